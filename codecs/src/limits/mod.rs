@@ -1,0 +1,60 @@
+//! What a decoder may cost, decided before a third-party decoder sees the bytes.
+
+use crate::{DecodeError, DecodeErrorKind};
+
+/// What decoding one body may cost. Every limit is checked against the bytes before anything is allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of the body. Default 256 KiB, at most [`Limits::MAX_BYTES`].
+    pub bytes: usize,
+    /// Containers inside containers. Default 64, at most [`Limits::MAX_DEPTH`].
+    pub depth: usize,
+    /// Elements of one container, or entries of one map. Default 65,536, at most [`Limits::MAX_ELEMENTS`].
+    pub elements: usize,
+}
+
+impl Limits {
+    /// The largest value that [`Limits::bytes`] may have: 100 MiB.
+    pub const MAX_BYTES: usize = 100 << 20;
+    /// The largest value that [`Limits::depth`] may have.
+    pub const MAX_DEPTH: usize = 128;
+    /// The largest value that [`Limits::elements`] may have.
+    pub const MAX_ELEMENTS: usize = 1_000_000;
+
+    /// Sets [`Limits::bytes`], clamped to its maximum.
+    #[must_use]
+    pub const fn with_bytes(mut self, bytes: usize) -> Self {
+        self.bytes = if bytes > Self::MAX_BYTES { Self::MAX_BYTES } else { bytes };
+        self
+    }
+
+    /// Sets [`Limits::depth`], clamped to its maximum.
+    #[must_use]
+    pub const fn with_depth(mut self, depth: usize) -> Self {
+        self.depth = if depth > Self::MAX_DEPTH { Self::MAX_DEPTH } else { depth };
+        self
+    }
+
+    /// Sets [`Limits::elements`], clamped to its maximum.
+    #[must_use]
+    pub const fn with_elements(mut self, elements: usize) -> Self {
+        self.elements = if elements > Self::MAX_ELEMENTS { Self::MAX_ELEMENTS } else { elements };
+        self
+    }
+
+    /// Refuses a body that is larger than [`Limits::bytes`].
+    #[inline]
+    pub fn check_size(&self, body: &[u8]) -> Result<(), DecodeError> {
+        if body.len() <= self.bytes {
+            return Ok(());
+        }
+        Err(DecodeError::new(DecodeErrorKind::Size))
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 256 << 10, depth: 64, elements: 65_536 }
+    }
+}

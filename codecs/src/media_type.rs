@@ -1,0 +1,75 @@
+use std::fmt;
+
+/// A media type that a codec reads: an exact type, a structured-syntax suffix (RFC 6839), or a whole top-level type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MediaType {
+    text: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Exact,
+    Suffix,
+    Range,
+}
+
+impl MediaType {
+    /// `type/subtype`, in canonical form: lower case, no spaces; parameters only where the codec writes them.
+    #[must_use]
+    pub const fn exact(text: &'static str) -> Self {
+        Self { text, kind: Kind::Exact }
+    }
+
+    /// Every type that ends in `+suffix`: `MediaType::suffix("json")`.
+    #[must_use]
+    pub const fn suffix(suffix: &'static str) -> Self {
+        Self { text: suffix, kind: Kind::Suffix }
+    }
+
+    /// Every subtype of a top-level type: `MediaType::range("text")` for `text/*`.
+    #[must_use]
+    pub const fn range(top_level: &'static str) -> Self {
+        Self { text: top_level, kind: Kind::Range }
+    }
+
+    /// The text it was made from.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        self.text
+    }
+
+    /// Whether this is one exact type.
+    #[must_use]
+    pub const fn is_exact(&self) -> bool {
+        matches!(self.kind, Kind::Exact)
+    }
+
+    /// Whether this stands for a `+suffix`.
+    #[must_use]
+    pub const fn is_suffix(&self) -> bool {
+        matches!(self.kind, Kind::Suffix)
+    }
+
+    /// Whether this stands for a whole top-level type.
+    #[must_use]
+    pub const fn is_range(&self) -> bool {
+        matches!(self.kind, Kind::Range)
+    }
+}
+
+impl fmt::Display for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Exact => f.write_str(self.text),
+            Kind::Suffix => write!(f, "*/*+{}", self.text),
+            Kind::Range => write!(f, "{}/*", self.text),
+        }
+    }
+}
+
+impl fmt::Debug for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

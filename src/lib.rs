@@ -1,0 +1,1 @@
+//! A tower stack around a message broker.

@@ -1,0 +1,3 @@
+//! Long checks and figures, one word each: `cargo xtask NAME`.
+
+fn main() {}
