@@ -1,3 +1,140 @@
-//! Long checks and figures, one word each: `cargo xtask NAME`.
+//! Long checks and figures, one word each: `cargo xtask NAME [--long] [--json]`.
 
-fn main() {}
+mod deny;
+mod error;
+mod features;
+mod random;
+mod rows;
+mod workspace;
+
+use std::process::ExitCode;
+
+use error::Error;
+
+/// What stands after the word on the command line.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Options {
+    long: bool,
+    json: bool,
+}
+
+/// One word of the command line and what it does.
+struct Word {
+    name: &'static str,
+    about: &'static str,
+    /// The options that the word understands; any other is refused.
+    accepts: Options,
+    run: fn(Options) -> Result<(), Error>,
+}
+
+const JSON: Options = Options { long: false, json: true };
+const LONG_AND_JSON: Options = Options { long: true, json: true };
+const NO_OPTIONS: Options = Options { long: false, json: false };
+
+const WORDS: &[Word] = &[
+    Word {
+        name: "deny",
+        about: "bans, licences and sources of the dependencies; advisories when their database is at hand",
+        accepts: NO_OPTIONS,
+        run: deny::run,
+    },
+    Word { name: "features", about: "clippy on each feature alone", accepts: JSON, run: features::run },
+    Word {
+        name: "random",
+        about: "random bytes through the ContentType parser and every codec: 100,000 a test, 1,000,000 with --long",
+        accepts: LONG_AND_JSON,
+        run: random::run,
+    },
+    Word { name: "rows", about: "which rows of docs/semantics.md have a test", accepts: JSON, run: rows::run },
+];
+
+const MISUSED: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (word, options) = match parse(&arguments) {
+        Ok(parsed) => parsed,
+        Err(misuse) => {
+            eprintln!("{misuse}\n\n{}", usage());
+            return ExitCode::from(MISUSED);
+        }
+    };
+    match (word.run)(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", word.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why a command line was refused.
+#[derive(Debug, PartialEq, Eq)]
+enum Misuse {
+    NoWord,
+    UnknownWord(String),
+    UnknownOption { word: &'static str, option: String },
+}
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoWord => write!(f, "a word is missing"),
+            Self::UnknownWord(word) => write!(f, "unknown word `{word}`"),
+            Self::UnknownOption { word, option } => write!(f, "`{word}` has no option `{option}`"),
+        }
+    }
+}
+
+fn parse(arguments: &[String]) -> Result<(&'static Word, Options), Misuse> {
+    let (name, rest) = arguments.split_first().ok_or(Misuse::NoWord)?;
+    let word = WORDS.iter().find(|word| word.name == name).ok_or_else(|| Misuse::UnknownWord(name.clone()))?;
+    let mut options = Options::default();
+    for option in rest {
+        match option.as_str() {
+            "--long" if word.accepts.long => options.long = true,
+            "--json" if word.accepts.json => options.json = true,
+            _ => return Err(Misuse::UnknownOption { word: word.name, option: option.clone() }),
+        }
+    }
+    Ok((word, options))
+}
+
+fn usage() -> String {
+    let lines = WORDS.iter().map(|Word { name, about, accepts, .. }| {
+        let long = if accepts.long { " [--long]" } else { "" };
+        let json = if accepts.json { " [--json]" } else { "" };
+        let call = format!("{name}{long}{json}");
+        format!("  {call:<24} {about}")
+    });
+    std::iter::once("cargo xtask NAME, where NAME is one of".into()).chain(lines).collect::<Vec<String>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_line(line: &str) -> Result<(&'static str, Options), Misuse> {
+        let arguments: Vec<String> = line.split_whitespace().map(String::from).collect();
+        parse(&arguments).map(|(word, options)| (word.name, options))
+    }
+
+    #[test]
+    fn options_follow_the_word() {
+        assert_eq!(parse_line("random --json --long"), Ok(("random", LONG_AND_JSON)));
+        assert_eq!(parse_line("rows"), Ok(("rows", NO_OPTIONS)));
+    }
+
+    #[test]
+    fn an_unknown_word_or_option_is_refused() {
+        assert_eq!(parse_line(""), Err(Misuse::NoWord));
+        assert_eq!(parse_line("row"), Err(Misuse::UnknownWord("row".into())));
+        assert_eq!(parse_line("rows --long"), Err(Misuse::UnknownOption { word: "rows", option: "--long".into() }));
+    }
+
+    #[test]
+    fn the_usage_names_every_word() {
+        let usage = usage();
+        assert!(WORDS.iter().all(|word| usage.contains(word.name) && usage.contains(word.about)));
+    }
+}

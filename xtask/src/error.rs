@@ -1,0 +1,52 @@
+//! Why a word failed.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use crate::rows::Problem;
+
+/// The failure of one word.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// A file could not be read.
+    Read { path: PathBuf, source: std::io::Error },
+    /// A program could not be started or its output not be read.
+    Start { command: String, source: std::io::Error },
+    /// A program ran and failed.
+    Failed { command: String, status: ExitStatus },
+    /// What `cargo metadata` printed is no JSON.
+    Metadata(serde_json::Error),
+    /// Features that do not pass alone, each as `package/feature`.
+    Features(Vec<String>),
+    /// A filter matched no test, so nothing was checked.
+    NoTest { filter: &'static str },
+    /// What is wrong with the rows, their tests or the exceptions.
+    Rows(Vec<Problem>),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            Self::Start { command, source } => write!(f, "cannot run `{command}`: {source}"),
+            Self::Failed { command, status } => write!(f, "`{command}` failed: {status}"),
+            Self::Metadata(source) => write!(f, "cannot read the output of `cargo metadata`: {source}"),
+            Self::Features(failed) => write!(f, "these do not pass alone: {}", failed.join(", ")),
+            Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
+            Self::Rows(problems) => {
+                write!(f, "{} problem(s)", problems.len())?;
+                problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read { source, .. } | Self::Start { source, .. } => Some(source),
+            Self::Metadata(source) => Some(source),
+            Self::Failed { .. } | Self::Features(_) | Self::NoTest { .. } | Self::Rows(_) => None,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `cargo xtask rows`: every row of `docs/semantics.md` has a test named after it, or a reviewed reason why not.
+
+mod exceptions;
+mod semantics;
+mod tests_named;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use crate::Options;
+use crate::error::Error;
+use crate::workspace::{read, rust_files};
+use exceptions::Exception;
+
+const SEMANTICS: &str = "docs/semantics.md";
+const EXCEPTIONS: &str = "docs/rows-exceptions.txt";
+
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    let rows = semantics::row_ids(&read(SEMANTICS)?);
+    let exceptions = exceptions::parse(&read(EXCEPTIONS)?);
+    let mut named = BTreeSet::new();
+    for file in rust_files()? {
+        named.extend(tests_named::row_ids(&read(file)?));
+    }
+    let report = Report::new(&rows, &exceptions, &named);
+    if options.json {
+        println!("{}", report.json());
+    } else {
+        report.print();
+    }
+    if report.problems.is_empty() { Ok(()) } else { Err(Error::Rows(report.problems)) }
+}
+
+/// Something that keeps the rows and the tests from agreeing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// The row has neither a test nor an exception.
+    NoTest(String),
+    /// Two rows share an id.
+    DuplicateRow(String),
+    /// An exception names no row.
+    ExceptionWithoutRow(String),
+    /// An exception gives no reason.
+    ExceptionWithoutReason(String),
+    /// The row has a test by now.
+    ExceptionOutlived(String),
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoTest(id) => {
+                let name = id.to_lowercase().replace('-', "_");
+                write!(f, "{id}: no test's name starts with `{name}_` and {EXCEPTIONS} does not list it")
+            }
+            Self::DuplicateRow(id) => write!(f, "{id}: stands twice in {SEMANTICS}"),
+            Self::ExceptionWithoutRow(id) => write!(f, "{id}: in {EXCEPTIONS}, but not in {SEMANTICS}"),
+            Self::ExceptionWithoutReason(id) => write!(f, "{id}: in {EXCEPTIONS} without a reason"),
+            Self::ExceptionOutlived(id) => write!(f, "{id}: in {EXCEPTIONS}, but it has a test"),
+        }
+    }
+}
+
+/// What one run found.
+struct Report {
+    rows: usize,
+    tested: usize,
+    excepted: usize,
+    /// Tests that are named like a row of a kind that the file has, but after none that it has.
+    strangers: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl Report {
+    fn new(rows: &[String], exceptions: &[Exception], named: &BTreeSet<String>) -> Self {
+        let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+        for id in rows {
+            *count.entry(id).or_default() += 1;
+        }
+        let kinds: BTreeSet<_> = count.keys().filter_map(|id| id.chars().next()).collect();
+        let excepted: BTreeSet<&str> = exceptions.iter().map(|exception| exception.id.as_str()).collect();
+
+        let mut problems = Vec::new();
+        for (&id, &times) in &count {
+            if times > 1 {
+                problems.push(Problem::DuplicateRow(id.into()));
+            }
+            if !named.contains(id) && !excepted.contains(id) {
+                problems.push(Problem::NoTest(id.into()));
+            }
+        }
+        for Exception { id, reason } in exceptions {
+            if !count.contains_key(id.as_str()) {
+                problems.push(Problem::ExceptionWithoutRow(id.clone()));
+            } else if named.contains(id) {
+                problems.push(Problem::ExceptionOutlived(id.clone()));
+            }
+            if reason.is_empty() {
+                problems.push(Problem::ExceptionWithoutReason(id.clone()));
+            }
+        }
+        let stranger = |id: &&String| !count.contains_key(id.as_str()) && id.starts_with(|kind| kinds.contains(&kind));
+        Self {
+            rows: count.len(),
+            tested: count.keys().filter(|id| named.contains(**id)).count(),
+            excepted: count.keys().filter(|id| excepted.contains(**id)).count(),
+            strangers: named.iter().filter(stranger).cloned().collect(),
+            problems,
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let id = |problem: &'_ Problem| if let Problem::NoTest(id) = problem { Some(id.clone()) } else { None };
+        let missing: Vec<_> = self.problems.iter().filter_map(id).collect();
+        json!({
+            "rows": self.rows,
+            "tested": self.tested,
+            "excepted": self.excepted,
+            "missing": missing,
+            "named_after_no_row": self.strangers,
+        })
+    }
+
+    fn print(&self) {
+        println!("{} rows: {} with a test, {} excepted", self.rows, self.tested, self.excepted);
+        if !self.strangers.is_empty() {
+            println!("tests named after no row of {SEMANTICS}: {}", self.strangers.join(", "));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(rows: &[&str], exceptions: &str, named: &[&str]) -> Report {
+        let rows: Vec<String> = rows.iter().copied().map(String::from).collect();
+        Report::new(&rows, &exceptions::parse(exceptions), &named.iter().copied().map(String::from).collect())
+    }
+
+    #[test]
+    fn a_row_needs_a_test_or_an_exception() {
+        let report = report(&["S-01", "S-02", "S-03"], "S-02 a setting of the network only\n", &["S-01"]);
+        assert_eq!(report.problems, [Problem::NoTest("S-03".into())]);
+        assert_eq!((report.rows, report.tested, report.excepted), (3, 1, 1));
+        assert_eq!(report.json()["missing"], json!(["S-03"]));
+    }
+
+    #[test]
+    fn an_exception_must_be_needed_and_explained() {
+        let report = report(&["S-01", "S-02"], "S-01 no longer true\nS-02\nS-09 gone\n", &["S-01"]);
+        let expected = [
+            Problem::ExceptionOutlived("S-01".into()),
+            Problem::ExceptionWithoutReason("S-02".into()),
+            Problem::ExceptionWithoutRow("S-09".into()),
+        ];
+        assert_eq!(report.problems, expected);
+    }
+
+    #[test]
+    fn a_row_that_stands_twice_is_a_problem_and_counts_once() {
+        let report = report(&["S-01", "S-01"], "", &["S-01"]);
+        assert_eq!(report.problems, [Problem::DuplicateRow("S-01".into())]);
+        assert_eq!(report.rows, 1);
+    }
+
+    #[test]
+    fn a_test_after_an_unknown_row_is_told_but_is_no_problem() {
+        let report = report(&["S-01"], "", &["S-01", "S-77", "I-34"]);
+        assert_eq!(report.strangers, ["S-77"]);
+        assert!(report.problems.is_empty());
+    }
+}
