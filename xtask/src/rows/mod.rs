@@ -35,8 +35,8 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 /// Something that keeps the rows and the tests from agreeing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// The row has neither a test nor an exception.
-    NoTest(String),
+    /// Rows of one kind that have neither a test nor an exception.
+    NoTest(Vec<String>),
     /// Two rows share an id.
     DuplicateRow(String),
     /// An exception names no row.
@@ -50,9 +50,8 @@ pub(crate) enum Problem {
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoTest(id) => {
-                let name = id.to_lowercase().replace('-', "_");
-                write!(f, "{id}: no test's name starts with `{name}_` and {EXCEPTIONS} does not list it")
+            Self::NoTest(ids) => {
+                write!(f, "no test is named after, and {EXCEPTIONS} does not list: {}", ids.join(", "))
             }
             Self::DuplicateRow(id) => write!(f, "{id}: stands twice in {SEMANTICS}"),
             Self::ExceptionWithoutRow(id) => write!(f, "{id}: in {EXCEPTIONS}, but not in {SEMANTICS}"),
@@ -81,15 +80,13 @@ impl Report {
         let kinds: BTreeSet<_> = count.keys().filter_map(|id| id.chars().next()).collect();
         let excepted: BTreeSet<&str> = exceptions.iter().map(|exception| exception.id.as_str()).collect();
 
-        let mut problems = Vec::new();
-        for (&id, &times) in &count {
-            if times > 1 {
-                problems.push(Problem::DuplicateRow(id.into()));
-            }
-            if !named.contains(id) && !excepted.contains(id) {
-                problems.push(Problem::NoTest(id.into()));
-            }
+        let mut untested: BTreeMap<Option<char>, Vec<String>> = BTreeMap::new();
+        for &id in count.keys().filter(|id| !named.contains(**id) && !excepted.contains(**id)) {
+            untested.entry(id.chars().next()).or_default().push(id.into());
         }
+        let repeated = count.iter().filter(|(_, times)| **times > 1).map(|(id, _)| (*id).to_owned());
+        let mut problems: Vec<Problem> = repeated.map(Problem::DuplicateRow).collect();
+        problems.extend(untested.into_values().map(Problem::NoTest));
         for Exception { id, reason } in exceptions {
             if !count.contains_key(id.as_str()) {
                 problems.push(Problem::ExceptionWithoutRow(id.clone()));
@@ -111,8 +108,8 @@ impl Report {
     }
 
     fn json(&self) -> serde_json::Value {
-        let id = |problem: &'_ Problem| if let Problem::NoTest(id) = problem { Some(id.clone()) } else { None };
-        let missing: Vec<_> = self.problems.iter().filter_map(id).collect();
+        let ids = |problem: &Problem| if let Problem::NoTest(ids) = problem { ids.clone() } else { Vec::new() };
+        let missing: Vec<String> = self.problems.iter().flat_map(ids).collect();
         json!({
             "rows": self.rows,
             "tested": self.tested,
@@ -141,10 +138,12 @@ mod tests {
 
     #[test]
     fn a_row_needs_a_test_or_an_exception() {
-        let report = report(&["S-01", "S-02", "S-03"], "S-02 a setting of the network only\n", &["S-01"]);
-        assert_eq!(report.problems, [Problem::NoTest("S-03".into())]);
-        assert_eq!((report.rows, report.tested, report.excepted), (3, 1, 1));
-        assert_eq!(report.json()["missing"], json!(["S-03"]));
+        let rows = ["S-01", "S-02", "S-03", "S-04", "T-01"];
+        let report = report(&rows, "S-02 a setting of the network only\n", &["S-01"]);
+        let untested = [vec!["S-03".into(), "S-04".into()], vec!["T-01".into()]];
+        assert_eq!(report.problems, untested.map(Problem::NoTest));
+        assert_eq!((report.rows, report.tested, report.excepted), (5, 1, 1));
+        assert_eq!(report.json()["missing"], json!(["S-03", "S-04", "T-01"]));
     }
 
     #[test]
