@@ -1,1 +1,10 @@
 //! A tower stack around a message broker.
+#![forbid(unsafe_code)]
+
+pub mod message;
+pub mod settlement;
+pub mod time;
+
+pub use consign_codecs as codecs;
+
+pub use crate::{message::Message, settlement::Disposition};

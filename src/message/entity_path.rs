@@ -1,0 +1,143 @@
+use std::{fmt, sync::Arc};
+
+use super::{Field, InvalidArgument, Problem, limits};
+
+const DEAD_LETTER: &str = "$deadletterqueue";
+
+/// The path of an entity: `orders`, or its dead-letter sub-queue `orders/$deadletterqueue`. Case does not matter when
+/// paths are compared.
+#[derive(Clone)]
+pub struct EntityPath {
+    /// As it was written, without slashes at the ends.
+    text: Arc<str>,
+    /// The length of the part before `/$deadletterqueue`.
+    main: usize,
+}
+
+impl EntityPath {
+    /// Longest path: UTF-16 code units.
+    pub const MAX_LENGTH: usize = 260;
+    /// Longest name of one segment: UTF-16 code units.
+    pub const MAX_NAME_LENGTH: usize = 50;
+
+    /// Parses a path: segments divided by `/`, none of them empty; at most 260 UTF-16 code units in all and 50 in a
+    /// segment; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or zero-width character.
+    pub fn new(path: &str) -> Result<Self, InvalidArgument> {
+        let text = path.strip_prefix('/').unwrap_or(path);
+        let text = text.strip_suffix('/').unwrap_or(text);
+        if text.is_empty() {
+            return Err(InvalidArgument::new(Field::EntityPath, Problem::Empty));
+        }
+        if limits::is_longer_than(text, Self::MAX_LENGTH) {
+            return Err(InvalidArgument::new(Field::EntityPath, Problem::TooLong { limit: Self::MAX_LENGTH }));
+        }
+        if let Some(found) = text.chars().find(|&char| is_forbidden(char)) {
+            return Err(InvalidArgument::new(Field::EntityPath, Problem::ForbiddenCharacter(found)));
+        }
+        let main = match text.rsplit_once('/') {
+            Some((main, last)) if last.eq_ignore_ascii_case(DEAD_LETTER) => main,
+            _ => text,
+        };
+        for name in main.split('/') {
+            if name.is_empty() {
+                return Err(InvalidArgument::new(Field::EntityName, Problem::Empty));
+            }
+            if limits::is_longer_than(name, Self::MAX_NAME_LENGTH) {
+                return Err(InvalidArgument::new(Field::EntityName, Problem::TooLong { limit: Self::MAX_NAME_LENGTH }));
+            }
+        }
+        Ok(Self { main: main.len(), text: text.into() })
+    }
+
+    /// The path as it was written, without slashes at the ends.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether this is a dead-letter sub-queue.
+    #[must_use]
+    pub fn is_dead_letter(&self) -> bool {
+        self.main < self.text.len()
+    }
+
+    /// The dead-letter sub-queue of this entity; a dead-letter sub-queue is its own.
+    #[must_use]
+    pub fn dead_letter(&self) -> Self {
+        if self.is_dead_letter() {
+            return self.clone();
+        }
+        Self { main: self.main, text: format!("{}/{DEAD_LETTER}", self.text).into() }
+    }
+
+    /// The entity that a dead-letter sub-queue belongs to; any other entity is its own.
+    #[must_use]
+    pub fn parent(&self) -> Self {
+        Self { main: self.main, text: self.text[..self.main].into() }
+    }
+
+    /// What equal paths share: lower case.
+    pub(crate) fn key(&self) -> Box<str> {
+        self.text.to_lowercase().into()
+    }
+}
+
+/// What would look like another path, or mean something in an address or a log.
+fn is_forbidden(char: char) -> bool {
+    matches!(char, '@' | '?' | '#' | '*' | '\\' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(char, '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
+        || char.is_control()
+}
+
+impl PartialEq for EntityPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for EntityPath {}
+
+impl fmt::Display for EntityPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for EntityPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.text, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_100_a_dead_letter_address_is_read_in_any_case() {
+        let queue = EntityPath::new("Orders").unwrap();
+        let dead = EntityPath::new("orders/$DeadLetterQueue").unwrap();
+        assert_eq!(queue.dead_letter(), dead);
+        assert_eq!(queue.dead_letter().as_str(), "Orders/$deadletterqueue");
+        assert!(dead.is_dead_letter() && !queue.is_dead_letter());
+        assert_eq!(dead.parent(), queue);
+    }
+
+    #[test]
+    fn v_13_paths_and_names_are_bounded() {
+        EntityPath::new(&"x".repeat(50)).unwrap();
+        assert_eq!(EntityPath::new(&"x".repeat(51)).unwrap_err().field(), &Field::EntityName);
+        let long = vec!["x".repeat(50); 6].join("/");
+        assert_eq!(EntityPath::new(&long).unwrap_err().field(), &Field::EntityPath);
+        for bad in ["a@b", "a?b", "a#b", "a*b", "", "/", "a//b", "a\nb"] {
+            EntityPath::new(bad).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn f_5_characters_that_hide_are_refused() {
+        for bad in ["a\u{202e}b", "a\u{200b}b", "a\u{feff}b"] {
+            EntityPath::new(bad).unwrap_err();
+        }
+    }
+}

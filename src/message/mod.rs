@@ -1,0 +1,212 @@
+//! The thing that travels: two sets of properties and an opaque body.
+//!
+//! A [`Message`] is what a sender builds and what a handler receives. [`Properties`] are the sender's;
+//! [`Received`] is the broker's, and nothing lets a sender set it. A clone is one reference count.
+//!
+//! ```
+//! use consign::Message;
+//!
+//! let message = Message::builder().message_id("m-1").subject("order.created").build(r#"{"id":1}"#)?;
+//! assert_eq!(message.subject(), Some("order.created"));
+//! assert_eq!(message.payload(), Some(&b"{\"id\":1}"[..]));
+//! # Ok::<(), consign::message::InvalidArgument>(())
+//! ```
+
+mod application_properties;
+mod body;
+mod builder;
+mod entity_path;
+mod invalid;
+pub mod limits;
+mod properties;
+mod received;
+mod value;
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+pub use consign_codecs::ContentType;
+
+pub use self::{
+    application_properties::ApplicationProperties,
+    body::{Body, Data},
+    builder::MessageBuilder,
+    entity_path::EntityPath,
+    invalid::{Field, InvalidArgument, Problem},
+    properties::{PassThrough, Properties},
+    received::{MessageState, Received, SequenceNumber},
+    value::{PropertyValue, Value},
+};
+
+/// A message. It dereferences to its [`Properties`].
+#[derive(Clone)]
+pub struct Message {
+    content: Arc<Content>,
+    received: Option<Received>,
+}
+
+#[derive(Clone)]
+struct Content {
+    properties: Properties,
+    body: Body,
+    dead_letter_source: Option<Box<str>>,
+}
+
+impl Message {
+    /// A message with a body and no properties.
+    #[must_use]
+    pub fn new(body: impl Into<Body>) -> Self {
+        Self::from_parts(Properties::new(), body.into())
+    }
+
+    /// Starts a message with properties.
+    pub fn builder() -> MessageBuilder {
+        MessageBuilder::default()
+    }
+
+    /// A message from its parts. A broker checks the properties when it is sent.
+    #[must_use]
+    pub fn from_parts(properties: Properties, body: Body) -> Self {
+        Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None }
+    }
+
+    /// What the sender set.
+    #[must_use]
+    #[inline]
+    pub fn properties(&self) -> &Properties {
+        &self.content.properties
+    }
+
+    /// What the sender sets, to change it before the message is sent. If the message is shared it is copied first; the
+    /// bytes of the body are not.
+    pub fn properties_mut(&mut self) -> &mut Properties {
+        &mut Arc::make_mut(&mut self.content).properties
+    }
+
+    /// The body.
+    #[must_use]
+    #[inline]
+    pub fn body(&self) -> &Body {
+        &self.content.body
+    }
+
+    /// The bytes of the body that a codec reads; see [`Body::codec_view`].
+    #[must_use]
+    #[inline]
+    pub fn payload(&self) -> Option<&[u8]> {
+        self.content.body.codec_view()
+    }
+
+    /// The `ContentType`, parsed.
+    #[must_use]
+    pub fn parsed_content_type(&self) -> Option<ContentType> {
+        self.content_type().map(ContentType::parse)
+    }
+
+    /// What the broker said when it delivered the message; `None` on a message that was not received.
+    #[must_use]
+    #[inline]
+    pub fn received(&self) -> Option<&Received> {
+        self.received.as_ref()
+    }
+
+    /// The path of the entity where the message was dead-lettered, set when it was forwarded from there.
+    #[must_use]
+    pub fn dead_letter_source(&self) -> Option<&str> {
+        self.content.dead_letter_source.as_deref()
+    }
+
+    /// Bytes that body and properties count for against a size limit.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.content.properties.size() + self.content.body.size()
+    }
+
+    /// The message as a transport delivers it. A transport that is sent such a message ignores what was received.
+    #[must_use]
+    #[inline]
+    pub fn with_received(mut self, received: Received) -> Self {
+        self.received = Some(received);
+        self
+    }
+
+    /// Another message with the same content: what is sent on, or stored.
+    #[must_use]
+    pub fn without_received(mut self) -> Self {
+        self.received = None;
+        self
+    }
+}
+
+impl Deref for Message {
+    type Target = Properties;
+
+    #[inline]
+    fn deref(&self) -> &Properties {
+        self.properties()
+    }
+}
+
+/// Shows identity, size and ContentType, never the body.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("message_id", &self.message_id())
+            .field("sequence_number", &self.received.map(|received| received.sequence_number))
+            .field("size", &self.size())
+            .field("content_type", &self.content_type())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn b_01_sections_are_joined_for_codecs_and_kept_apart() {
+        let message = Message::new(Body::sections(vec![Bytes::from_static(b"ab"), Bytes::from_static(b"c")]));
+        assert_eq!(message.payload(), Some(&b"abc"[..]));
+        let Body::Data(data) = message.body() else { panic!("data") };
+        assert_eq!(data.sections().len(), 2);
+    }
+
+    #[test]
+    fn b_02_a_string_value_is_bytes_for_codecs_and_a_list_is_not() {
+        assert_eq!(Message::new(Value::from("ab")).payload(), Some(&b"ab"[..]));
+        assert_eq!(Message::new(Value::from(Bytes::from_static(b"ab"))).payload(), Some(&b"ab"[..]));
+        assert_eq!(Message::new(Value::List(vec![])).payload(), None);
+    }
+
+    #[test]
+    fn b_03_a_sequence_has_the_raw_view_only() {
+        assert_eq!(Message::new(Body::Sequence([vec![Value::from(1)]].into())).payload(), None);
+    }
+
+    #[test]
+    fn b_04_no_section_is_one_empty_section() {
+        assert_eq!(Message::new(Body::sections(vec![])).payload(), Some(&[][..]));
+    }
+
+    #[test]
+    fn i_40_debug_shows_no_body_and_no_property_text() {
+        let message = Message::builder().message_id("m\u{1b}[31m").property("k", "canary").build("canary").unwrap();
+        let shown = format!("{message:?} {:?} {:?}", message.body(), message.properties());
+        assert!(!shown.contains("canary") && !shown.contains('\u{1b}'), "{shown}");
+    }
+
+    #[test]
+    fn a_builder_answers_with_the_first_broken_rule() {
+        let error = Message::builder().message_id("").session_id("x".repeat(200)).build("").unwrap_err();
+        assert_eq!(error.field(), &Field::MessageId);
+    }
+
+    #[test]
+    fn a_clone_shares_until_it_is_changed() {
+        let first = Message::builder().subject("a").build("body").unwrap();
+        let mut second = first.clone();
+        second.properties_mut().set_subject("b");
+        assert_eq!((first.subject(), second.subject()), (Some("a"), Some("b")));
+    }
+}

@@ -1,0 +1,371 @@
+use std::{borrow::Cow, time::Duration};
+
+use bytes::Bytes;
+
+use super::{ApplicationProperties, Field, InvalidArgument, Problem, Value, limits};
+use crate::time::Timestamp;
+
+type Text = Cow<'static, str>;
+
+/// The properties that a sender sets. What the broker sets is [`Received`](super::Received), which no sender can write.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Properties {
+    content_type: Option<Text>,
+    correlation_id: Option<Text>,
+    message_id: Option<Text>,
+    subject: Option<Text>,
+    reply_to: Option<Text>,
+    reply_to_session_id: Option<Text>,
+    session_id: Option<Text>,
+    partition_key: Option<Text>,
+    transaction_partition_key: Option<Text>,
+    to: Option<Text>,
+    time_to_live: Option<Duration>,
+    scheduled_enqueue_time: Option<Timestamp>,
+    application: ApplicationProperties,
+    pass_through: Option<Box<PassThrough>>,
+}
+
+/// What a broker stores and returns untouched, and never reads.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PassThrough {
+    /// `properties.user-id`.
+    pub user_id: Option<Bytes>,
+    /// `properties.content-encoding`.
+    pub content_encoding: Option<Text>,
+    /// `properties.group-sequence`.
+    pub group_sequence: Option<u32>,
+    /// `properties.creation-time`.
+    pub creation_time: Option<Timestamp>,
+    /// `header.durable`.
+    pub durable: Option<bool>,
+    /// `header.priority`.
+    pub priority: Option<u8>,
+    /// `header.first-acquirer`.
+    pub first_acquirer: Option<bool>,
+    /// A request for the message to be on disk before it is accepted, which an HTTP sender may make.
+    pub force_persistence: bool,
+    /// Message annotations that the library does not know, in their order.
+    pub annotations: Vec<(Text, Value)>,
+    /// The footer, in its order.
+    pub footer: Vec<(Text, Value)>,
+}
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        #[inline]
+        pub fn $name(&self) -> Option<&str> {
+            self.$name.as_deref()
+        }
+    )*};
+}
+
+macro_rules! free_text {
+    ($($(#[$doc:meta])* $set:ident, $name:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $set(&mut self, value: impl Into<Text>) -> &mut Self {
+            self.$name = Some(value.into());
+            self
+        }
+    )*};
+}
+
+impl Properties {
+    /// No properties.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    getters! {
+        /// The format of the body, as it was written; brokers do not read it.
+        content_type;
+        /// The `MessageId` that this message answers, or whatever sender and receiver agree on.
+        correlation_id;
+        /// The identity of the message, at most 128 UTF-16 code units.
+        message_id;
+        /// What the message is about; routing goes by it. Also known as Label.
+        subject;
+        /// Where an answer goes: an entity's path, absolute or relative.
+        reply_to;
+        /// The session that an answer goes to.
+        reply_to_session_id;
+        /// The session of the message. The empty string is a session like any other.
+        session_id;
+        /// What a partitioned entity chooses the partition by.
+        partition_key;
+        /// What a partitioned entity chooses the transfer partition by, when it sends on behalf of another.
+        transaction_partition_key;
+        /// Where the message goes, for the application; no broker routes by it.
+        to;
+    }
+
+    /// How long the message may wait, from its acceptance. `None` is the entity's default.
+    #[must_use]
+    pub fn time_to_live(&self) -> Option<Duration> {
+        self.time_to_live
+    }
+
+    /// When the message becomes visible to receivers.
+    #[must_use]
+    pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
+        self.scheduled_enqueue_time
+    }
+
+    /// The user's own properties.
+    #[must_use]
+    pub fn application(&self) -> &ApplicationProperties {
+        &self.application
+    }
+
+    /// The user's own properties, to change them.
+    pub fn application_mut(&mut self) -> &mut ApplicationProperties {
+        &mut self.application
+    }
+
+    /// What brokers store and never read.
+    #[must_use]
+    pub fn pass_through(&self) -> Option<&PassThrough> {
+        self.pass_through.as_deref()
+    }
+
+    /// What brokers store and never read, to change it.
+    pub fn pass_through_mut(&mut self) -> &mut PassThrough {
+        self.pass_through.get_or_insert_default()
+    }
+
+    free_text! {
+        /// Sets the `ContentType`.
+        set_content_type, content_type;
+        /// Sets the `CorrelationId`.
+        set_correlation_id, correlation_id;
+        /// Sets the subject.
+        set_subject, subject;
+        /// Sets where an answer goes.
+        set_reply_to, reply_to;
+        /// Sets where the message goes, for the application.
+        set_to, to;
+    }
+
+    /// Sets the `MessageId`: 1 to 128 UTF-16 code units.
+    pub fn set_message_id(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
+        let value = value.into();
+        if value.is_empty() {
+            return Err(InvalidArgument::new(Field::MessageId, Problem::Empty));
+        }
+        self.message_id = Some(id(Field::MessageId, value)?);
+        Ok(self)
+    }
+
+    /// Sets the `SessionId`: at most 128 UTF-16 code units. A partition key that differs is overwritten with it.
+    pub fn set_session_id(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
+        let value = id(Field::SessionId, value.into())?;
+        if self.partition_key.as_ref().is_some_and(|key| *key != value) {
+            self.partition_key = Some(value.clone());
+        }
+        self.session_id = Some(value);
+        Ok(self)
+    }
+
+    /// Sets the session that an answer goes to: at most 128 UTF-16 code units.
+    pub fn set_reply_to_session_id(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
+        self.reply_to_session_id = Some(id(Field::ReplyToSessionId, value.into())?);
+        Ok(self)
+    }
+
+    /// Sets the partition key: at most 128 UTF-16 code units, and equal to the `SessionId` if that is set.
+    pub fn set_partition_key(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
+        let value = id(Field::PartitionKey, value.into())?;
+        if self.session_id.as_ref().is_some_and(|session| *session != value) {
+            return Err(InvalidArgument::new(Field::PartitionKey, Problem::PartitionKeySessionIdMismatch));
+        }
+        self.partition_key = Some(value);
+        Ok(self)
+    }
+
+    /// Sets the transfer partition's key: at most 128 UTF-16 code units.
+    pub fn set_transaction_partition_key(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
+        self.transaction_partition_key = Some(id(Field::TransactionPartitionKey, value.into())?);
+        Ok(self)
+    }
+
+    /// Sets how long the message may wait: more than zero. It counts in whole milliseconds.
+    pub fn set_time_to_live(&mut self, value: Duration) -> Result<&mut Self, InvalidArgument> {
+        if value < Duration::from_millis(1) {
+            return Err(InvalidArgument::new(Field::TimeToLive, Problem::NotPositive));
+        }
+        self.time_to_live = Some(value);
+        Ok(self)
+    }
+
+    /// Sets when the message becomes visible. An instant that has passed means at once.
+    pub fn set_scheduled_enqueue_time(&mut self, value: Timestamp) -> &mut Self {
+        self.scheduled_enqueue_time = Some(value);
+        self
+    }
+
+    /// Bytes that all properties count for against a size limit.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let text = [
+            &self.content_type,
+            &self.correlation_id,
+            &self.message_id,
+            &self.subject,
+            &self.reply_to,
+            &self.reply_to_session_id,
+            &self.session_id,
+            &self.partition_key,
+            &self.transaction_partition_key,
+            &self.to,
+        ];
+        let times = 8 * (usize::from(self.time_to_live.is_some()) + usize::from(self.scheduled_enqueue_time.is_some()));
+        text.iter().map(|text| text.as_ref().map_or(0, |text| text.len())).sum::<usize>()
+            + times
+            + self.application.size()
+            + self.pass_through.as_ref().map_or(0, |rest| rest.size())
+    }
+
+    /// Checks what the setters cannot: each application property at most 32,767 bytes with its key, all properties
+    /// together at most 65,534 bytes, at most 1,024 of them.
+    pub fn check(&self) -> Result<(), InvalidArgument> {
+        if !self.application.is_empty() {
+            self.application.check()?;
+        }
+        let limit = limits::ALL_PROPERTIES_BYTES;
+        if self.size() > limit {
+            return Err(InvalidArgument::new(Field::Properties, Problem::TooLong { limit }));
+        }
+        Ok(())
+    }
+}
+
+impl PassThrough {
+    fn size(&self) -> usize {
+        let pairs = self.annotations.iter().chain(&self.footer);
+        self.user_id.as_ref().map_or(0, Bytes::len)
+            + self.content_encoding.as_ref().map_or(0, |text| text.len())
+            + pairs.map(|(key, value)| key.len() + value.size()).sum::<usize>()
+    }
+}
+
+fn id(field: Field, value: Text) -> Result<Text, InvalidArgument> {
+    if limits::is_longer_than(&value, limits::ID) {
+        return Err(InvalidArgument::new(field, Problem::TooLong { limit: limits::ID }));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v_01_message_id_is_1_to_128_units() {
+        let mut properties = Properties::new();
+        assert_eq!(properties.set_message_id("").unwrap_err().problem(), &Problem::Empty);
+        let error = properties.set_message_id("x".repeat(129)).unwrap_err();
+        assert_eq!((error.field(), error.problem()), (&Field::MessageId, &Problem::TooLong { limit: 128 }));
+        assert_eq!(properties.message_id(), None);
+        properties.set_message_id("x".repeat(128)).unwrap();
+    }
+
+    #[test]
+    fn v_02_ids_name_themselves() {
+        let long = "x".repeat(129);
+        let mut properties = Properties::new();
+        let refused = [
+            properties.set_session_id(long.clone()).unwrap_err(),
+            properties.set_reply_to_session_id(long.clone()).unwrap_err(),
+            properties.set_partition_key(long.clone()).unwrap_err(),
+            properties.set_transaction_partition_key(long).unwrap_err(),
+        ];
+        let fields = refused.map(|error| error.field().clone());
+        assert_eq!(
+            fields,
+            [Field::SessionId, Field::ReplyToSessionId, Field::PartitionKey, Field::TransactionPartitionKey]
+        );
+    }
+
+    #[test]
+    fn v_03_units_are_utf_16() {
+        let mut properties = Properties::new();
+        properties.set_message_id("語".repeat(128)).unwrap();
+        properties.set_message_id("🦀".repeat(64)).unwrap();
+        properties.set_message_id("🦀".repeat(65)).unwrap_err();
+    }
+
+    #[test]
+    fn v_04_a_partition_key_that_differs_from_the_session_is_refused() {
+        let mut properties = Properties::new();
+        properties.set_session_id("a").unwrap();
+        let error = properties.set_partition_key("b").unwrap_err();
+        assert_eq!(error.problem(), &Problem::PartitionKeySessionIdMismatch);
+        properties.set_partition_key("a").unwrap();
+    }
+
+    #[test]
+    fn v_05_a_session_overwrites_the_partition_key() {
+        let mut properties = Properties::new();
+        properties.set_partition_key("b").unwrap();
+        properties.set_session_id("a").unwrap();
+        assert_eq!(properties.partition_key(), Some("a"));
+    }
+
+    #[test]
+    fn v_07_time_to_live_is_positive() {
+        let error = Properties::new().set_time_to_live(Duration::ZERO).unwrap_err();
+        assert_eq!((error.field(), error.problem()), (&Field::TimeToLive, &Problem::NotPositive));
+    }
+
+    #[test]
+    fn m_17_the_empty_session_is_a_session() {
+        let mut properties = Properties::new();
+        properties.set_session_id("").unwrap();
+        assert_eq!(properties.session_id(), Some(""));
+    }
+
+    #[test]
+    fn v_09_one_property_and_all_of_them_are_bounded() {
+        let mut properties = Properties::new();
+        properties.application_mut().insert("k", "x".repeat(32_766));
+        properties.check().unwrap();
+        properties.application_mut().insert("k", "x".repeat(32_767));
+        assert_eq!(properties.check().unwrap_err().field(), &Field::ApplicationProperty("k".into()));
+        properties.application_mut().insert("k", "x".repeat(32_000));
+        properties.application_mut().insert("l", "x".repeat(32_000));
+        properties.check().unwrap();
+        properties.set_subject("x".repeat(2_000));
+        assert_eq!(properties.check().unwrap_err().field(), &Field::Properties);
+    }
+
+    #[test]
+    fn g_7_ten_thousand_properties_are_refused() {
+        let mut properties = Properties::new();
+        *properties.application_mut() = (0..10_000).map(|i| (i.to_string(), true)).collect();
+        assert_eq!(properties.check().unwrap_err().problem(), &Problem::TooMany { limit: 1_024 });
+    }
+
+    #[test]
+    fn v_11_an_unsupported_type_is_named_with_its_key() {
+        let error = Properties::new().application_mut().try_insert("k", Value::List(vec![])).unwrap_err();
+        assert_eq!(error.to_string(), "application property \"k\" has the type list, which a property cannot have");
+    }
+
+    #[test]
+    fn u_10_a_symbol_becomes_text() {
+        let mut properties = Properties::new();
+        properties.application_mut().try_insert("k", Value::Symbol("s".into())).unwrap();
+        assert_eq!(properties.application().get("k").and_then(super::super::PropertyValue::as_str), Some("s"));
+    }
+
+    #[test]
+    fn m_25_pass_through_is_kept() {
+        let mut properties = Properties::new();
+        properties.pass_through_mut().priority = Some(4);
+        assert_eq!(properties.clone().pass_through().and_then(|rest| rest.priority), Some(4));
+    }
+}

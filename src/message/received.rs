@@ -1,0 +1,94 @@
+use std::fmt;
+
+use crate::time::Timestamp;
+
+/// The number that an entity gives to a message when it has accepted it: dense, ascending, from 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SequenceNumber(u64);
+
+impl SequenceNumber {
+    /// From its 64 bits. As a signed long on a wire, numbers from 2^63 on look negative; they are not.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its 64 bits.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The number that follows. After the last one comes 0.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+}
+
+impl fmt::Debug for SequenceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+impl fmt::Display for SequenceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Where a message stands in its entity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MessageState {
+    /// It can be received, or is locked by a receiver.
+    #[default]
+    Active,
+    /// It was set aside, and only its sequence number brings it back.
+    Deferred,
+    /// It waits for its enqueue time.
+    Scheduled,
+}
+
+/// What the broker says of a message that was received or peeked. A sender cannot set any of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Received {
+    /// The number that the entity gave.
+    pub sequence_number: SequenceNumber,
+    /// The number of the first submission, if the message was forwarded; else 0.
+    pub enqueued_sequence_number: SequenceNumber,
+    /// When the entity accepted the message.
+    pub enqueued_time: Timestamp,
+    /// When the message expires; [`Timestamp::MAX`] is never.
+    pub expires_at: Timestamp,
+    /// Until when the lock holds. `None` where there is no lock: peeked, or received and deleted.
+    pub locked_until: Option<Timestamp>,
+    /// How often it was delivered, this time included: the first delivery reads 1. On a peeked message, how many
+    /// deliveries have failed.
+    pub delivery_count: u32,
+    /// Where the message stands.
+    pub state: MessageState,
+    /// Whether it was read from a dead-letter sub-queue.
+    pub dead_lettered: bool,
+    /// The partition, on a partitioned entity.
+    pub partition_id: Option<i16>,
+}
+
+impl Received {
+    /// What a transport knows at least; the rest is at its default and can be assigned.
+    #[must_use]
+    pub const fn new(sequence_number: SequenceNumber, enqueued_time: Timestamp, delivery_count: u32) -> Self {
+        Self {
+            sequence_number,
+            enqueued_sequence_number: SequenceNumber::new(0),
+            enqueued_time,
+            expires_at: Timestamp::MAX,
+            locked_until: None,
+            delivery_count,
+            state: MessageState::Active,
+            dead_lettered: false,
+            partition_id: None,
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! What becomes of a received message: a [`Disposition`], and what converts into one.
+
+use std::{borrow::Cow, convert::Infallible, error, fmt};
+
+use crate::message::{ApplicationProperties, limits};
+
+/// The outcome of handling a message. The protocol has these four and no more.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Disposition {
+    /// Done: the message is removed.
+    Complete,
+    /// Not now: the lock is given up, the failed delivery counts, and the message comes again or, after the last
+    /// delivery, is dead-lettered.
+    Abandon(Changes),
+    /// Never: the message goes to the dead-letter sub-queue with a reason.
+    DeadLetter(Box<DeadLetter>),
+    /// Later, and only by its sequence number.
+    Defer(Changes),
+}
+
+/// Application properties to replace or add when a message is settled. Nothing is removed, and what the broker sets
+/// cannot be changed this way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes(Option<Box<ApplicationProperties>>);
+
+impl Changes {
+    /// No changes.
+    pub const NONE: Self = Self(None);
+
+    /// What is to be replaced or added.
+    #[must_use]
+    pub fn properties(&self) -> Option<&ApplicationProperties> {
+        self.0.as_deref()
+    }
+
+    /// Takes the properties out.
+    #[must_use]
+    pub fn into_properties(self) -> ApplicationProperties {
+        self.0.map_or_else(ApplicationProperties::new, |properties| *properties)
+    }
+
+    /// Whether there is nothing to change.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl From<ApplicationProperties> for Changes {
+    fn from(properties: ApplicationProperties) -> Self {
+        Self((!properties.is_empty()).then(|| Box::new(properties)))
+    }
+}
+
+impl Disposition {
+    /// Abandon, without changes.
+    pub const ABANDON: Self = Self::Abandon(Changes::NONE);
+    /// Defer, without changes.
+    pub const DEFER: Self = Self::Defer(Changes::NONE);
+
+    /// Dead-letter with a reason and a description.
+    #[must_use]
+    pub fn dead_letter(reason: DeadLetterReason, description: impl Into<Cow<'static, str>>) -> Self {
+        Self::DeadLetter(Box::new(DeadLetter::new(reason, description)))
+    }
+}
+
+/// Why a message was dead-lettered. It travels in the application properties `DeadLetterReason` and
+/// `DeadLetterErrorDescription`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeadLetter {
+    /// The code.
+    pub reason: DeadLetterReason,
+    /// What exactly happened. At most 4,096 UTF-16 code units; [`DeadLetter::fit`] cuts it. Nothing is written for an
+    /// empty one.
+    pub description: Cow<'static, str>,
+    /// Properties to replace or add.
+    pub changes: Changes,
+}
+
+/// The code of a dead letter: the library's closed list, the broker's own, and the application's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeadLetterReason {
+    /// No codec could read the body.
+    DeserializationFailed,
+    /// No codec reads the declared ContentType, and no fallback is configured.
+    UnsupportedContentType,
+    /// The declared ContentType is not a media type.
+    MalformedContentType,
+    /// The declared ContentType is not on the consumer's list.
+    ContentTypeNotAllowed,
+    /// The declared charset is not supported.
+    UnsupportedCharset,
+    /// The declared content encoding is not supported.
+    UnsupportedEncoding,
+    /// The body is over a limit: size, depth, length or count.
+    LimitExceeded,
+    /// No handler takes messages of this type.
+    UnknownMessageType,
+    /// A property that the handler needs is missing.
+    MissingProperty,
+    /// A request without an address for its reply.
+    MissingReplyTo,
+    /// The handler says that no further attempt can succeed.
+    HandlerPermanent,
+    /// The last of the configured attempts failed.
+    RetriesExhausted,
+    /// The signature is wrong or missing.
+    SignatureInvalid,
+    /// The body was stored elsewhere and is not there.
+    ClaimMissing,
+    /// The broker's: delivered as often as the entity allows.
+    MaxDeliveryCountExceeded,
+    /// The broker's: the message expired.
+    TtlExpired,
+    /// The broker's: the properties grew past their limit.
+    HeaderSizeExceeded,
+    /// The application's own code, at most 4,096 UTF-16 code units.
+    Application(Cow<'static, str>),
+}
+
+impl DeadLetterReason {
+    /// The code as it stands in the property `DeadLetterReason`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::DeserializationFailed => "DeserializationFailed",
+            Self::UnsupportedContentType => "UnsupportedContentType",
+            Self::MalformedContentType => "MalformedContentType",
+            Self::ContentTypeNotAllowed => "ContentTypeNotAllowed",
+            Self::UnsupportedCharset => "UnsupportedCharset",
+            Self::UnsupportedEncoding => "UnsupportedEncoding",
+            Self::LimitExceeded => "LimitExceeded",
+            Self::UnknownMessageType => "UnknownMessageType",
+            Self::MissingProperty => "MissingProperty",
+            Self::MissingReplyTo => "MissingReplyTo",
+            Self::HandlerPermanent => "HandlerPermanent",
+            Self::RetriesExhausted => "RetriesExhausted",
+            Self::SignatureInvalid => "SignatureInvalid",
+            Self::ClaimMissing => "ClaimMissing",
+            Self::MaxDeliveryCountExceeded => "MaxDeliveryCountExceeded",
+            Self::TtlExpired => "TTLExpiredException",
+            Self::HeaderSizeExceeded => "HeaderSizeExceeded",
+            Self::Application(code) => code,
+        }
+    }
+}
+
+impl fmt::Display for DeadLetterReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl DeadLetter {
+    /// The application property that holds the reason.
+    pub const REASON: &'static str = "DeadLetterReason";
+    /// The application property that holds the description.
+    pub const DESCRIPTION: &'static str = "DeadLetterErrorDescription";
+    /// The application property that holds the attempts to decode the body.
+    pub const TRAIL: &'static str = "x-decode-trail";
+
+    /// A dead letter without further properties.
+    #[must_use]
+    pub fn new(reason: DeadLetterReason, description: impl Into<Cow<'static, str>>) -> Self {
+        Self { reason, description: description.into(), changes: Changes::NONE }
+    }
+
+    /// Cuts what is too long, so that a broker accepts the dead letter beside properties of `present` bytes: the reason
+    /// and the description to 4,096 UTF-16 code units, and to what is left of the 65,534 bytes for all properties. What
+    /// matters least goes first: further properties, then the description, then the trail; the reason stays, even where
+    /// nothing is left, for a broker always admits it.
+    pub fn fit(&mut self, present: usize) {
+        if let DeadLetterReason::Application(code) = &mut self.reason {
+            cut(code, limits::DEAD_LETTER_TEXT, limits::PROPERTY_BYTES - Self::REASON.len());
+        }
+        cut(&mut self.description, limits::DEAD_LETTER_TEXT, limits::PROPERTY_BYTES - Self::DESCRIPTION.len());
+
+        let mut free = limits::ALL_PROPERTIES_BYTES.saturating_sub(present);
+        free = free.saturating_sub(Self::REASON.len() + self.reason.as_str().len());
+        let mut changes = std::mem::take(&mut self.changes).into_properties();
+        let mut kept = ApplicationProperties::new();
+        if let Some(trail) = changes.remove(Self::TRAIL) {
+            let size = Self::TRAIL.len() + trail.size();
+            if size <= free {
+                free -= size;
+                kept.insert(Self::TRAIL, trail);
+            }
+        }
+        let key = Self::DESCRIPTION.len();
+        if free < key + self.description.len() {
+            cut(&mut self.description, limits::DEAD_LETTER_TEXT, free.saturating_sub(key));
+        }
+        if !self.description.is_empty() {
+            free = free.saturating_sub(key + self.description.len());
+        }
+        for (name, value) in changes.iter() {
+            let size = name.len() + value.size();
+            if size <= free && size <= limits::PROPERTY_BYTES && kept.len() < limits::PROPERTIES / 2 {
+                free -= size;
+                kept.insert(name, value.clone());
+            }
+        }
+        self.changes = kept.into();
+    }
+}
+
+/// Cuts `text` to `units` UTF-16 code units and `bytes` bytes, on a character, with a mark where something is missing.
+fn cut(text: &mut Cow<'static, str>, units: usize, bytes: usize) {
+    const MARK: &str = "…";
+    if text.len() <= bytes && !limits::is_longer_than(text, units) {
+        return;
+    }
+    if bytes < MARK.len() {
+        *text = Cow::Borrowed("");
+        return;
+    }
+    let (mut unit, mut end) = (0, 0);
+    for char in text.chars() {
+        unit += char.len_utf16();
+        if unit + 1 > units || end + char.len_utf8() + MARK.len() > bytes {
+            break;
+        }
+        end += char.len_utf8();
+    }
+    *text = Cow::Owned(format!("{}{MARK}", &text[..end]));
+}
+
+/// What a handler may return: anything that says what becomes of the message.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what becomes of a message",
+    note = "return `()`, a `Disposition`, or a `Result` of such whose error is a `Transient`, a `Permanent`, or a type of yours that implements `IntoDisposition`"
+)]
+pub trait IntoDisposition {
+    /// What becomes of the message.
+    fn into_disposition(self) -> Disposition;
+}
+
+impl IntoDisposition for Disposition {
+    #[inline]
+    fn into_disposition(self) -> Disposition {
+        self
+    }
+}
+
+/// Complete.
+impl IntoDisposition for () {
+    #[inline]
+    fn into_disposition(self) -> Disposition {
+        Disposition::Complete
+    }
+}
+
+impl IntoDisposition for Infallible {
+    fn into_disposition(self) -> Disposition {
+        match self {}
+    }
+}
+
+impl IntoDisposition for DeadLetter {
+    fn into_disposition(self) -> Disposition {
+        Disposition::DeadLetter(Box::new(self))
+    }
+}
+
+impl<T: IntoDisposition, E: IntoDisposition> IntoDisposition for Result<T, E> {
+    #[inline]
+    fn into_disposition(self) -> Disposition {
+        match self {
+            Ok(value) => value.into_disposition(),
+            Err(error) => error.into_disposition(),
+        }
+    }
+}
+
+type BoxError = Box<dyn error::Error + Send + Sync>;
+
+/// Any other error abandons: the delivery counts, and the message comes again.
+impl IntoDisposition for BoxError {
+    fn into_disposition(self) -> Disposition {
+        Disposition::ABANDON
+    }
+}
+
+/// A failure that may pass: the message is abandoned. Any error converts into it with `?`.
+#[derive(Debug)]
+pub struct Transient(BoxError);
+
+/// A failure that no further attempt can mend: the message is dead-lettered as `HandlerPermanent`, with the text of the
+/// error as description.
+#[derive(Debug)]
+pub struct Permanent(BoxError);
+
+impl Permanent {
+    /// Marks `error` as one that no further attempt can mend.
+    #[must_use]
+    pub fn new(error: impl Into<BoxError>) -> Self {
+        Self(error.into())
+    }
+
+    /// The error.
+    #[must_use]
+    pub fn into_inner(self) -> BoxError {
+        self.0
+    }
+}
+
+impl Transient {
+    /// Marks `error` as one that may pass.
+    #[must_use]
+    pub fn new(error: impl Into<BoxError>) -> Self {
+        Self(error.into())
+    }
+
+    /// The error.
+    #[must_use]
+    pub fn into_inner(self) -> BoxError {
+        self.0
+    }
+}
+
+impl<E: Into<BoxError>> From<E> for Transient {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl<E: Into<BoxError>> From<E> for Permanent {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoDisposition for Transient {
+    fn into_disposition(self) -> Disposition {
+        Disposition::ABANDON
+    }
+}
+
+impl IntoDisposition for Permanent {
+    #[cold]
+    fn into_disposition(self) -> Disposition {
+        Disposition::dead_letter(DeadLetterReason::HandlerPermanent, self.0.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(mut dead_letter: DeadLetter, present: usize) -> DeadLetter {
+        dead_letter.fit(present);
+        dead_letter
+    }
+
+    fn size(dead_letter: &DeadLetter) -> usize {
+        let description = dead_letter.description.len();
+        DeadLetter::REASON.len()
+            + dead_letter.reason.as_str().len()
+            + if description == 0 { 0 } else { DeadLetter::DESCRIPTION.len() + description }
+            + dead_letter.changes.properties().map_or(0, ApplicationProperties::size)
+    }
+
+    #[test]
+    fn p_44_a_description_is_cut_on_a_character() {
+        for text in ["x".repeat(1 << 20), "語".repeat(1 << 18), "🦀".repeat(1 << 18)] {
+            let cut = fitted(DeadLetter::new(DeadLetterReason::HandlerPermanent, text), 0).description;
+            let units = cut.encode_utf16().count();
+            assert!(cut.ends_with('…') && (4_095..=4_096).contains(&units), "{units}");
+        }
+    }
+
+    #[test]
+    fn what_matters_least_is_cut_first() {
+        let full = || {
+            let mut dead_letter = DeadLetter::new(DeadLetterReason::DeserializationFailed, "d".repeat(4_000));
+            let changes: ApplicationProperties =
+                [(DeadLetter::TRAIL, "t".repeat(100)), ("more", "m".repeat(1_000))].into_iter().collect();
+            dead_letter.changes = changes.into();
+            dead_letter
+        };
+        for present in [0, 60_000, 61_500, 62_000, 65_000, 65_400, 65_480] {
+            let cut = fitted(full(), present);
+            assert!(present + size(&cut) <= limits::ALL_PROPERTIES_BYTES, "{present}");
+            let has = |key| cut.changes.properties().is_some_and(|properties| properties.get(key).is_some());
+            assert_eq!(has("more"), present <= 60_000, "{present}");
+            assert_eq!(has(DeadLetter::TRAIL), present <= 65_000, "{present}");
+        }
+        assert_eq!(fitted(full(), 0), full());
+    }
+}
