@@ -4,6 +4,7 @@
 pub mod message;
 pub mod settlement;
 pub mod time;
+pub mod transport;
 
 pub use consign_codecs as codecs;
 

@@ -1,0 +1,73 @@
+use std::{fmt, future::Future, time::Duration};
+
+use super::SettleError;
+use crate::{
+    Disposition, Message,
+    settlement::{Changes, DeadLetter},
+};
+
+/// The right to settle one delivery. It is not `Clone`, and settling consumes it, so a message is settled at most once.
+/// Dropping it abandons the message: the failed delivery counts.
+///
+/// It stays outside the stack: a layer may drop, clone or buffer a [`Message`], and never the right to settle it.
+pub trait Lease: Send + 'static {
+    /// The future of [`settle`](Self::settle) and [`release`](Self::release). It does not borrow the receiver.
+    type Settle: Future<Output = Result<(), SettleError>> + Send + 'static;
+    /// The future of [`renew`](Self::renew).
+    type Renew: Future<Output = Result<(), SettleError>> + Send + 'static;
+
+    /// Settles the delivery. The future must be driven to its end; whether a dropped one had its effect is unknown.
+    fn settle(self, disposition: Disposition) -> Self::Settle;
+
+    /// Gives the lock up without counting the delivery: for messages that no handler has seen.
+    fn release(self) -> Self::Settle;
+
+    /// Extends the lock to the full lock duration from now.
+    fn renew(&self) -> Self::Renew;
+
+    /// How long the lock holds from the delivery or the last renewal; `None` if there is no lock, because the message
+    /// was removed when it was received.
+    fn lock_duration(&self) -> Option<Duration>;
+}
+
+/// A received message with the right to settle it. Dropped unsettled it is abandoned.
+#[must_use = "a delivery that is dropped is abandoned, and the failed delivery counts"]
+pub struct Delivery<L> {
+    /// The message.
+    pub message: Message,
+    /// The right to settle it.
+    pub lease: L,
+}
+
+impl<L: Lease> Delivery<L> {
+    /// Settles by a disposition.
+    pub fn settle(self, disposition: Disposition) -> L::Settle {
+        self.lease.settle(disposition)
+    }
+
+    /// Removes the message.
+    pub fn complete(self) -> L::Settle {
+        self.lease.settle(Disposition::Complete)
+    }
+
+    /// Gives the message back; the failed delivery counts.
+    pub fn abandon(self) -> L::Settle {
+        self.lease.settle(Disposition::ABANDON)
+    }
+
+    /// Sets the message aside; only its sequence number brings it back.
+    pub fn defer(self) -> L::Settle {
+        self.lease.settle(Disposition::Defer(Changes::NONE))
+    }
+
+    /// Moves the message to the dead-letter sub-queue.
+    pub fn dead_letter(self, dead_letter: DeadLetter) -> L::Settle {
+        self.lease.settle(Disposition::DeadLetter(Box::new(dead_letter)))
+    }
+}
+
+impl<L> fmt::Debug for Delivery<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery").field("message", &self.message).finish_non_exhaustive()
+    }
+}

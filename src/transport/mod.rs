@@ -1,0 +1,17 @@
+//! The seam between the stack and a broker. No broker is named here.
+//!
+//! A transport implements [`Sender`], [`Receiver`] and [`Lease`]. Sending is also plain tower: any
+//! `Service<Message, Response = ()>` can stand at the bottom of a sending stack, so a client that is already there needs
+//! no more than `tower::service_fn`.
+
+mod error;
+mod lease;
+mod receiver;
+mod sender;
+
+pub use self::{
+    error::{ErrorKind, ManageError, ReceiveError, SendError, SettleError},
+    lease::{Delivery, Lease},
+    receiver::{AsyncReceiver, BoxFuture, FromAsync, Receiver, ReceiverExt},
+    sender::{Batch, Outbound, SendService, Sender},
+};

@@ -1,0 +1,92 @@
+use std::{
+    fmt,
+    future::Future,
+    task::{Context, Poll},
+};
+
+use tower_service::Service;
+
+use super::SendError;
+use crate::Message;
+
+/// Where messages go. The future of a send ends when the broker has accepted or rejected the message.
+pub trait Sender: Send + Sync + 'static {
+    /// The future of a send. Dropping it leaves the outcome unknown; it never means "cancelled".
+    type Send: Future<Output = Result<(), SendError>> + Send + 'static;
+
+    /// Sends one message.
+    fn send(&self, message: Message) -> Self::Send;
+
+    /// Sends several messages as one transfer: all are accepted, or none is.
+    fn send_batch(&self, batch: Batch) -> Self::Send;
+}
+
+/// Messages that are sent as one transfer.
+#[derive(Clone, Debug, Default)]
+pub struct Batch(pub Vec<Message>);
+
+/// What the layers of a sending stack see: one message, a batch, or a value that is still to be encoded. A layer that
+/// works through this trait cannot skip a path.
+pub trait Outbound {
+    /// Calls `f` on the properties of each message.
+    fn each_properties(&mut self, f: &mut dyn FnMut(&mut crate::message::Properties));
+}
+
+impl Outbound for Message {
+    fn each_properties(&mut self, f: &mut dyn FnMut(&mut crate::message::Properties)) {
+        f(self.properties_mut());
+    }
+}
+
+impl Outbound for Batch {
+    fn each_properties(&mut self, f: &mut dyn FnMut(&mut crate::message::Properties)) {
+        self.0.iter_mut().for_each(|message| f(message.properties_mut()));
+    }
+}
+
+/// A [`Sender`] as the innermost service of a sending stack.
+#[derive(Clone)]
+pub struct SendService<S>(S);
+
+impl<S: Sender> SendService<S> {
+    /// The service that sends by `sender`.
+    pub fn new(sender: S) -> Self {
+        Self(sender)
+    }
+}
+
+impl<S> fmt::Debug for SendService<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendService").finish_non_exhaustive()
+    }
+}
+
+impl<S: Sender> Service<Message> for SendService<S> {
+    type Response = ();
+    type Error = SendError;
+    type Future = S::Send;
+
+    #[inline]
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, message: Message) -> S::Send {
+        self.0.send(message)
+    }
+}
+
+impl<S: Sender> Service<Batch> for SendService<S> {
+    type Response = ();
+    type Error = SendError;
+    type Future = S::Send;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, batch: Batch) -> S::Send {
+        self.0.send_batch(batch)
+    }
+}
