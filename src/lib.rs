@@ -1,6 +1,8 @@
 //! A tower stack around a message broker.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "embedded")]
+pub mod broker;
 pub mod message;
 pub mod settlement;
 pub mod time;
