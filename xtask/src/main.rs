@@ -1,4 +1,5 @@
 //! Long checks and figures, one word each: `cargo xtask NAME [--long] [--json]`.
+#![forbid(unsafe_code)]
 
 mod deny;
 mod error;
