@@ -60,6 +60,12 @@ impl<'a> DecodeContext<'a> {
         Self { content_type: Some(content_type), ..self }
     }
 
+    /// The ContentType that the message declares, if it is known to differ from the codec's own.
+    #[must_use]
+    pub const fn content_type(&self) -> Option<&'a ContentType> {
+        self.content_type
+    }
+
     /// A parameter of the declared ContentType, by case-insensitive name.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&'a str> {
