@@ -1,5 +1,20 @@
 //! What a decoder may cost, decided before a third-party decoder sees the bytes.
 
+#[cfg(feature = "cbor")]
+pub(crate) mod cbor;
+#[cfg(any(feature = "msgpack", feature = "cbor", feature = "protobuf"))]
+mod cursor;
+#[cfg(any(feature = "bincode", feature = "postcard", feature = "erased"))]
+pub(crate) mod guard;
+#[cfg(feature = "json")]
+pub(crate) mod json;
+#[cfg(feature = "json")]
+pub(crate) mod json_strict;
+#[cfg(feature = "msgpack")]
+pub(crate) mod msgpack;
+#[cfg(feature = "protobuf")]
+pub(crate) mod protobuf;
+
 use crate::{DecodeError, DecodeErrorKind};
 
 /// What decoding one body may cost. Every limit is checked against the bytes before anything is allocated.
@@ -57,4 +72,14 @@ impl Default for Limits {
     fn default() -> Self {
         Self { bytes: 256 << 10, depth: 64, elements: 65_536 }
     }
+}
+
+/// Line and column of an offset.
+#[cfg(feature = "json")]
+#[cold]
+pub(crate) fn text_position(text: &[u8], at: usize) -> crate::Position {
+    let before = &text[..at.min(text.len())];
+    let (line, last) = before.split(|&byte| byte == b'\n').enumerate().last().unwrap_or_default();
+    let (line, column) = (line + 1, last.len() + 1);
+    crate::Position::Text { line, column }
 }

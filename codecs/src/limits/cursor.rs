@@ -1,0 +1,88 @@
+use crate::{DecodeError, DecodeErrorKind, Limits, Position};
+
+/// A place in a body, for the scans of binary formats.
+///
+/// A body that was cut short and one that lies about a length look alike where they end. What tells them apart: a
+/// length above [`Limits::bytes`] or a count above [`Limits::elements`] is in no body that could be read, so those are
+/// `Length` and `Count`; less than that, but more than the bytes that are left, is `Truncated`.
+pub(crate) struct Cursor<'a> {
+    body: &'a [u8],
+    at: usize,
+    limits: &'a Limits,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) const fn new(body: &'a [u8], limits: &'a Limits) -> Self {
+        Self { body, at: 0, limits }
+    }
+
+    pub(crate) fn max_depth(&self) -> usize {
+        self.limits.depth.min(Limits::MAX_DEPTH)
+    }
+
+    pub(crate) fn max_elements(&self) -> usize {
+        self.limits.elements.min(Limits::MAX_ELEMENTS)
+    }
+
+    #[inline]
+    pub(crate) fn byte(&mut self) -> Result<u8, DecodeError> {
+        let Some(&byte) = self.body.get(self.at) else { return Err(self.refuse(DecodeErrorKind::Truncated)) };
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// A big-endian integer of 1 to 8 bytes.
+    #[inline]
+    pub(crate) fn uint(&mut self, width: usize) -> Result<u64, DecodeError> {
+        let mut value = 0;
+        for _ in 0..width {
+            value = value << 8 | u64::from(self.byte()?);
+        }
+        Ok(value)
+    }
+
+    /// Steps over `len` bytes.
+    #[inline]
+    pub(crate) fn skip(&mut self, len: u64) -> Result<(), DecodeError> {
+        let left = self.body.len() - self.at;
+        match usize::try_from(len) {
+            Ok(len) if len <= left => {
+                self.at += len;
+                Ok(())
+            }
+            Ok(len) if len <= self.limits.bytes => Err(self.refuse(DecodeErrorKind::Truncated)),
+            _ => Err(self.refuse(DecodeErrorKind::Length)),
+        }
+    }
+
+    /// A declared count of elements that are `each` values, as a number of values. A value has at least one byte.
+    #[inline]
+    pub(crate) fn count(&self, count: u64, each: usize) -> Result<usize, DecodeError> {
+        match usize::try_from(count) {
+            Ok(count) if count <= self.max_elements() => {
+                let values = count * each;
+                if values <= self.body.len() - self.at {
+                    return Ok(values);
+                }
+                Err(self.refuse(DecodeErrorKind::Truncated))
+            }
+            _ => Err(self.refuse(DecodeErrorKind::Count)),
+        }
+    }
+
+    /// Refuses a body that goes on.
+    pub(crate) fn end(&self) -> Result<(), DecodeError> {
+        if self.at == self.body.len() { Ok(()) } else { Err(self.refuse(DecodeErrorKind::Trailing)) }
+    }
+
+    #[cold]
+    pub(crate) fn refuse(&self, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError::new(kind).at(Position::Offset(self.at))
+    }
+
+    /// A refusal of the byte that was read last.
+    #[cold]
+    pub(crate) fn refuse_last(&self, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError::new(kind).at(Position::Offset(self.at.saturating_sub(1)))
+    }
+}

@@ -1,0 +1,144 @@
+//! Limits for decoders that cannot be scanned ahead: the bytes of a positional format mean nothing without the type, and
+//! those of a plug-in are unknown. A [`Guard`] stands between the type and the decoder and counts as the type asks.
+
+mod access;
+mod visitor;
+
+use std::cell::Cell;
+
+use serde::{
+    Deserializer,
+    de::{Error, Visitor},
+};
+
+use crate::{DecodeError, DecodeErrorKind, Limits};
+
+/// The limits of one decoding, and the limit that stopped it. The decoder's own error type cannot carry that.
+pub(crate) struct Watch {
+    max_depth: usize,
+    max_elements: usize,
+    breach: Cell<Option<DecodeErrorKind>>,
+}
+
+impl Watch {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            max_depth: limits.depth.min(Limits::MAX_DEPTH),
+            max_elements: limits.elements.min(Limits::MAX_ELEMENTS),
+            breach: Cell::new(None),
+        }
+    }
+
+    /// The limit that was exceeded, which explains whatever error the decoder came back with.
+    pub(crate) fn breach(&self) -> Option<DecodeError> {
+        self.breach.get().map(DecodeError::new)
+    }
+
+    #[cold]
+    fn refuse<E: Error>(&self, kind: DecodeErrorKind) -> E {
+        self.breach.set(Some(kind));
+        E::custom("over a limit")
+    }
+}
+
+/// A deserializer that keeps to the limits of a [`Watch`].
+///
+/// Sequences, maps, structs, tuples and enum variants with data are a level of depth each, as in a self-describing
+/// format. An option is one only directly inside another: a list whose links are options has the depth of its structs.
+pub(crate) struct Guard<'w, D> {
+    inner: D,
+    level: Level<'w>,
+}
+
+/// Where in the value a guard stands.
+#[derive(Clone, Copy)]
+struct Level<'w> {
+    watch: &'w Watch,
+    depth: usize,
+    in_option: bool,
+}
+
+impl<'w> Level<'w> {
+    fn deeper<E: Error>(self) -> Result<Self, E> {
+        if self.depth >= self.watch.max_depth {
+            return Err(self.watch.refuse(DecodeErrorKind::Depth));
+        }
+        Ok(Self { depth: self.depth + 1, in_option: false, ..self })
+    }
+
+    fn option<E: Error>(self) -> Result<Self, E> {
+        let level = if self.in_option { self.deeper()? } else { self };
+        Ok(Self { in_option: true, ..level })
+    }
+
+    /// Refuses a declared number of elements before anything is made of it.
+    fn declared<E: Error>(self, hint: Option<usize>) -> Result<(), E> {
+        match hint {
+            Some(count) if count > self.watch.max_elements => Err(self.watch.refuse(DecodeErrorKind::Count)),
+            _ => Ok(()),
+        }
+    }
+
+    const fn guard<D>(self, inner: D) -> Guard<'w, D> {
+        Guard { inner, level: self }
+    }
+}
+
+impl<'w, D> Guard<'w, D> {
+    pub(crate) const fn new(inner: D, watch: &'w Watch) -> Self {
+        Self { inner, level: Level { watch, depth: 0, in_option: false } }
+    }
+}
+
+macro_rules! containers {
+    ($($name:ident($($arg:ident: $type:ty),*)),* $(,)?) => {$(
+        #[inline]
+        fn $name<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value, D::Error> {
+            self.inner.$name($($arg,)* visitor::Container { visitor, level: self.level })
+        }
+    )*};
+}
+
+macro_rules! leaves {
+    ($($name:ident)*) => {$(
+        #[inline]
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.inner.$name(visitor)
+        }
+    )*};
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Guard<'_, D> {
+    type Error = D::Error;
+
+    leaves! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+        deserialize_f32 deserialize_f64 deserialize_char
+    }
+
+    containers! {
+        deserialize_any(),
+        deserialize_str(),
+        deserialize_string(),
+        deserialize_identifier(),
+        deserialize_unit(),
+        deserialize_bytes(),
+        deserialize_byte_buf(),
+        deserialize_ignored_any(),
+        deserialize_option(),
+        deserialize_seq(),
+        deserialize_map(),
+        deserialize_unit_struct(name: &'static str),
+        deserialize_newtype_struct(name: &'static str),
+        deserialize_tuple(len: usize),
+        deserialize_tuple_struct(name: &'static str, len: usize),
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]),
+        deserialize_enum(name: &'static str, variants: &'static [&'static str]),
+    }
+
+    #[inline]
+    fn is_human_readable(&self) -> bool {
+        self.inner.is_human_readable()
+    }
+}

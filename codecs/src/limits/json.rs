@@ -1,0 +1,106 @@
+//! Depth and element counts of a JSON text, exactly, at every size, in fields that the type ignores as in others, and
+//! whatever features of the parser are on.
+
+use crate::{DecodeError, DecodeErrorKind, Limits};
+
+/// Checks [`Limits::depth`] and [`Limits::elements`].
+///
+/// A text nested deeper than the limit has more opening brackets than the limit, and a container over the count has
+/// more commas. Counting bytes vectorises, so a body that is within both, and nearly all are, pays almost nothing;
+/// only the others are walked.
+#[inline]
+pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<(), DecodeError> {
+    let depth = limits.depth.min(Limits::MAX_DEPTH);
+    let elements = limits.elements.min(Limits::MAX_ELEMENTS);
+    // `[` and `{` differ in one bit.
+    let deep = text.len() > depth && count(text, |byte| byte | 0x20 == b'{') > depth;
+    // n elements take at least n bytes and n - 1 commas.
+    let wide = text.len() / 2 >= elements && count(text, |byte| byte == b',') >= elements;
+    if deep || wide { walk(text, depth, elements) } else { Ok(()) }
+}
+
+#[inline]
+fn count(text: &[u8], is: impl Fn(u8) -> bool) -> usize {
+    // Sums of at most 255 fit a byte, which keeps a whole vector of counters in a register.
+    text.chunks(255).map(|chunk| usize::from(chunk.iter().map(|&byte| u8::from(is(byte))).sum::<u8>())).sum()
+}
+
+/// Follows brackets and commas outside strings. Brackets need not match: up to the first that does not, the depth is
+/// right, and there the parser stops.
+#[cold]
+fn walk(text: &[u8], max_depth: usize, max_elements: usize) -> Result<(), DecodeError> {
+    let mut commas = [0_usize; Limits::MAX_DEPTH + 1];
+    let mut depth = 0;
+    let mut bytes = text.iter().enumerate();
+    while let Some((at, &byte)) = bytes.next() {
+        match byte {
+            b'"' => {
+                while let Some((_, &byte)) = bytes.next() {
+                    match byte {
+                        b'\\' => drop(bytes.next()),
+                        b'"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            b'[' | b'{' => {
+                if depth == max_depth {
+                    return Err(DecodeError::new(DecodeErrorKind::Depth).at(super::text_position(text, at)));
+                }
+                depth += 1;
+                commas[depth] = 0;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => {
+                commas[depth] += 1;
+                if commas[depth] >= max_elements {
+                    return Err(DecodeError::new(DecodeErrorKind::Count).at(super::text_position(text, at)));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str, limits: &Limits) -> Option<DecodeErrorKind> {
+        check(text.as_bytes(), limits).err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn depth_is_exact() {
+        let limits = Limits::default().with_depth(3);
+        assert_eq!(kind("[[[]]]", &limits), None);
+        assert_eq!(kind("[[[[]]]]", &limits), Some(DecodeErrorKind::Depth));
+        assert_eq!(kind("[[],[],[],[[]]]", &limits), None);
+        assert_eq!(kind(r#"{"a":{"b":{"c":{}}}}"#, &limits), Some(DecodeErrorKind::Depth));
+    }
+
+    #[test]
+    fn brackets_in_strings_do_not_count() {
+        let limits = Limits::default().with_depth(1);
+        assert_eq!(kind(r#"["[[[[", "\"[[[", "\\", "{{{"]"#, &limits), None);
+        assert_eq!(kind(r#"["\\", [1]]"#, &limits), Some(DecodeErrorKind::Depth));
+    }
+
+    #[test]
+    fn elements_are_counted_for_each_container() {
+        let limits = Limits::default().with_elements(3);
+        assert_eq!(kind("[1,2,3]", &limits), None);
+        assert_eq!(kind("[1,2,3,4]", &limits), Some(DecodeErrorKind::Count));
+        assert_eq!(kind("[[1,2,3],[1,2,3],[1,2,3]]", &limits), None);
+        assert_eq!(kind(r#"{"a":1,"b":2,"c":3,"d":4}"#, &limits), Some(DecodeErrorKind::Count));
+        assert_eq!(kind(r#"[",,,,,,"]"#, &limits), None);
+    }
+
+    #[test]
+    fn an_unclosed_string_ends_the_walk() {
+        let limits = Limits::default().with_depth(1);
+        assert_eq!(kind(r#"["[[[["#, &limits), None);
+        assert_eq!(kind("[\"[[[[\\", &limits), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! A walk over one MessagePack value before a decoder sees it: no recursion, no allocation.
+
+use super::cursor::Cursor;
+use crate::{DecodeError, DecodeErrorKind, Limits};
+
+/// Checks depth, lengths and counts of the first value, and that the body ends with it.
+pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
+    let mut cursor = Cursor::new(body, limits);
+    value(&mut cursor)?;
+    cursor.end()
+}
+
+fn value(cursor: &mut Cursor<'_>) -> Result<(), DecodeError> {
+    // How many values each open container still holds; an entry of a map is two.
+    let mut open = [0_usize; Limits::MAX_DEPTH];
+    let mut depth = 0;
+    let mut left = 1;
+    loop {
+        while left == 0 {
+            if depth == 0 {
+                return Ok(());
+            }
+            depth -= 1;
+            left = open[depth];
+        }
+        left -= 1;
+        let inside = match cursor.byte()? {
+            0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => continue,
+            0xcc | 0xd0 => Next::Bytes(1),
+            0xcd | 0xd1 => Next::Bytes(2),
+            0xca | 0xce | 0xd2 => Next::Bytes(4),
+            0xcb | 0xcf | 0xd3 => Next::Bytes(8),
+            short @ 0xa0..=0xbf => Next::Bytes(u64::from(short & 0x1f)),
+            0xc4 | 0xd9 => Next::Bytes(cursor.uint(1)?),
+            0xc5 | 0xda => Next::Bytes(cursor.uint(2)?),
+            0xc6 | 0xdb => Next::Bytes(cursor.uint(4)?),
+            // Extensions: one byte of type, then the data.
+            fixed @ 0xd4..=0xd8 => Next::Bytes(1 + (1 << (fixed - 0xd4))),
+            0xc7 => Next::Bytes(1 + cursor.uint(1)?),
+            0xc8 => Next::Bytes(1 + cursor.uint(2)?),
+            0xc9 => Next::Bytes(1 + cursor.uint(4)?),
+            short @ 0x90..=0x9f => Next::Values(u64::from(short & 0x0f), 1),
+            0xdc => Next::Values(cursor.uint(2)?, 1),
+            0xdd => Next::Values(cursor.uint(4)?, 1),
+            short @ 0x80..=0x8f => Next::Values(u64::from(short & 0x0f), 2),
+            0xde => Next::Values(cursor.uint(2)?, 2),
+            0xdf => Next::Values(cursor.uint(4)?, 2),
+            0xc1 => return Err(cursor.refuse_last(DecodeErrorKind::Syntax)),
+        };
+        match inside {
+            Next::Bytes(len) => cursor.skip(len)?,
+            Next::Values(count, each) => {
+                if depth == cursor.max_depth() {
+                    return Err(cursor.refuse_last(DecodeErrorKind::Depth));
+                }
+                open[depth] = left;
+                depth += 1;
+                left = cursor.count(count, each)?;
+            }
+        }
+    }
+}
+
+enum Next {
+    Bytes(u64),
+    Values(u64, usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(body: &[u8]) -> Option<DecodeErrorKind> {
+        check(body, &Limits::default()).err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn a_value_of_every_marker_ends_where_it_should() {
+        for first in 0..=0xff_u8 {
+            if first == 0xc1 {
+                continue;
+            }
+            // Zeros serve as lengths of nothing, as data and as elements.
+            let mut body = vec![first];
+            while kind(&body) == Some(DecodeErrorKind::Truncated) {
+                body.push(0);
+            }
+            assert_eq!(kind(&body), None, "{first:#x}");
+            body.push(0);
+            assert_eq!(kind(&body), Some(DecodeErrorKind::Trailing), "{first:#x}");
+        }
+        assert_eq!(kind(&[0xc1]), Some(DecodeErrorKind::Syntax));
+    }
+
+    #[test]
+    fn what_no_allowed_body_can_hold_is_length_or_count() {
+        for marker in [0xc6, 0xdb, 0xc9] {
+            assert_eq!(kind(&[marker, 0xff, 0xff, 0xff, 0xff, 0, 0, 0]), Some(DecodeErrorKind::Length), "{marker:#x}");
+        }
+        for marker in [0xdd, 0xdf] {
+            assert_eq!(kind(&[marker, 0xff, 0xff, 0xff, 0xff, 0, 0, 0]), Some(DecodeErrorKind::Count), "{marker:#x}");
+        }
+        assert_eq!(kind(&[0xdc, 0xff, 0xff]), Some(DecodeErrorKind::Truncated));
+    }
+}

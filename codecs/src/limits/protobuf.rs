@@ -1,0 +1,85 @@
+//! A walk over the fields of one protobuf message. What a length-delimited field holds is known to the schema alone, so
+//! only groups and the outer message are followed.
+
+use super::cursor::Cursor;
+use crate::{DecodeError, DecodeErrorKind, Limits};
+
+/// Checks wire types, lengths, the nesting of groups and the number of fields.
+pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
+    let mut cursor = Cursor::new(body, limits);
+    let mut groups = [0_u64; Limits::MAX_DEPTH];
+    let mut depth = 0;
+    let mut fields = 0;
+    while cursor.end().is_err() {
+        let key = varint(&mut cursor)?;
+        let number = key >> 3;
+        if number == 0 || key > u64::from(u32::MAX) {
+            return Err(cursor.refuse_last(DecodeErrorKind::Syntax));
+        }
+        fields += 1;
+        if fields > cursor.max_elements() {
+            return Err(cursor.refuse_last(DecodeErrorKind::Count));
+        }
+        match key & 7 {
+            0 => drop(varint(&mut cursor)?),
+            1 => cursor.skip(8)?,
+            2 => {
+                let len = varint(&mut cursor)?;
+                cursor.skip(len)?;
+            }
+            3 => {
+                if depth == cursor.max_depth() {
+                    return Err(cursor.refuse_last(DecodeErrorKind::Depth));
+                }
+                groups[depth] = number;
+                depth += 1;
+            }
+            4 if depth > 0 && groups[depth - 1] == number => depth -= 1,
+            5 => cursor.skip(4)?,
+            _ => return Err(cursor.refuse_last(DecodeErrorKind::Syntax)),
+        }
+    }
+    if depth == 0 { Ok(()) } else { Err(cursor.refuse(DecodeErrorKind::Truncated)) }
+}
+
+fn varint(cursor: &mut Cursor<'_>) -> Result<u64, DecodeError> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = cursor.byte()?;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok(value);
+        }
+    }
+    Err(cursor.refuse_last(DecodeErrorKind::Syntax))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(body: &[u8]) -> Option<DecodeErrorKind> {
+        check(body, &Limits::default()).err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn a_9_nested_groups_are_depth() {
+        assert_eq!(kind(&[0x0b; 65]), Some(DecodeErrorKind::Depth));
+        assert_eq!(kind(&[[0x0b; 64], [0x0c; 64]].concat()), None);
+        assert_eq!(kind(&[0x0b, 0x14]), Some(DecodeErrorKind::Syntax));
+        assert_eq!(kind(&[0x0b]), Some(DecodeErrorKind::Truncated));
+    }
+
+    #[test]
+    fn b_10_a_length_beyond_what_a_body_may_have_is_length() {
+        assert_eq!(kind(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]), Some(DecodeErrorKind::Length));
+        assert_eq!(kind(&[0x0a, 0x05, 1]), Some(DecodeErrorKind::Truncated));
+    }
+
+    #[test]
+    fn keys_and_varints_that_are_none_are_syntax() {
+        assert_eq!(kind(&[0x00, 0]), Some(DecodeErrorKind::Syntax));
+        assert_eq!(kind(&[0x0e]), Some(DecodeErrorKind::Syntax));
+        assert_eq!(kind(&[[0x08].as_slice(), &[0xff; 11]].concat()), Some(DecodeErrorKind::Syntax));
+    }
+}
