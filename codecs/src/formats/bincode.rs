@@ -1,0 +1,241 @@
+use std::{cell::Cell, io, str};
+
+use ::bincode::{BincodeRead, DefaultOptions, Deserializer, Error, ErrorKind, Options};
+use bytes::BytesMut;
+use serde::{Deserialize, Serialize, de::Visitor};
+
+use super::{detail, empty, sink::Sink};
+use crate::{
+    Codec, ContentType, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
+    limits::guard::{Guard, Watch},
+};
+
+const ESSENCE: &str = "application/x-bincode";
+
+/// bincode, as version 1 of the crate writes it: `application/x-bincode`.
+///
+/// There are two encodings of integers, and the parameter `encoding` says which: absent or `fixint`, what bincode 1
+/// calls `serialize` and bincode 2 `legacy()`; `varint`, bincode 1's `DefaultOptions` and bincode 2's `standard()`.
+/// Both are little-endian. A body whose ContentType is absent or of another type is read as this codec writes. An
+/// `encoding` that is neither is [`DecodeErrorKind::UnsupportedParameter`].
+///
+/// The bytes mean nothing without the Rust type: [`Format::Positional`]. A change of the type changes the format, and
+/// types that need names in the bytes (`serde_json::Value`, `#[serde(flatten)]`, `#[serde(tag)]`) cannot be read.
+/// The crate is no longer maintained; it is here for peers that write it. [`MessagePack`](crate::MessagePack) and
+/// [`Postcard`](crate::Postcard) are maintained.
+///
+/// An empty body is only none and unit.
+///
+/// ```
+/// use bytes::BytesMut;
+/// use consign_codecs::{Bincode, Codec, DecodeContext, Limits};
+///
+/// let mut out = BytesMut::new();
+/// Bincode::varint().encode(&("order", 7), &mut out)?;
+///
+/// let limits = Limits::default();
+/// let (name, id): (&str, i32) = Bincode::varint().decode(&out, &DecodeContext::new(&limits))?;
+/// assert_eq!((name, id), ("order", 7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Bincode {
+    encoding: Encoding,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Encoding {
+    #[default]
+    Fixint,
+    Varint,
+}
+
+impl Bincode {
+    /// Writes integers in their full width. The default.
+    #[must_use]
+    pub const fn fixint() -> Self {
+        Self { encoding: Encoding::Fixint }
+    }
+
+    /// Writes integers in as few bytes as they take, as `application/x-bincode;encoding=varint`.
+    #[must_use]
+    pub const fn varint() -> Self {
+        Self { encoding: Encoding::Varint }
+    }
+
+    fn declared(self, content_type: Option<&ContentType>) -> Result<Encoding, DecodeError> {
+        match content_type {
+            Some(declared) if is_bincode(declared.as_str()) => parameter(declared.parameter("encoding")),
+            _ => Ok(self.encoding),
+        }
+    }
+}
+
+impl Codec for Bincode {
+    fn name(&self) -> &'static str {
+        "bincode"
+    }
+
+    fn media_types(&self) -> &'static [MediaType] {
+        const FIXINT: &[MediaType] = &[MediaType::exact(ESSENCE)];
+        const VARINT: &[MediaType] =
+            &[MediaType::exact("application/x-bincode;encoding=varint"), MediaType::exact(ESSENCE)];
+        match self.encoding {
+            Encoding::Fixint => FIXINT,
+            Encoding::Varint => VARINT,
+        }
+    }
+
+    fn format(&self) -> Format {
+        Format::Positional
+    }
+
+    fn decode<'de, T: Deserialize<'de>>(&self, body: &'de [u8], cx: &DecodeContext<'_>) -> Result<T, DecodeError> {
+        cx.limits().check_size(body)?;
+        let encoding = self.declared(cx.content_type())?;
+        if body.is_empty() {
+            return empty::decode();
+        }
+        match encoding {
+            Encoding::Fixint => decode(body, cx.limits(), options().with_fixint_encoding()),
+            Encoding::Varint => decode(body, cx.limits(), options().with_varint_encoding()),
+        }
+    }
+
+    fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
+        match self.encoding {
+            Encoding::Fixint => options().with_fixint_encoding().serialize_into(Sink(out), value),
+            Encoding::Varint => options().with_varint_encoding().serialize_into(Sink(out), value),
+        }
+        .map_err(refused_value)
+    }
+}
+
+fn options() -> impl Options {
+    DefaultOptions::new().with_little_endian()
+}
+
+fn is_bincode(declared: &str) -> bool {
+    let essence = declared.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(ESSENCE)
+}
+
+fn parameter(encoding: Option<&str>) -> Result<Encoding, DecodeError> {
+    match encoding {
+        None => Ok(Encoding::Fixint),
+        Some(name) if name.eq_ignore_ascii_case("fixint") => Ok(Encoding::Fixint),
+        Some(name) if name.eq_ignore_ascii_case("varint") => Ok(Encoding::Varint),
+        Some(_) => Err(DecodeError::new(DecodeErrorKind::UnsupportedParameter)),
+    }
+}
+
+fn decode<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, options: impl Options) -> Result<T, DecodeError> {
+    let watch = Watch::new(limits);
+    let left = Cell::new(body);
+    // The limit makes a length that no allowed body can hold an error of its own; that no length goes beyond this body
+    // is checked by the reader, before anything is allocated.
+    let options = options.with_limit(limits.bytes as u64);
+    let mut reader = Deserializer::with_bincode_read(Reader { left: &left }, options);
+    let value = T::deserialize(Guard::new(&mut reader, &watch));
+    let at = Position::Offset(body.len() - left.get().len());
+    match value {
+        Ok(_) if !left.get().is_empty() => Err(DecodeError::new(DecodeErrorKind::Trailing).at(at)),
+        Ok(value) => Ok(value),
+        Err(error) => Err(watch.breach().unwrap_or_else(|| refusal(&error)).at(at)),
+    }
+}
+
+/// Reads from a slice, and leaves to see how far it came.
+struct Reader<'c, 'de> {
+    left: &'c Cell<&'de [u8]>,
+}
+
+impl<'de> Reader<'_, 'de> {
+    fn take(&mut self, len: usize) -> io::Result<&'de [u8]> {
+        let (taken, left) = self.left.get().split_at_checked(len).ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.left.set(left);
+        Ok(taken)
+    }
+}
+
+impl io::Read for Reader<'_, '_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.read_exact(out).map(|()| out.len())
+    }
+
+    fn read_exact(&mut self, out: &mut [u8]) -> io::Result<()> {
+        out.copy_from_slice(self.take(out.len())?);
+        Ok(())
+    }
+}
+
+impl<'de> BincodeRead<'de> for Reader<'_, 'de> {
+    fn forward_read_str<V: Visitor<'de>>(&mut self, len: usize, visitor: V) -> Result<V::Value, Error> {
+        match str::from_utf8(self.take(len)?) {
+            Ok(text) => visitor.visit_borrowed_str(text),
+            Err(error) => Err(ErrorKind::InvalidUtf8Encoding(error).into()),
+        }
+    }
+
+    fn get_byte_buffer(&mut self, len: usize) -> Result<Vec<u8>, Error> {
+        Ok(self.take(len)?.to_vec())
+    }
+
+    fn forward_read_bytes<V: Visitor<'de>>(&mut self, len: usize, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_borrowed_bytes(self.take(len)?)
+    }
+}
+
+#[cold]
+fn refusal(error: &ErrorKind) -> DecodeError {
+    match error {
+        ErrorKind::Io(_) => DecodeError::new(DecodeErrorKind::Truncated),
+        ErrorKind::SizeLimit => DecodeError::new(DecodeErrorKind::Length),
+        ErrorKind::InvalidUtf8Encoding(_) => DecodeError::new(DecodeErrorKind::Utf8),
+        ErrorKind::DeserializeAnyNotSupported => needs_names(),
+        ErrorKind::Custom(message) if message.starts_with("Bincode does not support ") => needs_names(),
+        ErrorKind::Custom(message) => detail::refusal(message),
+        // The texts of these hold bytes of the body.
+        ErrorKind::InvalidBoolEncoding(_)
+        | ErrorKind::InvalidCharEncoding
+        | ErrorKind::InvalidTagEncoding(_)
+        | ErrorKind::SequenceMustHaveLength => DecodeError::new(DecodeErrorKind::Syntax),
+    }
+}
+
+fn needs_names() -> DecodeError {
+    DecodeError::new(DecodeErrorKind::Type).with_detail("the type needs a self-describing format")
+}
+
+#[cold]
+fn refused_value(error: Error) -> EncodeError {
+    match *error {
+        ErrorKind::Custom(_) => detail::refused_value(error),
+        _ => detail::unsupported(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p_32_the_parameter_says_which_encoding() {
+        assert_eq!(parameter(None), Ok(Encoding::Fixint));
+        assert_eq!(parameter(Some("fixint")), Ok(Encoding::Fixint));
+        assert_eq!(parameter(Some("VarInt")), Ok(Encoding::Varint));
+        for other in ["", "zigzag", "big-endian"] {
+            let kind = parameter(Some(other)).map_err(|error| error.kind());
+            assert_eq!(kind, Err(DecodeErrorKind::UnsupportedParameter), "{other}");
+        }
+    }
+
+    #[test]
+    fn p_32_only_a_bincode_type_has_the_parameter() {
+        let declared = |text| Bincode::varint().declared(Some(&ContentType::parse(text)));
+        assert_eq!(declared("Application/X-Bincode"), Ok(Encoding::Fixint));
+        assert_eq!(declared("application/octet-stream"), Ok(Encoding::Varint));
+        assert_eq!(Bincode::varint().declared(None), Ok(Encoding::Varint));
+        assert_eq!(Bincode::fixint().declared(None), Ok(Encoding::Fixint));
+    }
+}

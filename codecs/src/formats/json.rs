@@ -1,0 +1,153 @@
+use std::str;
+
+use bytes::BytesMut;
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+
+use super::{charset, detail, empty, sink::Sink};
+use crate::{
+    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
+    limits::{json, json_strict, text_position},
+};
+
+/// JSON (RFC 8259): `application/json`, `text/json` and every `+json`.
+///
+/// The text is UTF-8; a `charset` other than `utf-8` or `us-ascii` is refused, and a UTF-8 byte order mark is dropped.
+/// [`Limits::depth`](crate::Limits::depth) and [`Limits::elements`](crate::Limits::elements) hold exactly, also inside
+/// fields that the type ignores. (`serde_json` has a limit of its own: it accepts at most 127 levels.)
+///
+/// As in `serde_json`, the last of two equal keys wins in a map (a struct refuses them), and a float that is NaN or
+/// infinite is written as `null`, which no float reads back. [`Json::strict`] refuses equal keys everywhere.
+///
+/// ```
+/// use bytes::BytesMut;
+/// use consign_codecs::{Codec, DecodeContext, Json, Limits};
+///
+/// let mut out = BytesMut::new();
+/// Json::default().encode(&("order", 7), &mut out)?;
+/// assert_eq!(out, r#"["order",7]"#);
+///
+/// let limits = Limits::default();
+/// let (name, id): (&str, u32) = Json::default().decode(&out, &DecodeContext::new(&limits))?;
+/// assert_eq!((name, id), ("order", 7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Json {
+    strict: bool,
+}
+
+impl Json {
+    /// JSON that also refuses a key twice in any object ([`DecodeErrorKind::DuplicateKey`]), compared after unescaping,
+    /// and numbers of more than 64 characters ([`DecodeErrorKind::Syntax`]).
+    ///
+    /// That is a walk over every body before it is read: about as long as the reading itself.
+    #[must_use]
+    pub const fn strict() -> Self {
+        Self { strict: true }
+    }
+}
+
+impl Codec for Json {
+    #[inline]
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    #[inline]
+    fn media_types(&self) -> &'static [MediaType] {
+        const TYPES: &[MediaType] =
+            &[MediaType::exact("application/json"), MediaType::exact("text/json"), MediaType::suffix("json")];
+        TYPES
+    }
+
+    #[inline]
+    fn format(&self) -> Format {
+        Format::SelfDescribing
+    }
+
+    #[inline]
+    fn decode<'de, T: Deserialize<'de>>(&self, body: &'de [u8], cx: &DecodeContext<'_>) -> Result<T, DecodeError> {
+        cx.limits().check_size(body)?;
+        check_charset(cx.parameter("charset"))?;
+        let body = charset::strip_bom(body);
+        if body.is_empty() {
+            return empty::decode();
+        }
+        json::check(body, cx.limits())?;
+        // Checking UTF-8 once is faster than `from_slice`, which checks each string.
+        let text = str::from_utf8(body).map_err(|error| not_utf8(body, error))?;
+        if self.strict {
+            json_strict::check(text)?;
+        }
+        serde_json::from_str(text).map_err(|error| refusal(&error))
+    }
+
+    #[inline]
+    fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
+        serde_json::to_writer(Sink(out), value).map_err(refused_value)
+    }
+}
+
+#[inline]
+fn check_charset(charset: Option<&str>) -> Result<(), DecodeError> {
+    match charset {
+        None => Ok(()),
+        Some(charset) if ["utf-8", "us-ascii", "utf8"].iter().any(|name| name.eq_ignore_ascii_case(charset)) => Ok(()),
+        Some(_) => Err(DecodeError::new(DecodeErrorKind::UnsupportedCharset)),
+    }
+}
+
+#[cold]
+fn not_utf8(body: &[u8], error: str::Utf8Error) -> DecodeError {
+    DecodeError::new(DecodeErrorKind::Utf8).at(text_position(body, error.valid_up_to()))
+}
+
+#[cold]
+fn refusal(error: &serde_json::Error) -> DecodeError {
+    let (line, column) = (error.line(), error.column());
+    let message = error.to_string();
+    let place = format!(" at line {line} column {column}");
+    let message = message.strip_suffix(&place).unwrap_or(&message);
+    let refused = match error.classify() {
+        Category::Data => detail::refusal(message),
+        Category::Eof => DecodeError::new(DecodeErrorKind::Truncated),
+        Category::Syntax | Category::Io if message == "trailing characters" => {
+            DecodeError::new(DecodeErrorKind::Trailing)
+        }
+        Category::Syntax | Category::Io if message == "recursion limit exceeded" => {
+            DecodeError::new(DecodeErrorKind::Depth)
+        }
+        // The texts of syntax errors are constants of the parser.
+        Category::Syntax | Category::Io => DecodeError::new(DecodeErrorKind::Syntax).with_detail(message.to_owned()),
+    };
+    if line == 0 { refused } else { refused.at(Position::Text { line, column }) }
+}
+
+#[cold]
+fn refused_value(error: serde_json::Error) -> EncodeError {
+    match error.classify() {
+        Category::Data => detail::refused_value(error),
+        Category::Syntax | Category::Eof | Category::Io => detail::unsupported(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p_17_json_is_utf_8_only() {
+        for charset in [None, Some("utf-8"), Some("UTF-8"), Some("Us-Ascii")] {
+            assert_eq!(check_charset(charset), Ok(()), "{charset:?}");
+        }
+    }
+
+    #[test]
+    fn e_3_other_charsets_are_unsupported() {
+        for charset in ["utf-7", "ibm037", "utf-16", "iso-8859-1", ""] {
+            let kind = check_charset(Some(charset)).map_err(|error| error.kind());
+            assert_eq!(kind, Err(DecodeErrorKind::UnsupportedCharset), "{charset}");
+        }
+    }
+}

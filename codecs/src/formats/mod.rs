@@ -1,0 +1,49 @@
+//! The formats. Each is a small value that implements [`Codec`](crate::Codec); `Protobuf` is a type that reads and
+//! writes its own bytes.
+
+#[cfg(feature = "bincode")]
+mod bincode;
+#[cfg(feature = "cbor")]
+mod cbor;
+mod charset;
+mod detail;
+#[cfg(any(
+    feature = "json",
+    feature = "msgpack",
+    feature = "cbor",
+    feature = "bincode",
+    feature = "postcard",
+    feature = "erased"
+))]
+mod empty;
+#[cfg(feature = "json")]
+mod json;
+#[cfg(feature = "msgpack")]
+mod msgpack;
+mod opaque;
+#[cfg(feature = "erased")]
+mod plugin;
+#[cfg(feature = "postcard")]
+mod postcard;
+#[cfg(feature = "protobuf")]
+mod protobuf;
+mod raw;
+#[cfg(any(feature = "json", feature = "msgpack", feature = "bincode"))]
+mod sink;
+mod text;
+
+#[cfg(feature = "bincode")]
+pub use self::bincode::Bincode;
+#[cfg(feature = "cbor")]
+pub use self::cbor::Cbor;
+#[cfg(feature = "json")]
+pub use self::json::Json;
+#[cfg(feature = "msgpack")]
+pub use self::msgpack::MessagePack;
+#[cfg(feature = "erased")]
+pub use self::plugin::{Plugin, PluginCodec, Visit};
+#[cfg(feature = "postcard")]
+pub use self::postcard::Postcard;
+#[cfg(feature = "protobuf")]
+pub use self::protobuf::Protobuf;
+pub use self::{raw::Raw, text::Text};

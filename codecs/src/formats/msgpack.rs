@@ -1,0 +1,104 @@
+use bytes::BytesMut;
+use rmp_serde::{decode, encode};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+
+use super::{detail, empty, sink::Sink};
+use crate::{
+    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
+    limits::{self, Limits},
+};
+
+/// `MessagePack`: `application/msgpack`, `application/x-msgpack`, `application/vnd.msgpack` and every `+msgpack`.
+///
+/// It writes structs as maps with names, so that fields may come and go, and reads structs from maps and from arrays.
+/// A body is walked once, without recursion, before it is read: depth, lengths and counts, also of fields that the
+/// type ignores, and that the body ends with the value. `&str` and `&[u8]` borrow from the body.
+///
+/// A `Vec<u8>` is an array of numbers, as serde has it; a byte string needs a type such as `serde_bytes::ByteBuf`.
+///
+/// ```
+/// use bytes::BytesMut;
+/// use consign_codecs::{Codec, DecodeContext, Limits, MessagePack};
+///
+/// let mut out = BytesMut::new();
+/// MessagePack.encode(&("order", 7), &mut out)?;
+///
+/// let limits = Limits::default();
+/// let (name, id): (&str, u32) = MessagePack.decode(&out, &DecodeContext::new(&limits))?;
+/// assert_eq!((name, id), ("order", 7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MessagePack;
+
+impl Codec for MessagePack {
+    #[inline]
+    fn name(&self) -> &'static str {
+        "msgpack"
+    }
+
+    #[inline]
+    fn media_types(&self) -> &'static [MediaType] {
+        const TYPES: &[MediaType] = &[
+            MediaType::exact("application/msgpack"),
+            MediaType::exact("application/x-msgpack"),
+            MediaType::exact("application/vnd.msgpack"),
+            MediaType::suffix("msgpack"),
+        ];
+        TYPES
+    }
+
+    #[inline]
+    fn format(&self) -> Format {
+        Format::SelfDescribing
+    }
+
+    #[inline]
+    fn decode<'de, T: Deserialize<'de>>(&self, body: &'de [u8], cx: &DecodeContext<'_>) -> Result<T, DecodeError> {
+        cx.limits().check_size(body)?;
+        if body.is_empty() {
+            return empty::decode();
+        }
+        limits::msgpack::check(body, cx.limits())?;
+        let mut reader = rmp_serde::Deserializer::from_read_ref(body);
+        // The walk has bounded the depth; the reader counts an extension as a level too.
+        reader.set_max_depth(cx.limits().depth.min(Limits::MAX_DEPTH) + 2);
+        let value = T::deserialize(&mut reader).map_err(refusal)?;
+        // The body ends with the value, but a type may have read less than the value.
+        match IgnoredAny::deserialize(&mut reader) {
+            Err(decode::Error::InvalidMarkerRead(_)) => Ok(value),
+            _ => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
+        }
+    }
+
+    #[inline]
+    fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
+        let mut writer = Sink(out);
+        value.serialize(&mut rmp_serde::Serializer::new(&mut writer).with_struct_map()).map_err(refused_value)
+    }
+}
+
+#[cold]
+fn refusal(error: decode::Error) -> DecodeError {
+    use decode::Error;
+    match error {
+        Error::Syntax(message) => detail::refusal(&message),
+        Error::Utf8Error(_) => DecodeError::new(DecodeErrorKind::Utf8),
+        Error::DepthLimitExceeded => DecodeError::new(DecodeErrorKind::Depth),
+        Error::OutOfRange => DecodeError::new(DecodeErrorKind::Type).with_detail("a number out of range"),
+        Error::LengthMismatch(_) => DecodeError::new(DecodeErrorKind::Type).with_detail("an array of another length"),
+        // The value is well-formed, so a read beyond it, or of another marker, is the type's. The texts of these hold
+        // bytes of the body.
+        Error::TypeMismatch(_) | Error::InvalidMarkerRead(_) | Error::InvalidDataRead(_) | Error::Uncategorized(_) => {
+            DecodeError::new(DecodeErrorKind::Type)
+        }
+    }
+}
+
+#[cold]
+fn refused_value(error: encode::Error) -> EncodeError {
+    match error {
+        encode::Error::Syntax(_) => detail::refused_value(error),
+        _ => detail::unsupported(error),
+    }
+}
