@@ -4,18 +4,18 @@
 
 mod codec;
 mod content_type;
+mod door;
 mod error;
+mod formats;
 mod limits;
 mod media_type;
+mod registry;
+mod set;
 
 pub use codec::{Codec, DecodeContext, Format};
-pub use content_type::ContentType;
+pub use content_type::{ContentType, MalformedContentType};
+pub use door::{Decode, DecodeOwned, Encode};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Position};
-pub use limits::Limits;
-pub use media_type::MediaType;
-
-mod formats;
-
 #[cfg(feature = "bincode")]
 pub use formats::Bincode;
 #[cfg(feature = "cbor")]
@@ -31,3 +31,12 @@ pub use formats::Protobuf;
 #[cfg(feature = "erased")]
 pub use formats::{Plugin, PluginCodec, Visit};
 pub use formats::{Raw, Text};
+pub use limits::Limits;
+pub use media_type::MediaType;
+#[cfg(feature = "json")]
+pub use registry::JsonCodecs;
+pub use registry::{
+    Attempt, Chosen, Codecs, CodecsBuilder, ConfigError, ConfigErrorKind, Declared, DecodeFailure, Decoded,
+    Description, Encoded, FailureReason, OwnFormat, Policy, Trail, TrailEntry, TrailError,
+};
+pub use set::{And, CodecInfo, CodecSet, NoCodec};

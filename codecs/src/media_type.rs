@@ -10,6 +10,7 @@ pub struct MediaType {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Exact,
+    Parameterised,
     Suffix,
     Range,
 }
@@ -18,7 +19,7 @@ impl MediaType {
     /// `type/subtype`, in canonical form: lower case, no spaces; parameters only where the codec writes them.
     #[must_use]
     pub const fn exact(text: &'static str) -> Self {
-        Self { text, kind: Kind::Exact }
+        Self { text, kind: if has_parameters(text) { Kind::Parameterised } else { Kind::Exact } }
     }
 
     /// Every type that ends in `+suffix`: `MediaType::suffix("json")`.
@@ -42,6 +43,11 @@ impl MediaType {
     /// Whether this is one exact type.
     #[must_use]
     pub const fn is_exact(&self) -> bool {
+        matches!(self.kind, Kind::Exact | Kind::Parameterised)
+    }
+
+    /// Whether this is one exact type without parameters, whose text alone decides.
+    pub(crate) const fn is_plain(&self) -> bool {
         matches!(self.kind, Kind::Exact)
     }
 
@@ -58,10 +64,22 @@ impl MediaType {
     }
 }
 
+const fn has_parameters(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == b';' {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
 impl fmt::Display for MediaType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Exact => f.write_str(self.text),
+            Kind::Exact | Kind::Parameterised => f.write_str(self.text),
             Kind::Suffix => write!(f, "*/*+{}", self.text),
             Kind::Range => write!(f, "{}/*", self.text),
         }

@@ -1,17 +1,72 @@
 //! The ContentType of a message: the text as it was sent, and what it means.
 
+mod excerpt;
+mod malformed;
+mod parse;
+
+use std::{
+    convert::Infallible,
+    fmt::{self, Write},
+    hash::{Hash, Hasher},
+    str::FromStr,
+};
+
+use mime::Mime;
+
+pub(crate) use self::{excerpt::excerpt, parse::is_name};
+pub use malformed::MalformedContentType;
+
 /// A ContentType as it was sent, with its parsed view. Parsing never fails: text that is not a media type is kept and is
 /// [malformed](ContentType::is_malformed).
-#[derive(Clone, Debug)]
+///
+/// Two are equal when they mean the same (RFC 2045): type, subtype, names of parameters and charset compare without case,
+/// other values with case; quotes, white space and the order of parameters do not count. Malformed texts are equal when
+/// their bytes are. `Display` writes the canonical form: lower case, `;` without spaces, quotes only where they are needed.
+///
+/// ```
+/// use consign_codecs::ContentType;
+///
+/// let declared = ContentType::parse("Application/Vnd.Acme+JSON ; Charset=\"UTF-8\"");
+/// assert_eq!(declared.essence(), Some("application/vnd.acme+json"));
+/// assert_eq!(declared.suffix(), Some("json"));
+/// assert_eq!(declared.charset(), Some("utf-8"));
+/// assert_eq!(declared.to_string(), "application/vnd.acme+json;charset=utf-8");
+/// assert_eq!(declared.as_str(), "Application/Vnd.Acme+JSON ; Charset=\"UTF-8\"");
+///
+/// assert!(ContentType::parse("json").is_malformed());
+/// ```
+#[derive(Clone)]
 pub struct ContentType {
     raw: Box<str>,
+    view: Result<View, MalformedContentType>,
+}
+
+#[derive(Clone, Debug)]
+struct View {
+    /// `type/subtype;name=value`, of which the first `essence` bytes are `type/subtype`.
+    canonical: Box<str>,
+    essence: usize,
+    mime: Option<Mime>,
+    parameters: Box<[Parameter]>,
+    duplicate: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parameter {
+    name: Box<str>,
+    value: Box<str>,
 }
 
 impl ContentType {
+    /// A longer text is malformed: 255 bytes.
+    pub const MAX_BYTES: usize = 255;
+    /// A text with more parameters is malformed: 8.
+    pub const MAX_PARAMETERS: usize = 8;
+
     /// Parses `raw`, which is kept as it is.
     #[must_use]
     pub fn parse(raw: &str) -> Self {
-        Self { raw: raw.into() }
+        Self { raw: raw.into(), view: parse::parse(raw) }
     }
 
     /// The text as it was sent.
@@ -20,9 +75,170 @@ impl ContentType {
         &self.raw
     }
 
-    /// A parameter, by case-insensitive name.
+    /// The same as a [`Mime`]. `None` if it is malformed, or has a parameter that `mime` cannot hold: an empty value, or one
+    /// with an escaped character.
     #[must_use]
-    pub fn parameter(&self, _name: &str) -> Option<&str> {
-        None
+    pub fn mime(&self) -> Option<&Mime> {
+        self.view()?.mime.as_ref()
+    }
+
+    /// Whether the text is not a media type.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        self.view.is_err()
+    }
+
+    /// Why the text is not a media type.
+    #[must_use]
+    pub fn malformed(&self) -> Option<MalformedContentType> {
+        self.view.as_ref().err().copied()
+    }
+
+    /// `type/subtype` in lower case.
+    #[must_use]
+    pub fn essence(&self) -> Option<&str> {
+        self.view().map(View::essence)
+    }
+
+    /// The structured-syntax suffix (RFC 6839) in lower case: `json` of `application/vnd.acme.order+json`.
+    #[must_use]
+    pub fn suffix(&self) -> Option<&str> {
+        Some(self.essence()?.rsplit_once('+')?.1)
+    }
+
+    /// The declared charset, in lower case.
+    #[must_use]
+    pub fn charset(&self) -> Option<&str> {
+        self.parameter("charset")
+    }
+
+    /// A parameter, by case-insensitive name: its value without quotes and escapes. The first counts if there are several.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// Names, in lower case, and values of all parameters, in the order in which they stand.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.view().into_iter().flat_map(|view| &view.parameters).map(|parameter| (&*parameter.name, &*parameter.value))
+    }
+
+    /// Whether a parameter stands twice. The first one counts.
+    #[must_use]
+    pub fn has_duplicate_parameter(&self) -> bool {
+        self.view().is_some_and(|view| view.duplicate)
+    }
+
+    pub(crate) fn top_level(&self) -> Option<&str> {
+        Some(self.essence()?.split_once('/')?.0)
+    }
+
+    fn view(&self) -> Option<&View> {
+        self.view.as_ref().ok()
+    }
+}
+
+impl View {
+    fn new(essence: &str, parameters: Vec<Parameter>, duplicate: bool) -> Self {
+        let mut canonical = essence.to_owned();
+        for parameter in &parameters {
+            write_parameter(&mut canonical, parameter);
+        }
+        // What was escaped `mime` would hand out with its escapes.
+        let escapes = parameters.iter().any(|parameter| parameter.value.contains(['"', '\\']));
+        let mime = if escapes { None } else { canonical.parse().ok() };
+        Self { essence: essence.len(), canonical: canonical.into(), mime, parameters: parameters.into(), duplicate }
+    }
+
+    fn essence(&self) -> &str {
+        &self.canonical[..self.essence]
+    }
+}
+
+fn write_parameter(out: &mut String, Parameter { name, value }: &Parameter) {
+    out.push(';');
+    out.push_str(name);
+    out.push('=');
+    if !value.is_empty() && value.chars().all(parse::is_token) {
+        return out.push_str(value);
+    }
+    out.push('"');
+    for character in value.chars() {
+        if matches!(character, '"' | '\\') {
+            out.push('\\');
+        }
+        out.push(character);
+    }
+    out.push('"');
+}
+
+impl PartialEq for ContentType {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.view(), other.view()) {
+            (Some(this), Some(that)) => {
+                this.essence() == that.essence()
+                    && this.parameters.len() == that.parameters.len()
+                    && this.parameters.iter().all(|parameter| that.parameters.contains(parameter))
+            }
+            (None, None) => self.raw == other.raw,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for ContentType {}
+
+impl Hash for ContentType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // The order of the parameters does not count, so all that enters here is what has no order.
+        match self.view() {
+            Some(view) => (view.essence(), view.parameters.len(), self.charset()).hash(state),
+            None => self.raw.hash(state),
+        }
+    }
+}
+
+/// The canonical form; of a malformed text at most 64 characters, with control characters escaped.
+impl fmt::Display for ContentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.view() {
+            Some(view) => f.write_str(&view.canonical),
+            None => f.write_str(&excerpt(&self.raw)),
+        }
+    }
+}
+
+impl fmt::Debug for ContentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_malformed() { "malformed " } else { "" })?;
+        f.write_char('`')?;
+        fmt::Display::fmt(self, f)?;
+        f.write_char('`')
+    }
+}
+
+impl From<&str> for ContentType {
+    fn from(raw: &str) -> Self {
+        Self::parse(raw)
+    }
+}
+
+impl From<Mime> for ContentType {
+    fn from(mime: Mime) -> Self {
+        Self::parse(mime.as_ref())
+    }
+}
+
+impl FromStr for ContentType {
+    type Err = Infallible;
+
+    fn from_str(raw: &str) -> Result<Self, Infallible> {
+        Ok(Self::parse(raw))
+    }
+}
+
+impl AsRef<str> for ContentType {
+    fn as_ref(&self) -> &str {
+        self.as_str()
     }
 }

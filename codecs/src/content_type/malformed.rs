@@ -1,0 +1,46 @@
+use std::{error, fmt};
+
+/// Why a text is not a media type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MalformedContentType {
+    /// Nothing but spaces. To a set of codecs that is the same as no ContentType.
+    Empty,
+    /// Over [`ContentType::MAX_BYTES`](crate::ContentType::MAX_BYTES).
+    TooLong,
+    /// Over [`ContentType::MAX_PARAMETERS`](crate::ContentType::MAX_PARAMETERS).
+    TooManyParameters,
+    /// A control character: a line break, NUL.
+    ControlCharacter,
+    /// A character outside of US-ASCII.
+    NotAscii,
+    /// No `/` between a type and a subtype: `json`.
+    MissingSlash,
+    /// `*/*` or `application/*`, which name no type of a message.
+    Wildcard,
+    /// The type or the subtype is empty or is no token: `application/`, `a/b/c`, `application/+json`.
+    InvalidName,
+    /// A parameter is not `name=value`, or a comment or a second type follows the first.
+    InvalidParameter,
+    /// A quoted value does not end.
+    UnclosedQuote,
+}
+
+impl fmt::Display for MalformedContentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "it is empty",
+            Self::TooLong => "it is longer than 255 bytes",
+            Self::TooManyParameters => "it has more than 8 parameters",
+            Self::ControlCharacter => "it has a control character",
+            Self::NotAscii => "it has a character outside of US-ASCII",
+            Self::MissingSlash => "it has no `/` between type and subtype",
+            Self::Wildcard => "a wildcard names no type",
+            Self::InvalidName => "its type or subtype is not a name",
+            Self::InvalidParameter => "a parameter is not `name=value`",
+            Self::UnclosedQuote => "a quoted value does not end",
+        })
+    }
+}
+
+impl error::Error for MalformedContentType {}

@@ -1,0 +1,68 @@
+//! An endpoint's list of the media types that it takes.
+
+use std::fmt;
+
+use crate::{ContentType, content_type::is_name};
+
+/// `None` allows every type.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Allowed(Option<Box<[Entry]>>);
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Exact(ContentType),
+    Suffix(Box<str>),
+    Range(Box<str>),
+}
+
+impl Allowed {
+    /// The list of these entries, or the first that is none.
+    pub(super) fn of<'a>(entries: &'a [String]) -> Result<Self, &'a str> {
+        let parsed: Result<_, _> = entries.iter().map(|text| Entry::parse(text).ok_or(&**text)).collect();
+        Ok(Self(Some(parsed?)))
+    }
+
+    pub(super) fn allows(&self, declared: &ContentType) -> bool {
+        self.0.as_ref().is_none_or(|entries| entries.iter().any(|entry| entry.allows(declared)))
+    }
+}
+
+impl Entry {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.to_ascii_lowercase();
+        if let Some(suffix) = text.strip_prefix("*/*+") {
+            return is_name(suffix).then(|| Self::Suffix(suffix.into()));
+        }
+        if let Some(top_level) = text.strip_suffix("/*") {
+            return is_name(top_level).then(|| Self::Range(top_level.into()));
+        }
+        let content_type = ContentType::parse(&text);
+        let plain = content_type.parameters().next().is_none();
+        (plain && !content_type.is_malformed()).then_some(Self::Exact(content_type))
+    }
+
+    fn allows(&self, declared: &ContentType) -> bool {
+        match self {
+            Self::Exact(content_type) => declared.essence() == content_type.essence(),
+            Self::Suffix(suffix) => declared.suffix() == Some(suffix),
+            Self::Range(top_level) => declared.top_level() == Some(top_level),
+        }
+    }
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(entries) = &self.0 else {
+            return f.write_str("every type");
+        };
+        for (at, entry) in entries.iter().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            match entry {
+                Entry::Exact(content_type) => write!(f, "{content_type}")?,
+                Entry::Suffix(suffix) => write!(f, "*/*+{suffix}")?,
+                Entry::Range(top_level) => write!(f, "{top_level}/*")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+use std::{borrow::Cow, error, fmt, str::FromStr};
+
+use super::Attempt;
+use crate::{Chosen, DecodeErrorKind, Position};
+
+/// The attempts to read one body as compact text: the property `x-decode-trail`.
+///
+/// An attempt is `codec;chosen;code;position`, where the position is `line:column`, a byte offset, or empty. Attempts are
+/// separated by `,`. The text is printable US-ASCII of at most [`Trail::MAX_ENTRIES`] attempts; later ones are left out.
+///
+/// ```
+/// use consign_codecs::{Chosen, DecodeErrorKind, Position, Trail};
+///
+/// let trail: Trail = "json;exact;Syntax;1:5,msgpack;fallback;Trailing;17".parse()?;
+/// assert_eq!(trail.entries()[0].codec(), "json");
+/// assert_eq!(trail.entries()[0].chosen(), Chosen::Exact);
+/// assert_eq!(trail.entries()[1].kind(), Some(DecodeErrorKind::Trailing));
+/// assert_eq!(trail.entries()[1].position(), Some(Position::Offset(17)));
+/// # Ok::<_, consign_codecs::TrailError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trail {
+    entries: Vec<TrailEntry>,
+}
+
+/// One attempt of a [`Trail`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrailEntry {
+    codec: Cow<'static, str>,
+    chosen: Chosen,
+    code: Cow<'static, str>,
+    position: Option<Position>,
+}
+
+impl Trail {
+    /// How many attempts a trail holds: 8.
+    pub const MAX_ENTRIES: usize = 8;
+
+    pub(super) fn of(attempts: &[Attempt]) -> Self {
+        Self { entries: attempts.iter().take(Self::MAX_ENTRIES).map(TrailEntry::of).collect() }
+    }
+
+    /// The attempts, in order.
+    #[must_use]
+    pub fn entries(&self) -> &[TrailEntry] {
+        &self.entries
+    }
+
+    /// Whether nothing was tried.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+impl TrailEntry {
+    fn of(attempt: &Attempt) -> Self {
+        Self {
+            codec: field(attempt.codec),
+            chosen: attempt.chosen,
+            code: Cow::Borrowed(attempt.error.kind().code()),
+            position: attempt.error.position(),
+        }
+    }
+
+    /// The codec's name.
+    #[must_use]
+    pub fn codec(&self) -> &str {
+        &self.codec
+    }
+
+    /// Why it got to read the body.
+    #[must_use]
+    pub fn chosen(&self) -> Chosen {
+        self.chosen
+    }
+
+    /// The code of why it refused the body.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// Why it refused the body. `None` if the code is not one of this version's.
+    #[must_use]
+    pub fn kind(&self) -> Option<DecodeErrorKind> {
+        KINDS.into_iter().find(|kind| kind.code() == self.code)
+    }
+
+    /// Where in the body it stopped.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        self.position
+    }
+}
+
+/// A text that is not a [`Trail`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TrailError {
+    /// More than [`Trail::MAX_ENTRIES`] attempts.
+    TooManyEntries,
+    /// An attempt has not four fields, or one of them is not what stands there.
+    InvalidEntry,
+}
+
+const KINDS: [DecodeErrorKind; 14] = [
+    DecodeErrorKind::Syntax,
+    DecodeErrorKind::Truncated,
+    DecodeErrorKind::Trailing,
+    DecodeErrorKind::Type,
+    DecodeErrorKind::DuplicateKey,
+    DecodeErrorKind::Utf8,
+    DecodeErrorKind::EmptyBody,
+    DecodeErrorKind::UnsupportedCharset,
+    DecodeErrorKind::UnsupportedParameter,
+    DecodeErrorKind::Size,
+    DecodeErrorKind::Depth,
+    DecodeErrorKind::Length,
+    DecodeErrorKind::Count,
+    DecodeErrorKind::Panic,
+];
+
+const MAX_FIELD: usize = 32;
+
+fn is_field_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.')
+}
+
+/// Whether a name can stand in a trail as it is.
+pub(super) fn is_field(text: &str) -> bool {
+    (1..=MAX_FIELD).contains(&text.len()) && text.chars().all(is_field_character)
+}
+
+/// A set refuses names that are no fields, but a format of a type's own comes in without one.
+fn field(name: &'static str) -> Cow<'static, str> {
+    if is_field(name) {
+        return Cow::Borrowed(name);
+    }
+    let replace = |character| if is_field_character(character) { character } else { '_' };
+    let replaced: String = name.chars().take(MAX_FIELD).map(replace).collect();
+    if replaced.is_empty() { Cow::Borrowed("_") } else { Cow::Owned(replaced) }
+}
+
+impl fmt::Display for Trail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, entry) in self.entries.iter().enumerate() {
+            let separator = if at == 0 { "" } else { "," };
+            write!(f, "{separator}{};{};{};", entry.codec, entry.chosen, entry.code)?;
+            if let Some(position) = entry.position {
+                write!(f, "{position}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Trail {
+    type Err = TrailError;
+
+    fn from_str(text: &str) -> Result<Self, TrailError> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut entries = Vec::new();
+        for entry in text.split(',') {
+            if entries.len() == Self::MAX_ENTRIES {
+                return Err(TrailError::TooManyEntries);
+            }
+            entries.push(parse_entry(entry).ok_or(TrailError::InvalidEntry)?);
+        }
+        Ok(Self { entries })
+    }
+}
+
+fn parse_entry(text: &str) -> Option<TrailEntry> {
+    let mut fields = text.split(';');
+    let codec = fields.next().filter(|name| is_field(name))?;
+    let chosen = fields.next()?;
+    let chosen = Chosen::ALL.into_iter().find(|candidate| candidate.code() == chosen)?;
+    let code = fields.next().filter(|code| is_field(code))?;
+    let position = match fields.next()? {
+        "" => None,
+        text => Some(parse_position(text)?),
+    };
+    if fields.next().is_some() {
+        return None;
+    }
+    Some(TrailEntry { codec: Cow::Owned(codec.to_owned()), chosen, code: Cow::Owned(code.to_owned()), position })
+}
+
+fn parse_position(text: &str) -> Option<Position> {
+    match text.split_once(':') {
+        Some((line, column)) => Some(Position::Text { line: parse_number(line)?, column: parse_number(column)? }),
+        None => Some(Position::Offset(parse_number(text)?)),
+    }
+}
+
+/// As `Display` writes them, and so without a sign or a leading zero.
+fn parse_number(text: &str) -> Option<usize> {
+    let number: usize = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+impl fmt::Display for TrailError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooManyEntries => "a trail has at most 8 attempts",
+            Self::InvalidEntry => "an attempt of a trail is `codec;chosen;code;position`",
+        })
+    }
+}
+
+impl error::Error for TrailError {}

@@ -1,0 +1,165 @@
+//! Codecs as one static set: chosen at run time, composed and monomorphised at compile time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::BytesMut;
+use serde::{Deserialize, Serialize};
+
+use crate::{Chosen, Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType};
+
+/// What is known of one codec of a set without reading a body.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CodecInfo {
+    /// [`Codec::name`].
+    pub name: &'static str,
+    /// [`Codec::media_types`].
+    pub media_types: &'static [MediaType],
+    /// [`Codec::content_type`], or empty for a codec without media types.
+    pub content_type: &'static str,
+    /// [`Codec::format`].
+    pub format: Format,
+}
+
+/// A set of codecs, by index in the order in which they were added. [`NoCodec`] and [`And`] are the only sets: a codec that
+/// is not in the type is not in the binary.
+pub trait CodecSet: sealed::Sealed + Send + Sync + 'static {
+    /// How many codecs there are.
+    const LEN: usize;
+
+    /// What is known of the codec at `index`. `None` if there is none.
+    fn info(&self, index: usize) -> Option<CodecInfo>;
+
+    /// The codec one of whose exact media types has these very bytes, and whether it is the one that it writes. A comparison in
+    /// place: nothing is parsed, folded or looked up.
+    fn exact(&self, content_type: &str) -> Option<(usize, Chosen)>;
+
+    /// Lets the codec at `index` read `body`: its size is checked before the codec sees it, and a panic is an error. `None` if
+    /// there is no such codec.
+    fn decode_at<'de, T: Deserialize<'de>>(
+        &self,
+        index: usize,
+        body: &'de [u8],
+        cx: &DecodeContext<'_>,
+    ) -> Option<Result<T, DecodeError>>;
+
+    /// Lets the codec at `index` write `value`. `None` if there is no such codec.
+    fn encode_at<T: Serialize + ?Sized>(
+        &self,
+        index: usize,
+        value: &T,
+        out: &mut BytesMut,
+    ) -> Option<Result<(), EncodeError>>;
+}
+
+/// The empty set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCodec;
+
+/// The set `P` and one codec more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct And<P, C>(pub P, pub C);
+
+impl CodecSet for NoCodec {
+    const LEN: usize = 0;
+
+    fn info(&self, _index: usize) -> Option<CodecInfo> {
+        None
+    }
+
+    #[inline]
+    fn exact(&self, _content_type: &str) -> Option<(usize, Chosen)> {
+        None
+    }
+
+    #[inline]
+    fn decode_at<'de, T: Deserialize<'de>>(
+        &self,
+        _index: usize,
+        _body: &'de [u8],
+        _cx: &DecodeContext<'_>,
+    ) -> Option<Result<T, DecodeError>> {
+        None
+    }
+
+    #[inline]
+    fn encode_at<T: Serialize + ?Sized>(
+        &self,
+        _index: usize,
+        _value: &T,
+        _out: &mut BytesMut,
+    ) -> Option<Result<(), EncodeError>> {
+        None
+    }
+}
+
+impl<P: CodecSet, C: Codec> CodecSet for And<P, C> {
+    const LEN: usize = P::LEN + 1;
+
+    fn info(&self, index: usize) -> Option<CodecInfo> {
+        if index != P::LEN {
+            return self.0.info(index);
+        }
+        let media_types = self.1.media_types();
+        let content_type = if media_types.is_empty() { "" } else { self.1.content_type() };
+        Some(CodecInfo { name: self.1.name(), media_types, content_type, format: self.1.format() })
+    }
+
+    #[inline]
+    fn exact(&self, content_type: &str) -> Option<(usize, Chosen)> {
+        if let Some(found) = self.0.exact(content_type) {
+            return Some(found);
+        }
+        for (at, media_type) in self.1.media_types().iter().enumerate() {
+            if media_type.is_plain() && media_type.as_str() == content_type {
+                return Some((P::LEN, if at == 0 { Chosen::Exact } else { Chosen::Alias }));
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn decode_at<'de, T: Deserialize<'de>>(
+        &self,
+        index: usize,
+        body: &'de [u8],
+        cx: &DecodeContext<'_>,
+    ) -> Option<Result<T, DecodeError>> {
+        if index == P::LEN {
+            return Some(guarded(body, cx, || self.1.decode(body, cx)));
+        }
+        self.0.decode_at(index, body, cx)
+    }
+
+    #[inline]
+    fn encode_at<T: Serialize + ?Sized>(
+        &self,
+        index: usize,
+        value: &T,
+        out: &mut BytesMut,
+    ) -> Option<Result<(), EncodeError>> {
+        if index == P::LEN {
+            return Some(self.1.encode(value, out));
+        }
+        self.0.encode_at(index, value, out)
+    }
+}
+
+/// One attempt: the size first, then `read`, whose panic is an error like any other.
+#[inline]
+pub(crate) fn guarded<T>(
+    body: &[u8],
+    cx: &DecodeContext<'_>,
+    read: impl FnOnce() -> Result<T, DecodeError>,
+) -> Result<T, DecodeError> {
+    cx.limits().check_size(body)?;
+    // A codec is shared and unchanged, a value in the making is lost, a body is read only: nothing half-done is seen later.
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(DecodeError::new(DecodeErrorKind::Panic)))
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for super::NoCodec {}
+    impl<P, C> Sealed for super::And<P, C> {}
+}
