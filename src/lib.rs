@@ -4,6 +4,7 @@
 #[cfg(feature = "embedded")]
 pub mod broker;
 pub mod message;
+pub mod middleware;
 pub mod settlement;
 pub mod time;
 pub mod transport;

@@ -1,0 +1,148 @@
+//! Stamps a `MessageId` on what has none.
+//!
+//! A broker that detects duplicates, and a consumer that does, know a message by its `MessageId`. This layer gives one to
+//! every message that goes by without one; an id that is there stays.
+//!
+//! ```
+//! use consign::{Message, middleware::message_id::MessageIdLayer, transport::SendError};
+//! use tower::{ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), SendError> {
+//! let sender = ServiceBuilder::new().layer(MessageIdLayer::new()).service(service_fn(|message: Message| async move {
+//!     assert_eq!(message.message_id().map(str::len), Some(36));
+//!     Ok::<_, SendError>(())
+//! }));
+//! sender.oneshot(Message::new("body")).await
+//! # }
+//! ```
+//!
+//! # Failure
+//!
+//! The random ids cannot fail. An id from a [`MakeMessageId`] that breaks a rule (empty, over 128 UTF-16 code units) is
+//! answered as a [`SendError`] of the kind [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument), and nothing
+//! is sent, of a batch neither.
+//!
+//! # Order
+//!
+//! Outside every retry. A retry clones the request that it was given: stamped before, all attempts carry one id and the
+//! broker drops the second of them; stamped after, every attempt is a new message and a lost acknowledgement makes two.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    task::{Context, Poll},
+};
+
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::SendFuture;
+use crate::transport::{Outbound, SendError};
+
+/// Where ids come from: [`RandomId`], a closure `Fn() -> String`, or a type of yours.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not make message ids",
+    note = "give a closure `Fn() -> String`, or implement `MakeMessageId`"
+)]
+pub trait MakeMessageId {
+    /// A new id: 1 to 128 UTF-16 code units.
+    fn make_message_id(&self) -> Cow<'static, str>;
+}
+
+impl<F, T> MakeMessageId for F
+where
+    F: Fn() -> T,
+    T: Into<Cow<'static, str>>,
+{
+    fn make_message_id(&self) -> Cow<'static, str> {
+        self().into()
+    }
+}
+
+/// Random ids: UUIDs of version 4, in lower case and with hyphens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RandomId;
+
+impl MakeMessageId for RandomId {
+    fn make_message_id(&self) -> Cow<'static, str> {
+        uuid::Uuid::new_v4().to_string().into()
+    }
+}
+
+/// Makes [`MessageId`] services.
+#[derive(Clone, Copy, Default)]
+pub struct MessageIdLayer<M = RandomId>(M);
+
+impl MessageIdLayer {
+    /// Stamps random ids.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(RandomId)
+    }
+}
+
+impl<M: MakeMessageId> MessageIdLayer<M> {
+    /// Stamps the ids that `make` makes.
+    #[must_use]
+    pub const fn with(make: M) -> Self {
+        Self(make)
+    }
+}
+
+impl<S, M: Clone> Layer<S> for MessageIdLayer<M> {
+    type Service = MessageId<S, M>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        MessageId { inner, make: self.0.clone() }
+    }
+}
+
+impl<M> fmt::Debug for MessageIdLayer<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageIdLayer").finish_non_exhaustive()
+    }
+}
+
+/// Stamps a `MessageId` on what has none, and passes it on; see the [module](self).
+#[derive(Clone, Copy)]
+pub struct MessageId<S, M = RandomId> {
+    inner: S,
+    make: M,
+}
+
+impl<S: fmt::Debug, M> fmt::Debug for MessageId<S, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageId").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<S, M, R> Service<R> for MessageId<S, M>
+where
+    S: Service<R, Response = ()>,
+    S::Error: Into<SendError>,
+    M: MakeMessageId,
+    R: Outbound,
+{
+    type Response = ();
+    type Error = SendError;
+    type Future = SendFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, mut request: R) -> Self::Future {
+        let mut refused = None;
+        request.each_properties(&mut |properties| {
+            if refused.is_none() && properties.message_id().is_none() {
+                refused = properties.set_message_id(self.make.make_message_id()).err();
+            }
+        });
+        match refused {
+            Some(error) => SendFuture::refused(error.into()),
+            None => SendFuture::sending(self.inner.call(request)),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The layers of a sending and of a receiving stack.
+//!
+//! A receiving stack is a `Service<Message, Response = Disposition>` whose error converts into a
+//! [`BoxError`](tower::BoxError); a sending stack is a `Service<R, Response = ()>` whose error converts into a
+//! [`SendError`](crate::transport::SendError), where `R` is a `Message`, a `Batch` or what becomes one. tower's own layers
+//! fit between ours in any order.
+//!
+//! | outer to inner | layers |
+//! |---|---|
+//! | sending | timeout · [`message_id`] · retry · [`size_limit`] · [`in_flight`] · transport |
+//! | receiving | [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · handler |
+//!
+//! A layer of the user's own is an `async fn`: [`from_fn`].
+//!
+//! Every layer hands its readiness on from the service inside and reserves nothing without a call; make a stack ready
+//! when the message is at hand, and call it at once.
+
+pub mod in_flight;
+pub mod message_id;
+mod send_future;
+pub mod size_limit;
+
+pub use send_future::SendFuture;

@@ -1,0 +1,124 @@
+//! Refuses what is larger than the broker takes, before it is sent.
+//!
+//! ```
+//! use consign::{Message, middleware::size_limit::SizeLimitLayer, transport::{ErrorKind, SendError}};
+//! use tower::{ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let sender = ServiceBuilder::new()
+//!     .layer(SizeLimitLayer::new(1024))
+//!     .service(service_fn(|_: Message| async { Ok::<_, SendError>(()) }));
+//! let error = sender.oneshot(Message::new(vec![0; 1025])).await.unwrap_err();
+//! assert_eq!(error.kind(), ErrorKind::MessageSizeExceeded);
+//! # }
+//! ```
+//!
+//! # Failure
+//!
+//! A message, or the messages of a batch together, over the limit are answered as a [`SendError`] of the kind
+//! [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) that names size and limit. The service inside is not called;
+//! of a batch nothing is sent.
+//!
+//! # Order
+//!
+//! After everything that changes the size: encode, compression, encryption, claim check. It takes encoded messages only,
+//! so it does not compile before encode.
+
+use std::task::{Context, Poll};
+
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::SendFuture;
+use crate::{
+    Message,
+    message::limits,
+    transport::{Batch, ErrorKind, SendError},
+};
+
+/// What has a size on its way to the broker.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no size yet",
+    note = "the size limit comes after encode: a `Message` or a `Batch` has a size, a value that is still to be encoded has none"
+)]
+pub trait Measure {
+    /// Bytes of bodies and properties.
+    fn size(&self) -> usize;
+}
+
+impl Measure for Message {
+    fn size(&self) -> usize {
+        Self::size(self)
+    }
+}
+
+/// All messages together, for they are one transfer.
+impl Measure for Batch {
+    fn size(&self) -> usize {
+        self.0.iter().fold(0, |sum, message| sum.saturating_add(message.size()))
+    }
+}
+
+/// Makes [`SizeLimit`] services. The default is 256 KiB.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeLimitLayer(usize);
+
+impl SizeLimitLayer {
+    /// Refuses what is larger than `bytes`, bodies and properties together.
+    #[must_use]
+    pub const fn new(bytes: usize) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Default for SizeLimitLayer {
+    fn default() -> Self {
+        Self(limits::MESSAGE_BYTES)
+    }
+}
+
+impl<S> Layer<S> for SizeLimitLayer {
+    type Service = SizeLimit<S>;
+
+    fn layer(&self, inner: S) -> SizeLimit<S> {
+        SizeLimit { inner, limit: self.0 }
+    }
+}
+
+/// Refuses what is larger than a limit; see the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub struct SizeLimit<S> {
+    inner: S,
+    limit: usize,
+}
+
+impl<S, R> Service<R> for SizeLimit<S>
+where
+    S: Service<R, Response = ()>,
+    S::Error: Into<SendError>,
+    R: Measure,
+{
+    type Response = ();
+    type Error = SendError;
+    type Future = SendFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    #[inline]
+    fn call(&mut self, request: R) -> Self::Future {
+        let size = request.size();
+        if size > self.limit {
+            return SendFuture::refused(too_large(size, self.limit));
+        }
+        SendFuture::sending(self.inner.call(request))
+    }
+}
+
+#[cold]
+fn too_large(size: usize, limit: usize) -> SendError {
+    SendError::new(ErrorKind::MessageSizeExceeded).with_detail(format!("{size} bytes, the limit is {limit}"))
+}
