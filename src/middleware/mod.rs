@@ -15,8 +15,14 @@
 //! Every layer hands its readiness on from the service inside and reserves nothing without a call; make a stack ready
 //! when the message is at hand, and call it at once.
 
+pub mod catch_panic;
+pub mod dead_letter;
+pub mod expiry;
+pub mod from_fn;
 pub mod in_flight;
+pub mod lock_renewal;
 pub mod message_id;
+pub mod renewal;
 mod send_future;
 pub mod size_limit;
 

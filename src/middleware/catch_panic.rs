@@ -1,0 +1,182 @@
+//! Turns a panic of the handler into an error, so that it costs one delivery and not the loop.
+//!
+//! ```
+//! use consign::{Disposition, Message, middleware::catch_panic::{CatchPanicLayer, Panicked}};
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let stack = ServiceBuilder::new().layer(CatchPanicLayer::new()).service(service_fn(|message: Message| async move {
+//!     assert!(message.subject().is_some(), "no subject");
+//!     Ok::<_, BoxError>(Disposition::Complete)
+//! }));
+//! let error = stack.oneshot(Message::new("body")).await.unwrap_err();
+//! assert_eq!(error.downcast_ref::<Panicked>().and_then(Panicked::payload), Some("no subject"));
+//! # }
+//! ```
+//!
+//! # Failure
+//!
+//! A panic while the service inside is made ready, called or polled is answered as [`Panicked`]; the future inside is
+//! dropped with it. The panic hook has run by then. With `panic = "abort"` nothing can be caught.
+//!
+//! What the panic left behind is up to the service: a value that calls share must stand being left half-way, as with a
+//! poisoned mutex.
+//!
+//! # Order
+//!
+//! Outside of every layer whose panic should cost one delivery only, and inside of what maps errors to dispositions.
+//! With the library's own driver this layer is not needed, for the driver catches panics.
+
+use std::{
+    any::Any,
+    error, fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// Makes [`CatchPanic`] services.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CatchPanicLayer(());
+
+impl CatchPanicLayer {
+    /// Catches panics.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(())
+    }
+}
+
+impl<S> Layer<S> for CatchPanicLayer {
+    type Service = CatchPanic<S>;
+
+    fn layer(&self, inner: S) -> CatchPanic<S> {
+        CatchPanic { inner }
+    }
+}
+
+/// Turns a panic into an error; see the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub struct CatchPanic<S> {
+    inner: S,
+}
+
+impl<S, R> Service<R> for CatchPanic<S>
+where
+    S: Service<R>,
+    S::Error: Into<BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match catch_unwind(AssertUnwindSafe(|| self.inner.poll_ready(cx))) {
+            Ok(ready) => ready.map_err(Into::into),
+            Err(payload) => Poll::Ready(Err(Panicked::new(payload).into())),
+        }
+    }
+
+    #[inline]
+    fn call(&mut self, request: R) -> Self::Future {
+        ResponseFuture {
+            state: match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
+                Ok(handler) => State::Running { handler },
+                Err(payload) => State::Panicked { error: Some(Panicked::new(payload)) },
+            },
+        }
+    }
+}
+
+pin_project! {
+    /// The future of a service whose panics are caught.
+    #[derive(Debug)]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        state: State<F>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = StateProj]
+    enum State<F> {
+        Running { #[pin] handler: F },
+        Panicked { error: Option<Panicked> },
+    }
+}
+
+impl<F, T, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<T, BoxError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.project().state;
+        let error = match state.as_mut().project() {
+            StateProj::Running { handler } => match catch_unwind(AssertUnwindSafe(|| handler.poll(cx))) {
+                Ok(polled) => return polled.map_err(Into::into),
+                Err(payload) => {
+                    // What it held is dropped here, where a second panic is caught too.
+                    let _ = catch_unwind(AssertUnwindSafe(|| state.set(State::Panicked { error: None })));
+                    Panicked::new(payload)
+                }
+            },
+            StateProj::Panicked { error } => match error.take() {
+                Some(error) => error,
+                None => panic!("`ResponseFuture` polled after completion"),
+            },
+        };
+        Poll::Ready(Err(error.into()))
+    }
+}
+
+/// A handler panicked. What it said stands in [`payload`](Self::payload) alone: it may quote the message.
+pub struct Panicked(Option<Box<str>>);
+
+impl Panicked {
+    const LONGEST: usize = 256;
+
+    #[cold]
+    fn new(payload: Box<dyn Any + Send>) -> Self {
+        let text = match payload.downcast_ref::<&'static str>() {
+            Some(text) => Some(*text),
+            None => payload.downcast_ref::<String>().map(String::as_str),
+        };
+        let error = Self(text.map(|text| text.chars().flat_map(char::escape_debug).take(Self::LONGEST).collect()));
+        // The payload may be of any type, and so may panic when it is dropped.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        error
+    }
+
+    /// What the panic said, if that was text: control characters escaped, cut to 256 characters.
+    #[must_use]
+    pub fn payload(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl fmt::Debug for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Panicked").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the handler panicked")
+    }
+}
+
+impl error::Error for Panicked {}

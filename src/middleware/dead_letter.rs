@@ -1,0 +1,240 @@
+//! Makes dead letters that a broker accepts, and of chosen errors makes dead letters, for stacks whose loop is the user's
+//! own.
+//!
+//! ```
+//! use consign::{
+//!     Disposition, Message,
+//!     middleware::dead_letter::DeadLetterLayer,
+//!     settlement::{DeadLetter, DeadLetterReason},
+//! };
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let permanent = |error: &BoxError| {
+//!     error.is::<std::num::ParseIntError>().then(|| DeadLetter::new(DeadLetterReason::HandlerPermanent, error.to_string()))
+//! };
+//! let stack = ServiceBuilder::new()
+//!     .layer(DeadLetterLayer::new().classify(permanent).property("x-consumer", "billing"))
+//!     .service(service_fn(|message: Message| async move {
+//!         message.subject().unwrap_or_default().parse::<u32>()?;
+//!         Ok::<_, BoxError>(Disposition::Complete)
+//!     }));
+//! let Disposition::DeadLetter(letter) = stack.oneshot(Message::new("body")).await? else { panic!() };
+//! assert_eq!(letter.description, "cannot parse integer from empty string");
+//! assert!(letter.changes.properties().is_some_and(|added| added.get("x-consumer").is_some()));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Failure
+//!
+//! An error that the classifier answers with a [`DeadLetter`] becomes that disposition. Any other error is passed on as it
+//! is, which is to say that the loop abandons the message; without a classifier every error is.
+//!
+//! Every dead letter, of the handler's too, gets the named properties (those that it has already stay) and is cut to what
+//! a broker accepts beside the message's own properties, as [`DeadLetter::fit`] does it.
+//!
+//! # Order
+//!
+//! Outermost, so that the errors of all layers pass through it. With the library's own driver it is needed for a
+//! classifier or for properties only, for the driver cuts what is too long.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{
+    Disposition, Message,
+    message::{ApplicationProperties, PropertyValue},
+    settlement::DeadLetter,
+};
+
+/// Which errors no further attempt can mend: a closure `Fn(&BoxError) -> Option<DeadLetter>`, or a type of yours.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not classify errors",
+    note = "give a closure `|error: &BoxError| -> Option<DeadLetter>`, or implement `Classify`"
+)]
+pub trait Classify {
+    /// The dead letter for `error`; `None` passes the error on.
+    fn classify(&self, error: &BoxError) -> Option<DeadLetter>;
+}
+
+impl<F> Classify for F
+where
+    F: Fn(&BoxError) -> Option<DeadLetter>,
+{
+    fn classify(&self, error: &BoxError) -> Option<DeadLetter> {
+        self(error)
+    }
+}
+
+/// Passes every error on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PassOn;
+
+impl Classify for PassOn {
+    fn classify(&self, _: &BoxError) -> Option<DeadLetter> {
+        None
+    }
+}
+
+/// Makes [`DeadLettering`] services.
+pub struct DeadLetterLayer<C = PassOn> {
+    classify: Arc<C>,
+    properties: ApplicationProperties,
+}
+
+impl DeadLetterLayer {
+    /// Passes every error on, and adds no properties.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Default for DeadLetterLayer {
+    fn default() -> Self {
+        Self { classify: Arc::new(PassOn), properties: ApplicationProperties::new() }
+    }
+}
+
+impl<C> DeadLetterLayer<C> {
+    /// Dead-letters the errors that `classify` says.
+    #[must_use]
+    pub fn classify<D: Classify>(self, classify: D) -> DeadLetterLayer<D> {
+        DeadLetterLayer { classify: Arc::new(classify), properties: self.properties }
+    }
+
+    /// Adds a property to every dead letter that has none of that name.
+    #[must_use]
+    pub fn property(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<PropertyValue>) -> Self {
+        self.properties.insert(key.into(), value);
+        self
+    }
+}
+
+impl<C> Clone for DeadLetterLayer<C> {
+    fn clone(&self) -> Self {
+        Self { classify: Arc::clone(&self.classify), properties: self.properties.clone() }
+    }
+}
+
+impl<C> fmt::Debug for DeadLetterLayer<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeadLetterLayer").field("properties", &self.properties).finish_non_exhaustive()
+    }
+}
+
+impl<S, C> Layer<S> for DeadLetterLayer<C> {
+    type Service = DeadLettering<S, C>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        DeadLettering { inner, rules: Arc::new(self.clone()) }
+    }
+}
+
+/// Maps errors to dead letters and makes dead letters fit; see the [module](self).
+pub struct DeadLettering<S, C = PassOn> {
+    inner: S,
+    rules: Arc<DeadLetterLayer<C>>,
+}
+
+impl<S: Clone, C> Clone for DeadLettering<S, C> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), rules: Arc::clone(&self.rules) }
+    }
+}
+
+impl<S: fmt::Debug, C> fmt::Debug for DeadLettering<S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeadLettering").field("inner", &self.inner).field("rules", &self.rules).finish()
+    }
+}
+
+impl<S, C> Service<Message> for DeadLettering<S, C>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    C: Classify,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future, C>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, message: Message) -> Self::Future {
+        let (rules, kept) = (Arc::clone(&self.rules), message.clone());
+        ResponseFuture { handler: self.inner.call(message), message: kept, rules }
+    }
+}
+
+pin_project! {
+    /// The future of a handler whose dead letters are made to fit.
+    pub struct ResponseFuture<F, C> {
+        #[pin]
+        handler: F,
+        // For the size of its properties, should there be a dead letter.
+        message: Message,
+        rules: Arc<DeadLetterLayer<C>>,
+    }
+}
+
+impl<F, E, C> Future for ResponseFuture<F, C>
+where
+    F: Future<Output = Result<Disposition, E>>,
+    E: Into<BoxError>,
+    C: Classify,
+{
+    type Output = Result<Disposition, BoxError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut letter = match ready!(this.handler.poll(cx)) {
+            Ok(Disposition::DeadLetter(letter)) => letter,
+            Ok(other) => return Poll::Ready(Ok(other)),
+            Err(error) => {
+                let error = error.into();
+                match this.rules.classify.classify(&error) {
+                    Some(letter) => Box::new(letter),
+                    None => return Poll::Ready(Err(error)),
+                }
+            }
+        };
+        this.rules.finish(&mut letter, this.message);
+        Poll::Ready(Ok(Disposition::DeadLetter(letter)))
+    }
+}
+
+impl<C> DeadLetterLayer<C> {
+    #[cold]
+    fn finish(&self, letter: &mut DeadLetter, message: &Message) {
+        if !self.properties.is_empty() {
+            let mut properties = self.properties.clone();
+            properties.merge(std::mem::take(&mut letter.changes).into_properties());
+            letter.changes = properties.into();
+        }
+        letter.fit(message.properties().size());
+    }
+}
+
+impl<F, C> fmt::Debug for ResponseFuture<F, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").field("message", &self.message).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,247 @@
+//! Keeps messages from the handler whose time is over.
+//!
+//! A lock ticks while its message waits in a buffer of a client or of the stack. What a handler does after that is done
+//! twice, for the message is delivered again.
+//!
+//! ```
+//! use std::time::Duration;
+//! use consign::{
+//!     Disposition, Message,
+//!     message::{Received, SequenceNumber},
+//!     middleware::expiry::{ExpiryLayer, LockExpired},
+//!     time::{Clock, SystemClock},
+//! };
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! let clock = SystemClock::new();
+//! let now = clock.now().utc;
+//! let expiry = ExpiryLayer::new(clock);
+//! let stack = ServiceBuilder::new()
+//!     .layer(&expiry)
+//!     .service(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
+//!
+//! let mut received = Received::new(SequenceNumber::new(1), now, 1);
+//! received.locked_until = Some(now.saturating_add(Duration::from_secs(30)));
+//! tokio::time::advance(Duration::from_secs(30)).await;
+//! let error = stack.oneshot(Message::new("late").with_received(received)).await.unwrap_err();
+//! assert!(error.is::<LockExpired>());
+//! assert_eq!(expiry.counts().locks(), 1);
+//! # }
+//! ```
+//!
+//! # Failure
+//!
+//! A message whose lock has run out is answered with [`LockExpired`]: nothing that is said of it can be carried out. A
+//! message that has expired is answered with [`Disposition::ABANDON`], so that the broker applies its rule for expired
+//! messages at once. Neither reaches the service inside, and both are counted: [`ExpiryLayer::counts`]. In a dead-letter
+//! sub-queue nothing expires.
+//!
+//! The instants are the broker's, the clock is this process's: they should agree to within a small part of a lock.
+//!
+//! # Order
+//!
+//! Right before the first layer that does work, inside of everything that may make a message wait.
+
+use std::{
+    error, fmt,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{Disposition, Message, time::Clock};
+
+/// Makes [`Expiry`] services. All of them count together.
+pub struct ExpiryLayer<C> {
+    shared: Arc<Shared<C>>,
+}
+
+struct Shared<C> {
+    clock: C,
+    counts: ExpiryCounts,
+}
+
+/// How many messages were not handed on.
+#[derive(Debug, Default)]
+pub struct ExpiryCounts {
+    locks: AtomicU64,
+    messages: AtomicU64,
+}
+
+impl ExpiryCounts {
+    /// Messages whose lock had run out.
+    #[must_use]
+    pub fn locks(&self) -> u64 {
+        self.locks.load(Ordering::Relaxed)
+    }
+
+    /// Messages that had expired under a lock that held.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Relaxed)
+    }
+}
+
+impl<C: Clock> ExpiryLayer<C> {
+    /// Compares with the time of `clock`.
+    #[must_use]
+    pub fn new(clock: C) -> Self {
+        Self { shared: Arc::new(Shared { clock, counts: ExpiryCounts::default() }) }
+    }
+
+    /// What was not handed on so far.
+    #[must_use]
+    pub fn counts(&self) -> &ExpiryCounts {
+        &self.shared.counts
+    }
+}
+
+impl<C> Clone for ExpiryLayer<C> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<C> fmt::Debug for ExpiryLayer<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExpiryLayer").field("counts", &self.shared.counts).finish_non_exhaustive()
+    }
+}
+
+impl<S, C> Layer<S> for ExpiryLayer<C> {
+    type Service = Expiry<S, C>;
+
+    fn layer(&self, inner: S) -> Expiry<S, C> {
+        Expiry { inner, shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Keeps messages from the handler whose time is over; see the [module](self).
+pub struct Expiry<S, C> {
+    inner: S,
+    shared: Arc<Shared<C>>,
+}
+
+impl<S: Clone, C> Clone for Expiry<S, C> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S: fmt::Debug, C> fmt::Debug for Expiry<S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expiry")
+            .field("inner", &self.inner)
+            .field("counts", &self.shared.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: Clock> Shared<C> {
+    fn check(&self, message: &Message) -> Verdict {
+        let Some(received) = message.received() else { return Verdict::InTime };
+        let now = self.clock.now().utc;
+        if received.locked_until.is_some_and(|until| until <= now) {
+            self.counts.locks.fetch_add(1, Ordering::Relaxed);
+            return Verdict::LockExpired;
+        }
+        // The largest instant stands for never.
+        let expires = !received.dead_lettered && received.expires_at < crate::time::Timestamp::MAX;
+        if expires && received.expires_at <= now {
+            self.counts.messages.fetch_add(1, Ordering::Relaxed);
+            return Verdict::MessageExpired;
+        }
+        Verdict::InTime
+    }
+}
+
+enum Verdict {
+    InTime,
+    LockExpired,
+    MessageExpired,
+}
+
+impl<S, C> Service<Message> for Expiry<S, C>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    C: Clock,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, message: Message) -> Self::Future {
+        ResponseFuture {
+            state: match self.shared.check(&message) {
+                Verdict::InTime => State::InTime { handler: self.inner.call(message) },
+                Verdict::LockExpired => State::LockExpired,
+                Verdict::MessageExpired => State::MessageExpired,
+            },
+        }
+    }
+}
+
+pin_project! {
+    /// The future of a handler, or of a message that does not reach it.
+    #[derive(Debug)]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        state: State<F>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = StateProj]
+    enum State<F> {
+        InTime { #[pin] handler: F },
+        LockExpired,
+        MessageExpired,
+    }
+}
+
+impl<F, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<Disposition, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<Disposition, BoxError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match self.project().state.project() {
+            StateProj::InTime { handler } => ready!(handler.poll(cx)).map_err(Into::into),
+            StateProj::LockExpired => Err(LockExpired(()).into()),
+            StateProj::MessageExpired => Ok(Disposition::ABANDON),
+        })
+    }
+}
+
+/// The lock of a message had run out before a handler saw it. The message will be, or has been, delivered again.
+#[derive(Debug)]
+pub struct LockExpired(());
+
+impl fmt::Display for LockExpired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the lock of the message had run out before it was handled")
+    }
+}
+
+impl error::Error for LockExpired {}

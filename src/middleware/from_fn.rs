@@ -1,0 +1,216 @@
+//! A layer from an `async fn`, without a `poll_ready` to write.
+//!
+//! ```
+//! use consign::{Disposition, Message, middleware::from_fn::from_fn, settlement::DeadLetterReason};
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let stack = ServiceBuilder::new()
+//!     .layer(from_fn(async |message, next| {
+//!         if message.subject().is_none() {
+//!             return Ok(Disposition::dead_letter(DeadLetterReason::MissingProperty, "no subject"));
+//!         }
+//!         next.run(message).await
+//!     }))
+//!     .service(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
+//! assert!(matches!(stack.oneshot(Message::new("body")).await?, Disposition::DeadLetter(_)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A closure that holds values clones them for each call: `move |message, next| { let state = state.clone(); async move {
+//! .. } }`. A function names the service inside by a parameter: `async fn f<S>(message: Message, next: Next<S>)` where `S`
+//! is a `Service<Message, Response = Disposition>`.
+//!
+//! A layer of a sending stack is made by [`from_send_fn`].
+//!
+//! # Failure
+//!
+//! What the function answers is the answer. Where it does not call [`Next::run`], the service inside is not called.
+//!
+//! # Order
+//!
+//! Anywhere. The service inside is made ready before the function runs, and stays so until the function calls it or drops
+//! `next`: a function that waits for long before that keeps what readiness reserved, such as a permit of a concurrency
+//! limit inside.
+
+use std::{
+    fmt,
+    future::Future,
+    marker::PhantomData,
+    mem,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{Disposition, Message, transport::SendError};
+
+/// A layer of a receiving stack from a function of a message and what comes next.
+pub fn from_fn<F, S, Fut>(function: F) -> FromFnLayer<F, S>
+where
+    F: Fn(Message, Next<S>) -> Fut,
+    Fut: Future<Output = Result<Disposition, BoxError>>,
+{
+    FromFnLayer { function, kind: PhantomData }
+}
+
+/// A layer of a sending stack from a function of a request (a message, a batch, a value to encode) and what comes next.
+///
+/// ```
+/// use consign::{Message, middleware::from_fn::from_send_fn, transport::SendError};
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), SendError> {
+/// let sender = ServiceBuilder::new()
+///     .layer(from_send_fn(async |mut message: Message, next| {
+///         message.properties_mut().set_to("billing");
+///         next.run(message).await
+///     }))
+///     .service(service_fn(|message: Message| async move {
+///         assert_eq!(message.to(), Some("billing"));
+///         Ok::<_, SendError>(())
+///     }));
+/// sender.oneshot(Message::new("body")).await
+/// # }
+/// ```
+pub fn from_send_fn<F, R, S, Fut>(function: F) -> FromFnLayer<F, S, R, (), SendError>
+where
+    F: Fn(R, SendNext<S, R>) -> Fut,
+    Fut: Future<Output = Result<(), SendError>>,
+{
+    FromFnLayer { function, kind: PhantomData }
+}
+
+/// Makes [`FromFn`] services. `S` is the service inside, `R` its request, `T` and `E` the answer.
+pub struct FromFnLayer<F, S, R = Message, T = Disposition, E = BoxError> {
+    function: F,
+    kind: Kind<S, R, T, E>,
+}
+
+type Kind<S, R, T, E> = PhantomData<fn(S, R) -> Result<T, E>>;
+
+impl<F: Clone, S, R, T, E> Clone for FromFnLayer<F, S, R, T, E> {
+    fn clone(&self) -> Self {
+        Self { function: self.function.clone(), kind: PhantomData }
+    }
+}
+
+impl<F, S, R, T, E> fmt::Debug for FromFnLayer<F, S, R, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFnLayer").finish_non_exhaustive()
+    }
+}
+
+impl<F: Clone, S, R, T, E> Layer<S> for FromFnLayer<F, S, R, T, E> {
+    type Service = FromFn<F, S, R, T, E>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        FromFn { inner, function: self.function.clone(), kind: PhantomData }
+    }
+}
+
+/// A service that is a function around another; see the [module](self).
+pub struct FromFn<F, S, R = Message, T = Disposition, E = BoxError> {
+    inner: S,
+    function: F,
+    kind: Kind<S, R, T, E>,
+}
+
+impl<F: Clone, S: Clone, R, T, E> Clone for FromFn<F, S, R, T, E> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), function: self.function.clone(), kind: PhantomData }
+    }
+}
+
+impl<F, S: fmt::Debug, R, T, E> fmt::Debug for FromFn<F, S, R, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFn").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<F, S, R, T, E, Fut> Service<R> for FromFn<F, S, R, T, E>
+where
+    F: Fn(R, Next<S, R, T, E>) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    S: Service<R, Response = T> + Clone,
+    S::Error: Into<E>,
+{
+    type Response = T;
+    type Error = E;
+    type Future = Fut;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), E>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: R) -> Fut {
+        // The instance that was made ready goes into the call; a clone that was not stays.
+        let clone = self.inner.clone();
+        let inner = mem::replace(&mut self.inner, clone);
+        (self.function)(request, Next { inner, kind: PhantomData })
+    }
+}
+
+/// What comes after a function in the stack: ready, and to be called once.
+#[must_use = "without a call of `run` the request goes no further"]
+pub struct Next<S, R = Message, T = Disposition, E = BoxError> {
+    inner: S,
+    kind: Kind<S, R, T, E>,
+}
+
+/// What comes after a function in a sending stack.
+pub type SendNext<S, R = Message> = Next<S, R, (), SendError>;
+
+impl<S, R, T, E> Next<S, R, T, E> {
+    /// Hands the request on.
+    pub fn run(mut self, request: R) -> Run<S, R, T, E>
+    where
+        S: Service<R, Response = T>,
+        S::Error: Into<E>,
+    {
+        Run { future: self.inner.call(request), kind: PhantomData }
+    }
+}
+
+impl<S, R, T, E> fmt::Debug for Next<S, R, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// The future of [`Next::run`].
+    #[must_use = "a request goes no further until this is awaited"]
+    pub struct Run<S: Service<R>, R, T = Disposition, E = BoxError> {
+        #[pin]
+        future: S::Future,
+        kind: Kind<S, R, T, E>,
+    }
+}
+
+impl<S, R, T, E> Future for Run<S, R, T, E>
+where
+    S: Service<R, Response = T>,
+    S::Error: Into<E>,
+{
+    type Output = Result<T, E>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(ready!(self.project().future.poll(cx)).map_err(Into::into))
+    }
+}
+
+impl<S: Service<R>, R, T, E> fmt::Debug for Run<S, R, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").finish_non_exhaustive()
+    }
+}

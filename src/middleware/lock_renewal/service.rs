@@ -1,0 +1,186 @@
+use std::{
+    error, fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::keeper::{Keeper, Shared};
+use crate::{Disposition, Message, middleware::renewal::Renewal, time::SystemClock, transport::SettleError};
+
+/// Renews the lock of a message: a closure `Fn(&Message) -> Future`, or a type of yours.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not renew locks",
+    note = "give a closure `Fn(&Message) -> impl Future<Output = Result<(), SettleError>>` whose future does not borrow the message, or implement `Renew`"
+)]
+pub trait Renew {
+    /// The future of a renewal.
+    type Future: Future<Output = Result<(), SettleError>>;
+
+    /// Extends the lock to its full duration from now. A lock that is lost is an error of the kind
+    /// [`MessageLockLost`](crate::transport::ErrorKind::MessageLockLost).
+    fn renew(&self, message: &Message) -> Self::Future;
+}
+
+impl<F, Fut> Renew for F
+where
+    F: Fn(&Message) -> Fut,
+    Fut: Future<Output = Result<(), SettleError>>,
+{
+    type Future = Fut;
+
+    fn renew(&self, message: &Message) -> Fut {
+        self(message)
+    }
+}
+
+/// Makes [`LockRenewal`] services.
+pub struct LockRenewalLayer<N> {
+    shared: Arc<Shared<N>>,
+}
+
+impl<N: Renew> LockRenewalLayer<N> {
+    /// Renews by `renew`, whenever `policy` says so. Time is tokio's.
+    #[must_use]
+    pub fn new(renew: N, policy: Renewal) -> Self {
+        Self { shared: Arc::new(Shared { renew, policy, clock: SystemClock::new() }) }
+    }
+}
+
+impl<N> Clone for LockRenewalLayer<N> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<N> fmt::Debug for LockRenewalLayer<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockRenewalLayer").field("policy", &self.shared.policy).finish_non_exhaustive()
+    }
+}
+
+impl<S, N> Layer<S> for LockRenewalLayer<N> {
+    type Service = LockRenewal<S, N>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        LockRenewal { inner, shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Renews the lock of a message while it is handled; see the [module](super::lock_renewal).
+pub struct LockRenewal<S, N> {
+    inner: S,
+    shared: Arc<Shared<N>>,
+}
+
+impl<S: Clone, N> Clone for LockRenewal<S, N> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S: fmt::Debug, N> fmt::Debug for LockRenewal<S, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockRenewal")
+            .field("inner", &self.inner)
+            .field("policy", &self.shared.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, N> Service<Message> for LockRenewal<S, N>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    N: Renew,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future, N>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, message: Message) -> Self::Future {
+        let keeper = Keeper::new(Arc::clone(&self.shared), message.clone());
+        ResponseFuture { handler: Some(self.inner.call(message)), keeper }
+    }
+}
+
+pin_project! {
+    /// The future of a handler beside the renewals of its message's lock.
+    pub struct ResponseFuture<F, N: Renew> {
+        #[pin]
+        handler: Option<F>,
+        #[pin]
+        keeper: Keeper<N>,
+    }
+}
+
+impl<F, E, N> Future for ResponseFuture<F, N>
+where
+    F: Future<Output = Result<Disposition, E>>,
+    E: Into<BoxError>,
+    N: Renew,
+{
+    type Output = Result<Disposition, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        match this.handler.as_mut().as_pin_mut() {
+            Some(handler) => {
+                if let Poll::Ready(result) = handler.poll(cx) {
+                    return Poll::Ready(result.map_err(Into::into));
+                }
+            }
+            None => panic!("`ResponseFuture` polled after completion"),
+        }
+        let lost = ready!(this.keeper.poll_lost(cx));
+        this.handler.set(None);
+        Poll::Ready(Err(lost.into()))
+    }
+}
+
+impl<F, N: Renew> fmt::Debug for ResponseFuture<F, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+/// The lock of a message was lost while it was handled, and the handler was cancelled. The message will be, or has been,
+/// delivered again.
+#[derive(Debug)]
+pub struct LockLost(Option<SettleError>);
+
+impl LockLost {
+    /// The lock ran out while a renewal was under way.
+    pub(super) fn unanswered() -> Self {
+        Self(None)
+    }
+}
+
+impl From<SettleError> for LockLost {
+    fn from(error: SettleError) -> Self {
+        Self(Some(error))
+    }
+}
+
+impl fmt::Display for LockLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the lock of the message was lost while it was handled")
+    }
+}
+
+impl error::Error for LockLost {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.0.as_ref().map(|error| error as _)
+    }
+}
