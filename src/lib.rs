@@ -3,6 +3,7 @@
 
 #[cfg(feature = "embedded")]
 pub mod broker;
+pub mod consumer;
 pub mod message;
 pub mod middleware;
 pub mod settlement;

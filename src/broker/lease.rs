@@ -20,16 +20,18 @@ pub struct QueueLease {
     key: u32,
     /// 0 once it is settled, and from the start if the message was removed when it was received.
     token: u128,
+    lock_duration: Duration,
 }
 
 impl QueueLease {
     pub(super) fn deliver(shared: &Arc<Shared>, locked: Locked) -> Delivery<Self> {
-        let lease = Self { shared: Arc::clone(shared), key: locked.key, token: locked.token };
-        Delivery { message: locked.message, lease }
+        let Locked { message, key, token, lock_duration } = locked;
+        Delivery { message, lease: Self { shared: Arc::clone(shared), key, token, lock_duration } }
     }
 
     pub(super) fn deliver_removed(shared: &Arc<Shared>, message: Message) -> Delivery<Self> {
-        Delivery { message, lease: Self { shared: Arc::clone(shared), key: 0, token: 0 } }
+        let lease = Self { shared: Arc::clone(shared), key: 0, token: 0, lock_duration: Duration::ZERO };
+        Delivery { message, lease }
     }
 
     #[inline]
@@ -82,7 +84,7 @@ impl Lease for QueueLease {
     }
 
     fn lock_duration(&self) -> Option<Duration> {
-        (self.token != 0).then(|| self.shared.with(|state| state.engine.settings().lock_duration))
+        (self.token != 0).then_some(self.lock_duration)
     }
 }
 

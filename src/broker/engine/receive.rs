@@ -14,6 +14,7 @@ pub(crate) struct Locked {
     pub(crate) message: Message,
     pub(crate) key: u32,
     pub(crate) token: u128,
+    pub(crate) lock_duration: std::time::Duration,
 }
 
 impl Engine {
@@ -100,7 +101,7 @@ impl Engine {
             Part::Main => self.main.push_lock(&mut self.entries, key),
             Part::DeadLetter => self.dead.push_lock(&mut self.entries, key),
         }
-        Locked { message, key, token }
+        Locked { message, key, token, lock_duration: duration }
     }
 }
 

@@ -1,0 +1,181 @@
+//! The driver of a receiving stack: it receives, calls the stack, settles by what the stack answers, renews locks while
+//! handlers run, and drains.
+//!
+//! ```
+//! use consign::{
+//!     Disposition, Message,
+//!     broker::{Broker, QueueSettings},
+//!     consumer::Consumer,
+//!     transport::Sender,
+//! };
+//! use tower::{BoxError, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
+//! queue.sender()?.send(Message::new("one order")).await?;
+//!
+//! let (done, finished) = tokio::sync::oneshot::channel();
+//! let mut done = Some(done);
+//! let handler = service_fn(move |message: Message| {
+//!     done.take().map(|done| done.send(()));
+//!     async move {
+//!         assert_eq!(message.payload(), Some(&b"one order"[..]));
+//!         Ok::<_, BoxError>(Disposition::Complete)
+//!     }
+//! });
+//! let stats = Consumer::new(queue.receiver(), handler).concurrency(16).run_until(finished).await?;
+//! assert_eq!(stats.completed(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What holds
+//!
+//! - It receives as many messages as it has free slots, so the lock of a message starts when there is room to work on it.
+//! - The stack is made ready only with a message in hand, and is called at once, on the instance that was ready.
+//! - The right to settle stays here. A call that answers with an error, panics, or is dropped abandons its message: that
+//!   is one failed delivery, and the consumer goes on.
+//! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock is
+//!   lost all the same, its future is dropped, and the message comes again.
+//! - On shutdown it stops receiving, gives back what no handler has seen without counting it, waits for handlers up to
+//!   the drain timeout, then drops the rest and abandons their messages.
+//! - A dead letter is cut to what a broker takes before it is sent there.
+//!
+//! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.
+
+mod drain;
+mod error;
+mod outcome;
+mod renewal;
+mod run;
+mod slot;
+mod stats;
+mod woken;
+
+use std::{
+    fmt,
+    future::{Future, Pending, pending},
+    time::Duration,
+};
+
+use tower::BoxError;
+use tower_service::Service;
+
+pub use self::{
+    error::{ConsumeError, ConsumeErrorKind},
+    run::Run,
+    stats::Stats,
+};
+use crate::{Disposition, Message, settlement::DeadLetter, transport::Receiver};
+
+/// Receives messages and settles them by what a stack answers. It does nothing until it is run.
+#[must_use = "a consumer does nothing until it is run"]
+pub struct Consumer<R, S> {
+    receiver: R,
+    service: S,
+    options: Options,
+}
+
+pub(crate) struct Options {
+    concurrency: usize,
+    prefetch: usize,
+    renewal: Duration,
+    drain: Duration,
+    stats: Stats,
+    undeliverable: Option<Box<dyn FnMut(Undeliverable) + Send>>,
+}
+
+/// A message that a handler, or a decoder, dead-lettered where no dead-letter sub-queue can take it: it was removed when
+/// it was received, or it is a dead letter already.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Undeliverable {
+    /// The message, as it was received.
+    pub message: Message,
+    /// What should have become of it: a dead letter, or for a message that was received and deleted any other outcome
+    /// than complete.
+    pub dead_letter: Option<DeadLetter>,
+}
+
+impl<R, S> Consumer<R, S>
+where
+    R: Receiver,
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+{
+    /// Handlers at once, by default.
+    pub const CONCURRENCY: usize = 16;
+    /// Most handlers at once.
+    pub const MAX_CONCURRENCY: usize = 4_096;
+
+    /// A consumer of what `receiver` delivers, handled by `service`.
+    pub fn new(receiver: R, service: S) -> Self {
+        let options = Options {
+            concurrency: Self::CONCURRENCY,
+            prefetch: 0,
+            renewal: Duration::from_secs(300),
+            drain: Duration::from_secs(30),
+            stats: Stats::default(),
+            undeliverable: None,
+        };
+        Self { receiver, service, options }
+    }
+
+    /// How many messages are handled at once: 1 to [`Consumer::MAX_CONCURRENCY`], by default 16. What is outside is
+    /// brought inside.
+    pub fn concurrency(mut self, messages: usize) -> Self {
+        self.options.concurrency = messages.clamp(1, Self::MAX_CONCURRENCY);
+        self
+    }
+
+    /// How many messages are locked ahead of the handlers: by default none. Their locks run while they wait. One that
+    /// has used up half of its lock is given back, without a count; one that has lost it is dropped.
+    pub fn prefetch(mut self, messages: usize) -> Self {
+        self.options.prefetch = messages.min(Self::MAX_CONCURRENCY);
+        self
+    }
+
+    /// For how long locks are renewed while a handler runs: by default five minutes. Zero renews never.
+    pub fn renew_for(mut self, total: Duration) -> Self {
+        self.options.renewal = total;
+        self
+    }
+
+    /// How long a shutdown waits for handlers that run: by default 30 seconds.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.options.drain = timeout;
+        self
+    }
+
+    /// Where messages go that cannot be dead-lettered. One that is a dead letter already is deferred afterwards, so that
+    /// it does not stand before the others; one that was received and deleted exists nowhere else.
+    pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
+        self.options.undeliverable = Some(Box::new(sink));
+        self
+    }
+
+    /// The counts, which go on while the consumer runs.
+    pub fn stats(&self) -> Stats {
+        self.options.stats.clone()
+    }
+
+    /// Runs until the receiver or the stack fails for good.
+    pub fn run(self) -> Run<R, S, Pending<()>> {
+        self.run_until(pending())
+    }
+
+    /// Runs until `shutdown` is ready, and drains.
+    pub fn run_until<F: Future>(self, shutdown: F) -> Run<R, S, F> {
+        Run::new(self.receiver, self.service, self.options, shutdown)
+    }
+}
+
+impl<R, S> fmt::Debug for Consumer<R, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer")
+            .field("concurrency", &self.options.concurrency)
+            .field("prefetch", &self.options.prefetch)
+            .finish_non_exhaustive()
+    }
+}

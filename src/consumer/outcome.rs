@@ -1,0 +1,138 @@
+//! What becomes of a message when its handler has ended.
+
+use std::{future::Future, task::Poll};
+
+use tower::BoxError;
+use tower_service::Service;
+
+use super::{
+    Undeliverable,
+    run::{Run, Turn},
+    slot::{Ended, Settling},
+    stats::count,
+};
+use crate::{
+    Disposition, Message,
+    transport::{Delivery, Lease, Receiver, SettleError},
+};
+
+impl<R, S, F> Run<R, S, F>
+where
+    R: Receiver,
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    F: Future,
+{
+    #[inline]
+    pub(super) fn poll_slot(&mut self, slot: usize, turn: &mut Turn) {
+        let place = &mut self.slots[slot];
+        if !place.is_calling() {
+            self.poll_settle(slot);
+            return;
+        }
+        match place.poll_call() {
+            Poll::Pending => self.still_running(slot, turn),
+            Poll::Ready(Ended::Answered(Ok(disposition))) => self.end(slot, disposition),
+            Poll::Ready(Ended::Answered(Err(error))) => self.call_failed(slot, &error.into()),
+            Poll::Ready(Ended::Panicked) => self.call_panicked(slot),
+        }
+    }
+
+    #[cold]
+    fn call_failed(&mut self, slot: usize, error: &BoxError) {
+        tracing::debug!(%error, "a call of the stack failed");
+        count::failed(&self.options.stats);
+        self.end(slot, Disposition::ABANDON);
+    }
+
+    #[cold]
+    pub(super) fn call_panicked(&mut self, slot: usize) {
+        tracing::warn!("a call of the stack panicked");
+        count::panicked(&self.options.stats);
+        self.end(slot, Disposition::ABANDON);
+    }
+
+    /// Ends the call of a slot and settles its message.
+    #[inline]
+    fn end(&mut self, slot: usize, disposition: Disposition) {
+        let Some(held) = self.slots[slot].end_call() else { return };
+        let is_locked = held.lease.lock_duration().is_some();
+        let settlement = match disposition {
+            Disposition::Complete if is_locked => Some((Settling::Complete, Disposition::Complete)),
+            other => self.settle_otherwise(&held.message, is_locked, other),
+        };
+        match settlement {
+            Some((settling, disposition)) => {
+                self.slots[slot].start_settling(settling, held.lease.settle(disposition));
+                self.poll_settle(slot);
+            }
+            None => self.free.push(slot),
+        }
+    }
+
+    /// The settlement of a message that has no lock, or for an outcome other than complete. `None` if the message is
+    /// gone and cannot be settled.
+    #[cold]
+    fn settle_otherwise(
+        &mut self,
+        message: &Message,
+        is_locked: bool,
+        disposition: Disposition,
+    ) -> Option<(Settling, Disposition)> {
+        let is_dead = message.received().is_some_and(|received| received.dead_lettered);
+        let dead_letter = match disposition {
+            Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => Some(*dead_letter),
+            Disposition::DeadLetter(mut dead_letter) => {
+                dead_letter.fit(message.properties().size());
+                return Some((Settling::DeadLetter, Disposition::DeadLetter(dead_letter)));
+            }
+            Disposition::Complete if !is_locked => {
+                count::completed(&self.options.stats);
+                return None;
+            }
+            _ if !is_locked => None,
+            Disposition::Complete => return Some((Settling::Complete, disposition)),
+            Disposition::Abandon(_) => return Some((Settling::Abandon, disposition)),
+            Disposition::Defer(_) => return Some((Settling::Defer, disposition)),
+        };
+        count::undeliverable(&self.options.stats);
+        if let Some(sink) = &mut self.options.undeliverable {
+            sink(Undeliverable { message: message.clone(), dead_letter });
+        }
+        is_locked.then_some((Settling::Defer, Disposition::DEFER))
+    }
+
+    /// Gives a message back that no handler has seen.
+    pub(super) fn release(&mut self, delivery: Delivery<R::Lease>) {
+        let Some(slot) = self.free.pop() else { return };
+        self.slots[slot].start_settling(Settling::Release, delivery.lease.release());
+        self.poll_settle(slot);
+    }
+
+    #[inline]
+    pub(super) fn poll_settle(&mut self, slot: usize) {
+        if let Poll::Ready((settling, result)) = self.slots[slot].poll_settle() {
+            self.settled(settling, result);
+            self.free.push(slot);
+        }
+    }
+
+    #[inline]
+    pub(super) fn settled(&mut self, settling: Settling, result: Result<(), SettleError>) {
+        let stats = &self.options.stats;
+        match result {
+            Ok(()) => match settling {
+                Settling::Complete => count::completed(stats),
+                Settling::Abandon => count::abandoned(stats),
+                Settling::DeadLetter => count::dead_lettered(stats),
+                Settling::Defer => count::deferred(stats),
+                Settling::Release => count::released(stats),
+            },
+            Err(error) if error.is_lock_lost() => count::lock_lost(stats),
+            Err(error) => {
+                tracing::warn!(%error, ?settling, "a settlement failed");
+                count::settle_failed(stats);
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The locks of handlers that run for long.
+
+use std::{
+    future::Future,
+    task::{Context, Poll},
+};
+
+use tokio::time::Instant;
+use tower::BoxError;
+use tower_service::Service;
+
+use super::{
+    run::{Run, Turn},
+    slot::Renewing,
+    stats::count,
+};
+use crate::{
+    Disposition, Message,
+    middleware::renewal::Renewal,
+    transport::{Lease, Receiver},
+};
+
+impl<R, S, F> Run<R, S, F>
+where
+    R: Receiver,
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    F: Future,
+{
+    /// A handler was polled and goes on. The first time, its lock is put under renewal.
+    pub(super) fn still_running(&mut self, slot: usize, turn: &mut Turn) {
+        if self.slots[slot].renewing.is_some() {
+            self.poll_renewal(slot);
+            return;
+        }
+        let Some(held) = &self.slots[slot].held else { return };
+        let Some(lock) = held.lease.lock_duration() else { return };
+        let last = held.locked_at.unwrap_or_else(|| turn.now());
+        let mut renewing = Renewing { lock, started: last, last, asked: None, due: last };
+        renewing.schedule(self.deadline.epoch, self.options.renewal, turn.now());
+        self.deadline.include(renewing.due);
+        self.slots[slot].renewing = Some(renewing);
+    }
+
+    /// Renews what is due, and ends handlers whose lock has run out.
+    pub(super) fn renew_due(&mut self, now: Instant) {
+        for slot in 0..self.slots.len() {
+            let place = &mut self.slots[slot];
+            let (Some(renewing), Some(held)) = (&mut place.renewing, &place.held) else { continue };
+            if now < renewing.due {
+                self.deadline.include(renewing.due);
+            } else if now >= renewing.ends() {
+                self.lock_lost(slot);
+            } else if renewing.asked.is_none() {
+                renewing.asked = Some((now, Box::pin(held.lease.renew())));
+                // An answer that does not come must not outlive the lock.
+                renewing.due = renewing.ends();
+                self.deadline.include(renewing.due);
+                self.poll_renewal(slot);
+            }
+        }
+    }
+
+    fn poll_renewal(&mut self, slot: usize) {
+        let place = &mut self.slots[slot];
+        let waker = place.waker().clone();
+        let Some(renewing) = &mut place.renewing else { return };
+        let Some((asked_at, future)) = &mut renewing.asked else { return };
+        let asked_at = *asked_at;
+        let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(&waker)) else { return };
+        renewing.asked = None;
+        match result {
+            Ok(()) => {
+                count::renewed(&self.options.stats);
+                renewing.last = asked_at;
+                renewing.schedule(self.deadline.epoch, self.options.renewal, asked_at);
+            }
+            Err(error) if error.is_lock_lost() => return self.lock_lost(slot),
+            Err(error) => {
+                tracing::warn!(%error, "a lock was not renewed");
+                renewing.schedule_retry(self.deadline.epoch, Instant::now());
+            }
+        }
+        self.deadline.include(renewing.due);
+    }
+
+    /// Drops a handler that has no right to its message any more. The lease goes with it; the broker knows.
+    #[cold]
+    fn lock_lost(&mut self, slot: usize) {
+        tracing::warn!("a lock was lost while its handler ran; the handler is cancelled");
+        count::cancelled(&self.options.stats);
+        count::lock_lost(&self.options.stats);
+        drop(self.slots[slot].end_call());
+        self.free.push(slot);
+    }
+}
+
+impl<L: Lease> Renewing<L> {
+    /// When the lock runs out unless it is renewed.
+    fn ends(&self) -> Instant {
+        self.last + self.lock
+    }
+
+    /// When to renew next; after the last renewal, when the lock ends.
+    fn schedule(&mut self, epoch: Instant, total: std::time::Duration, now: Instant) {
+        let renewal = Renewal::new(self.lock).total(total);
+        let since = |at: Instant| at.saturating_duration_since(epoch);
+        let wait = renewal.next(since(self.started), since(self.last), since(now));
+        self.due = match wait {
+            Some(wait) if !total.is_zero() => now + wait,
+            _ => self.ends(),
+        };
+    }
+
+    fn schedule_retry(&mut self, epoch: Instant, now: Instant) {
+        let since = |at: Instant| at.saturating_duration_since(epoch);
+        let wait = Renewal::new(self.lock).retry(since(self.last), since(now));
+        self.due = wait.map_or_else(|| self.ends(), |wait| now + wait);
+    }
+}

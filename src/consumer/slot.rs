@@ -1,0 +1,137 @@
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::woken::WokenSet;
+use crate::{
+    Message,
+    transport::{Lease, SettleError},
+};
+
+/// The place where one message at a time is handled and settled. Its boxes are made once and used again.
+pub(super) struct Slot<F, L: Lease> {
+    call: Pin<Box<Option<F>>>,
+    settle: Pin<Box<Option<L::Settle>>>,
+    settling: Settling,
+    pub(super) held: Option<Held<L>>,
+    pub(super) renewing: Option<Renewing<L>>,
+    waker: Waker,
+}
+
+/// A message that is being handled, and the right to settle it.
+pub(super) struct Held<L> {
+    pub(super) message: Message,
+    pub(super) lease: L,
+    /// When the lock was taken, if that was not in this turn of the driver.
+    pub(super) locked_at: Option<Instant>,
+}
+
+/// The renewal of the lock of a handler that is still running.
+pub(super) struct Renewing<L: Lease> {
+    pub(super) lock: Duration,
+    pub(super) started: Instant,
+    pub(super) last: Instant,
+    /// When to renew, or when the lock ends if it is not to be renewed.
+    pub(super) due: Instant,
+    pub(super) asked: Option<(Instant, Pin<Box<L::Renew>>)>,
+}
+
+/// What a settlement was for, to count it when it succeeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Settling {
+    #[default]
+    Complete,
+    Abandon,
+    DeadLetter,
+    Defer,
+    Release,
+}
+
+/// How a call of the stack ended.
+pub(super) enum Ended<T> {
+    Answered(T),
+    Panicked,
+}
+
+impl<F: Future, L: Lease> Slot<F, L> {
+    pub(super) fn new(set: &Arc<WokenSet>, index: usize) -> Self {
+        Self {
+            call: Box::pin(None),
+            settle: Box::pin(None),
+            settling: Settling::Complete,
+            held: None,
+            renewing: None,
+            waker: set.waker(index),
+        }
+    }
+
+    pub(super) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    #[inline]
+    pub(super) fn is_calling(&self) -> bool {
+        self.held.is_some()
+    }
+
+    pub(super) fn is_settling(&self) -> bool {
+        self.settle.is_some()
+    }
+
+    /// Makes the call. `false` if making it panicked.
+    #[inline]
+    pub(super) fn start(&mut self, call: impl FnOnce() -> F) -> bool {
+        catch_unwind(AssertUnwindSafe(|| self.call.as_mut().set(Some(call())))).is_ok()
+    }
+
+    #[inline]
+    pub(super) fn poll_call(&mut self) -> Poll<Ended<F::Output>> {
+        let mut cx = Context::from_waker(&self.waker);
+        let Some(call) = self.call.as_mut().as_pin_mut() else { return Poll::Pending };
+        match catch_unwind(AssertUnwindSafe(|| call.poll(&mut cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ended::Answered(output)),
+            Err(_) => Poll::Ready(Ended::Panicked),
+        }
+    }
+
+    /// Drops the call, finished or not, and hands out what it held. A panic of the drop is as good as a finished drop.
+    #[inline]
+    pub(super) fn end_call(&mut self) -> Option<Held<L>> {
+        if catch_unwind(AssertUnwindSafe(|| self.call.as_mut().set(None))).is_err() {
+            self.call = Box::pin(None);
+        }
+        self.renewing = None;
+        self.held.take()
+    }
+
+    #[inline]
+    pub(super) fn start_settling(&mut self, settling: Settling, future: L::Settle) {
+        self.settling = settling;
+        self.settle.as_mut().set(Some(future));
+    }
+
+    #[inline]
+    pub(super) fn poll_settle(&mut self) -> Poll<(Settling, Result<(), SettleError>)> {
+        let mut cx = Context::from_waker(&self.waker);
+        let Some(settle) = self.settle.as_mut().as_pin_mut() else { return Poll::Pending };
+        match settle.poll(&mut cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(result) => {
+                self.settle.as_mut().set(None);
+                Poll::Ready((self.settling, result))
+            }
+        }
+    }
+
+    pub(super) fn forget_settling(&mut self) {
+        self.settle.as_mut().set(None);
+    }
+}
