@@ -4,8 +4,10 @@
 #[cfg(feature = "embedded")]
 pub mod broker;
 pub mod consumer;
+pub mod decode;
 pub mod message;
 pub mod middleware;
+pub mod routing;
 pub mod settlement;
 pub mod time;
 pub mod transport;

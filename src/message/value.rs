@@ -167,6 +167,15 @@ pub enum Value {
 }
 
 impl Value {
+    /// The text of a string.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Simple(PropertyValue::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
     pub(super) fn codec_view(&self) -> Option<&[u8]> {
         match self {
             Self::Simple(PropertyValue::Null) => Some(&[]),

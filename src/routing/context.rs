@@ -1,0 +1,33 @@
+use std::fmt;
+
+use consign_codecs::Codecs;
+
+/// What handlers share: the application's state and the codecs.
+pub struct Context<S, C> {
+    state: S,
+    codecs: Codecs<C>,
+}
+
+impl<S, C> Context<S, C> {
+    pub(super) fn new(state: S, codecs: Codecs<C>) -> Self {
+        Self { state, codecs }
+    }
+
+    /// The application's state.
+    #[inline]
+    pub fn state(&self) -> &S {
+        &self.state
+    }
+
+    /// The codecs.
+    #[inline]
+    pub fn codecs(&self) -> &Codecs<C> {
+        &self.codecs
+    }
+}
+
+impl<S, C> fmt::Debug for Context<S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").finish_non_exhaustive()
+    }
+}

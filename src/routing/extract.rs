@@ -1,0 +1,162 @@
+use std::{convert::Infallible, fmt, ops::Deref};
+
+use bytes::Bytes;
+use consign_codecs::{CodecSet, Codecs, Decode, DecodeOwned, Decoded};
+
+use super::Context;
+use crate::{
+    Disposition, Message,
+    decode::Undecodable,
+    message::{Body as MessageBody, Received},
+    settlement::{DeadLetterReason, IntoDisposition},
+};
+
+/// An argument of a handler: what can be taken out of a message without waiting. What must wait is a layer, or a call on
+/// the state.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be taken out of a message",
+    label = "not an argument of a handler",
+    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `Raw`, `Message`, `State<S>`, `Received`, `MessageId` and the other properties, and types of yours that implement `FromMessage`",
+    note = "`Body<T>` needs a `T` that owns its data: borrow through `Payload<C>` instead"
+)]
+pub trait FromMessage<S, C>: Sized {
+    /// What becomes of the message if this cannot be taken out of it.
+    type Rejection: IntoDisposition;
+
+    /// Takes it out.
+    fn from_message(message: &Message, cx: &Context<S, C>) -> Result<Self, Self::Rejection>;
+}
+
+/// The body as a `T`, decoded by the message's ContentType. What cannot be decoded is dead-lettered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Body<T>(
+    /// The value.
+    pub T,
+);
+
+impl<T: DecodeOwned, S, C: CodecSet> FromMessage<S, C> for Body<T> {
+    type Rejection = Undecodable;
+
+    #[inline]
+    fn from_message(message: &Message, cx: &Context<S, C>) -> Result<Self, Undecodable> {
+        message.decode(cx.codecs()).map(Self)
+    }
+}
+
+/// The body as a `T` with how it was decoded: by which codec, and after which failed attempts.
+impl<T: DecodeOwned, S, C: CodecSet> FromMessage<S, C> for Decoded<T> {
+    type Rejection = Undecodable;
+
+    fn from_message(message: &Message, cx: &Context<S, C>) -> Result<Self, Undecodable> {
+        message.decode_traced(cx.codecs())
+    }
+}
+
+/// The message itself, for one reference count.
+impl<S, C> FromMessage<S, C> for Message {
+    type Rejection = Infallible;
+
+    #[inline]
+    fn from_message(message: &Message, _: &Context<S, C>) -> Result<Self, Infallible> {
+        Ok(message.clone())
+    }
+}
+
+/// The bytes of the body, as they are. A body that is no bytes is empty here; [`Message`] has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Raw(
+    /// The bytes.
+    pub Bytes,
+);
+
+impl<S, C> FromMessage<S, C> for Raw {
+    type Rejection = Infallible;
+
+    #[inline]
+    fn from_message(message: &Message, _: &Context<S, C>) -> Result<Self, Infallible> {
+        Ok(Self(match message.body() {
+            MessageBody::Data(data) => data.joined().clone(),
+            other => other.codec_view().map_or_else(Bytes::new, Bytes::copy_from_slice),
+        }))
+    }
+}
+
+/// The application's state, cloned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State<S>(
+    /// The state.
+    pub S,
+);
+
+impl<S: Clone, C> FromMessage<S, C> for State<S> {
+    type Rejection = Infallible;
+
+    #[inline]
+    fn from_message(_: &Message, cx: &Context<S, C>) -> Result<Self, Infallible> {
+        Ok(Self(cx.state().clone()))
+    }
+}
+
+/// The message with the codecs that it came with, to decode from it by borrowing.
+pub struct Payload<C> {
+    message: Message,
+    codecs: Codecs<C>,
+}
+
+impl<C: CodecSet> Payload<C> {
+    /// Reads the body as a `T`, which may borrow from this payload.
+    #[inline]
+    pub fn decode<'p, T: Decode<'p>>(&'p self) -> Result<T, Undecodable> {
+        self.message.decode(&self.codecs)
+    }
+
+    /// Reads the body as [`decode`](Self::decode) does, and says how.
+    #[inline]
+    pub fn decode_traced<'p, T: Decode<'p>>(&'p self) -> Result<Decoded<T>, Undecodable> {
+        self.message.decode_traced(&self.codecs)
+    }
+}
+
+impl<C> Deref for Payload<C> {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        &self.message
+    }
+}
+
+impl<C> fmt::Debug for Payload<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Payload").field("message", &self.message).finish_non_exhaustive()
+    }
+}
+
+impl<S, C> FromMessage<S, C> for Payload<C> {
+    type Rejection = Infallible;
+
+    #[inline]
+    fn from_message(message: &Message, cx: &Context<S, C>) -> Result<Self, Infallible> {
+        Ok(Self { message: message.clone(), codecs: cx.codecs().clone() })
+    }
+}
+
+/// What the broker says of the message.
+impl<S, C> FromMessage<S, C> for Received {
+    type Rejection = NotReceived;
+
+    fn from_message(message: &Message, _: &Context<S, C>) -> Result<Self, NotReceived> {
+        message.received().copied().ok_or(NotReceived)
+    }
+}
+
+/// A message that no broker delivered was given to a handler that asks what the broker said. It is dead-lettered as
+/// `MissingProperty`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotReceived;
+
+impl IntoDisposition for NotReceived {
+    #[cold]
+    fn into_disposition(self) -> Disposition {
+        Disposition::dead_letter(DeadLetterReason::MissingProperty, "the message carries nothing of a broker")
+    }
+}

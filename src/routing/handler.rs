@@ -1,0 +1,112 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context as TaskContext, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+
+use super::{Context, FromMessage};
+use crate::{Disposition, Message, settlement::IntoDisposition};
+
+/// An `async fn` whose arguments are taken out of the message, none to eight of them in any order, and whose answer says
+/// what becomes of it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler of messages",
+    label = "not a handler",
+    note = "a handler is an `async fn` with up to 8 arguments that implement `FromMessage`, returning what implements `IntoDisposition`",
+    note = "for instance: `async fn created(State(db): State<Db>, Body(order): Body<Order>) -> Result<(), Transient>`"
+)]
+pub trait Handler<Args, S, C>: 'static {
+    /// The handler's own future, or the rejection of an argument. It is not boxed.
+    type Future: Future<Output = Disposition>;
+
+    /// Takes the arguments out of the message and calls the handler.
+    fn handle(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
+}
+
+pin_project! {
+    /// The future of a handler, or the disposition that a rejected argument decided.
+    #[derive(Debug)]
+    pub struct HandlerFuture<F> {
+        #[pin]
+        progress: Progress<F>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = ProgressProjection]
+    enum Progress<F> {
+        Run { #[pin] future: F },
+        Rejected { disposition: Option<Disposition> },
+    }
+}
+
+impl<F> HandlerFuture<F> {
+    #[inline]
+    fn run(future: F) -> Self {
+        Self { progress: Progress::Run { future } }
+    }
+
+    #[cold]
+    fn rejected(rejection: impl IntoDisposition) -> Self {
+        Self { progress: Progress::Rejected { disposition: Some(rejection.into_disposition()) } }
+    }
+}
+
+impl<F: Future> Future for HandlerFuture<F>
+where
+    F::Output: IntoDisposition,
+{
+    type Output = Disposition;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Disposition> {
+        match self.project().progress.project() {
+            ProgressProjection::Run { future } => Poll::Ready(ready!(future.poll(cx)).into_disposition()),
+            ProgressProjection::Rejected { disposition } => {
+                Poll::Ready(disposition.take().expect("a future is not polled after it was ready"))
+            }
+        }
+    }
+}
+
+macro_rules! handlers {
+    ($($($argument:ident)*;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<F, Fut, S, C, $($argument,)*> Handler<($($argument,)*), S, C> for F
+        where
+            F: Fn($($argument),*) -> Fut + 'static,
+            Fut: Future,
+            Fut::Output: IntoDisposition,
+            $($argument: FromMessage<S, C>,)*
+        {
+            type Future = HandlerFuture<Fut>;
+
+            #[inline]
+            #[allow(non_snake_case, unused_variables, clippy::many_single_char_names)]
+            fn handle(&self, message: Message, cx: &Context<S, C>) -> HandlerFuture<Fut> {
+                $(
+                    let $argument = match $argument::from_message(&message, cx) {
+                        Ok(argument) => argument,
+                        Err(rejection) => return HandlerFuture::rejected(rejection),
+                    };
+                )*
+                HandlerFuture::run(self($($argument),*))
+            }
+        }
+    )*};
+}
+
+handlers! {
+    ;
+    T1;
+    T1 T2;
+    T1 T2 T3;
+    T1 T2 T3 T4;
+    T1 T2 T3 T4 T5;
+    T1 T2 T3 T4 T5 T6;
+    T1 T2 T3 T4 T5 T6 T7;
+    T1 T2 T3 T4 T5 T6 T7 T8;
+}

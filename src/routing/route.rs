@@ -1,0 +1,150 @@
+use std::{
+    fmt,
+    future::{Future, Ready, ready},
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context as TaskContext, Poll},
+};
+
+use pin_project_lite::pin_project;
+
+use super::{Context, Handler};
+use crate::{Disposition, Message, settlement::DeadLetterReason};
+
+/// A list of routes as a type.
+pub trait Routes<S, C>: 'static {
+    /// The future of whichever route is taken.
+    type Future: Future<Output = Disposition>;
+
+    /// Hands the message to the route of its subject.
+    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
+
+    /// Whether a route has this subject.
+    fn has(&self, subject: &str) -> bool;
+}
+
+/// No route: the message is dead-lettered as `UnknownMessageType`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoRoute;
+
+/// What becomes of a message without a route.
+pub type Unrouted = Ready<Disposition>;
+
+impl<S, C> Routes<S, C> for NoRoute {
+    type Future = Unrouted;
+
+    #[cold]
+    fn dispatch(&self, message: Message, _: &Context<S, C>) -> Unrouted {
+        let description = match message.subject() {
+            Some(subject) => {
+                let shown: String = subject.chars().take(64).flat_map(char::escape_debug).collect();
+                format!("no handler takes the subject \"{shown}\"")
+            }
+            None => String::from("the message has no subject, and no handler takes it"),
+        };
+        ready(Disposition::dead_letter(DeadLetterReason::UnknownMessageType, description))
+    }
+
+    fn has(&self, _: &str) -> bool {
+        false
+    }
+}
+
+/// The handler of all messages that no route takes.
+pub struct Otherwise<H, A> {
+    handler: H,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<H, A> Otherwise<H, A> {
+    pub(super) fn new(handler: H) -> Self {
+        Self { handler, arguments: PhantomData }
+    }
+}
+
+impl<H: Handler<A, S, C>, A: 'static, S, C> Routes<S, C> for Otherwise<H, A> {
+    type Future = H::Future;
+
+    #[inline]
+    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> H::Future {
+        self.handler.handle(message, cx)
+    }
+
+    fn has(&self, _: &str) -> bool {
+        false
+    }
+}
+
+/// The handler of one subject, before other routes.
+pub struct Route<H, A, R> {
+    subject: Box<str>,
+    handler: H,
+    others: R,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<H, A, R> Route<H, A, R> {
+    pub(super) fn new(subject: Box<str>, handler: H, others: R) -> Self {
+        Self { subject, handler, others, arguments: PhantomData }
+    }
+}
+
+impl<H: Handler<A, S, C>, A: 'static, R: Routes<S, C>, S, C> Routes<S, C> for Route<H, A, R> {
+    type Future = RoutesFuture<H::Future, R::Future>;
+
+    #[inline]
+    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future {
+        let taken = if message.subject() == Some(&*self.subject) {
+            Taken::Here { future: self.handler.handle(message, cx) }
+        } else {
+            Taken::Others { future: self.others.dispatch(message, cx) }
+        };
+        RoutesFuture { taken }
+    }
+
+    fn has(&self, subject: &str) -> bool {
+        *self.subject == *subject || self.others.has(subject)
+    }
+}
+
+pin_project! {
+    /// The future of one route or of another.
+    #[derive(Debug)]
+    pub struct RoutesFuture<A, B> {
+        #[pin]
+        taken: Taken<A, B>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = TakenProjection]
+    enum Taken<A, B> {
+        Here { #[pin] future: A },
+        Others { #[pin] future: B },
+    }
+}
+
+impl<A: Future<Output = Disposition>, B: Future<Output = Disposition>> Future for RoutesFuture<A, B> {
+    type Output = Disposition;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Disposition> {
+        match self.project().taken.project() {
+            TakenProjection::Here { future } => future.poll(cx),
+            TakenProjection::Others { future } => future.poll(cx),
+        }
+    }
+}
+
+impl<H, A> fmt::Debug for Otherwise<H, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Otherwise")
+    }
+}
+
+impl<H, A, R: fmt::Debug> fmt::Debug for Route<H, A, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Route").field("subject", &self.subject).field("others", &self.others).finish_non_exhaustive()
+    }
+}
