@@ -130,7 +130,7 @@ fn parameter(encoding: Option<&str>) -> Result<Encoding, DecodeError> {
 }
 
 fn decode<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, options: impl Options) -> Result<T, DecodeError> {
-    let watch = Watch::new(limits);
+    let watch = Watch::new(limits, body);
     let left = Cell::new(body);
     // The limit makes a length that no allowed body can hold an error of its own; that no length goes beyond this body
     // is checked by the reader, before anything is allocated.

@@ -8,7 +8,7 @@ use serde::de::{self, Expected, Unexpected};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// The refusal that a message of serde stands for, without what it quotes of the body. A message of the user's own
-/// (`Error::custom`) is dropped: what it quotes cannot be known.
+/// (`Error::custom`) is dropped: what it quotes cannot be known. One that has the exact form of serde's is taken for it.
 #[cold]
 pub(crate) fn refusal(message: &str) -> DecodeError {
     if is_name(message, "duplicate field `") {

@@ -81,7 +81,7 @@ impl Codec for Plugin {
         if body.is_empty() && self.format() != Format::Opaque {
             return empty::decode();
         }
-        let watch = Watch::new(cx.limits());
+        let watch = Watch::new(cx.limits(), body);
         let mut value = None;
         let result = self.0.decode(body, cx, &mut |reader| {
             let read = T::deserialize(Guard::new(reader, &watch));

@@ -49,7 +49,7 @@ impl Codec for Postcard {
         if body.is_empty() {
             return empty::decode();
         }
-        let watch = Watch::new(cx.limits());
+        let watch = Watch::new(cx.limits(), body);
         let mut reader = Deserializer::from_flavor(Reader { left: body, max_len: cx.limits().bytes });
         let value = T::deserialize(Guard::new(&mut reader, &watch))
             .map_err(|error| watch.breach().unwrap_or_else(|| refusal(&error)))?;

@@ -32,6 +32,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A big-endian integer of 1 to 8 bytes.
+    #[cfg(any(feature = "msgpack", feature = "cbor"))]
     #[inline]
     pub(crate) fn uint(&mut self, width: usize) -> Result<u64, DecodeError> {
         let mut value = 0;
@@ -56,6 +57,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A declared count of elements that are `each` values, as a number of values. A value has at least one byte.
+    #[cfg(any(feature = "msgpack", feature = "cbor"))]
     #[inline]
     pub(crate) fn count(&self, count: u64, each: usize) -> Result<usize, DecodeError> {
         match usize::try_from(count) {

@@ -23,7 +23,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.inner.size_hint()
+        self.level.reserve(self.inner.size_hint())
     }
 }
 
@@ -52,7 +52,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.inner.size_hint()
+        self.level.reserve(self.inner.size_hint())
     }
 }
 

@@ -17,14 +17,16 @@ use crate::{DecodeError, DecodeErrorKind, Limits};
 pub(crate) struct Watch {
     max_depth: usize,
     max_elements: usize,
+    body: usize,
     breach: Cell<Option<DecodeErrorKind>>,
 }
 
 impl Watch {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, body: &[u8]) -> Self {
         Self {
             max_depth: limits.depth.min(Limits::MAX_DEPTH),
             max_elements: limits.elements.min(Limits::MAX_ELEMENTS),
+            body: body.len(),
             breach: Cell::new(None),
         }
     }
@@ -77,6 +79,11 @@ impl<'w> Level<'w> {
             Some(count) if count > self.watch.max_elements => Err(self.watch.refuse(DecodeErrorKind::Count)),
             _ => Ok(()),
         }
+    }
+
+    /// What a type may reserve for. Elements of no size need nothing, and the others are at least a byte of the body.
+    fn reserve(self, hint: Option<usize>) -> Option<usize> {
+        hint.map(|count| count.min(self.watch.body))
     }
 
     const fn guard<D>(self, inner: D) -> Guard<'w, D> {

@@ -1,0 +1,90 @@
+use bytes::BytesMut;
+use consign_codecs::{
+    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Format, Limits, MediaType,
+    Plugin, PluginCodec, Visit,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::support::{Node, Order, on_a_small_stack, order};
+
+/// JSON once more, as a plug-in would bring it, without any limit of its own.
+struct Brought;
+
+impl PluginCodec for Brought {
+    fn name(&self) -> &'static str {
+        "brought"
+    }
+
+    fn media_types(&self) -> &'static [MediaType] {
+        const TYPES: &[MediaType] = &[MediaType::exact("application/x-brought")];
+        TYPES
+    }
+
+    fn format(&self) -> Format {
+        Format::SelfDescribing
+    }
+
+    fn decode<'de>(&self, body: &'de [u8], _: &DecodeContext<'_>, visit: Visit<'_, 'de>) -> Result<(), DecodeError> {
+        let mut reader = serde_json::Deserializer::from_slice(body);
+        visit(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut reader))?;
+        reader.end().map_err(|_| DecodeError::new(DecodeErrorKind::Trailing))
+    }
+
+    fn encode(&self, value: &dyn erased_serde::Serialize, out: &mut BytesMut) -> Result<(), EncodeError> {
+        let bytes =
+            serde_json::to_vec(value).map_err(|error| EncodeError::new(EncodeErrorKind::Value).with_source(error))?;
+        out.extend_from_slice(&bytes);
+        Ok(())
+    }
+}
+
+fn decode<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, DecodeError> {
+    let limits = Limits::default();
+    Plugin::new(Brought).decode(body, &DecodeContext::new(&limits))
+}
+
+fn encode<T: Serialize>(value: &T) -> BytesMut {
+    let mut out = BytesMut::new();
+    Plugin::new(Brought).encode(value, &mut out).unwrap();
+    out
+}
+
+fn kind<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Option<DecodeErrorKind> {
+    decode::<T>(body).err().map(|error| error.kind())
+}
+
+#[test]
+fn a_plug_in_reads_what_it_writes() {
+    assert_eq!(decode::<Order>(&encode(&order())), Ok(order()));
+    assert_eq!(Plugin::new(Brought).content_type(), "application/x-brought");
+    assert_eq!(format!("{:?}", Plugin::new(Brought)), "Plugin(\"brought\")");
+}
+
+#[test]
+fn a_borrow_survives_a_plug_in() {
+    let body = encode(&"text");
+    let text: &str = decode(&body).unwrap();
+    assert!(body.as_ptr_range().contains(&text.as_ptr()));
+}
+
+#[test]
+fn a_plug_in_keeps_to_the_limits() {
+    on_a_small_stack(|| {
+        assert_eq!(kind::<Node>(&encode(&Node::chain(64))), None);
+        assert_eq!(kind::<Node>(&encode(&Node::chain(65))), Some(DecodeErrorKind::Depth));
+        assert_eq!(kind::<Value>(&encode(&vec![0_u8; 65_537])), Some(DecodeErrorKind::Count));
+        let limits = Limits::default().with_bytes(1);
+        let over = Plugin::new(Brought).decode::<Value>(b"[]", &DecodeContext::new(&limits));
+        assert_eq!(over.unwrap_err().kind(), DecodeErrorKind::Size);
+    });
+}
+
+#[test]
+fn a_plug_in_quotes_nothing_and_reads_the_whole_body() {
+    let error = decode::<u32>(b"\"CANARY\"").unwrap_err();
+    assert_eq!(error.kind(), DecodeErrorKind::Type);
+    assert!(error.detail().is_some_and(|detail| detail.starts_with("expected u32") && !detail.contains("CANARY")));
+    assert_eq!(kind::<u32>(b"1 CANARY"), Some(DecodeErrorKind::Trailing));
+    assert_eq!(kind::<u32>(b""), Some(DecodeErrorKind::EmptyBody));
+}
