@@ -21,8 +21,7 @@ const ESSENCE: &str = "application/x-bincode";
 ///
 /// The bytes mean nothing without the Rust type: [`Format::Positional`]. A change of the type changes the format, and
 /// types that need names in the bytes (`serde_json::Value`, `#[serde(flatten)]`, `#[serde(tag)]`) cannot be read.
-/// The crate is no longer maintained; it is here for peers that write it. [`MessagePack`](crate::MessagePack) and
-/// [`Postcard`](crate::Postcard) are maintained.
+/// The crate is no longer maintained; it is here for peers that write it. `MessagePack` and `Postcard` are maintained.
 ///
 /// An empty body is only none and unit.
 ///
