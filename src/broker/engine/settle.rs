@@ -42,7 +42,7 @@ impl Engine {
             Disposition::Complete => {}
             Disposition::Abandon(changes) => {
                 if self.change(key, changes) {
-                    self.unlock(key, now, Failure::Counts);
+                    self.unlock(key, now.ticks, Failure::Counts);
                 } else {
                     self.bury_locked(key, header_size_exceeded());
                 }
@@ -88,7 +88,7 @@ impl Engine {
     /// Ends a lock without counting the delivery.
     pub(crate) fn release(&mut self, now: Now, key: u32, token: u128) -> Result<(), Refused> {
         self.held(now, key, token)?;
-        self.unlock(key, now, Failure::IsForgiven);
+        self.unlock(key, now.ticks, Failure::IsForgiven);
         Ok(())
     }
 

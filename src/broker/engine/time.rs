@@ -38,7 +38,7 @@ impl Engine {
                 if until > now.ticks {
                     break;
                 }
-                self.unlock(key, now, Failure::Counts);
+                self.unlock(key, until, Failure::Counts);
             }
         }
         while let Some(&(expires, key)) = self.expiries.first() {
@@ -72,8 +72,9 @@ impl Engine {
         }
     }
 
-    /// Ends a lock and puts the message where it belongs now: back, set aside again, dead-lettered, or removed.
-    pub(super) fn unlock(&mut self, key: u32, now: Now, failure: Failure) {
+    /// Ends a lock and puts the message where it belonged at that `instant`: back, set aside again, dead-lettered, or
+    /// removed.
+    pub(super) fn unlock(&mut self, key: u32, instant: Ticks, failure: Failure) {
         let part = self.entries[key as usize].part;
         match part {
             Part::Main => self.main.remove_lock(&mut self.entries, key),
@@ -93,7 +94,7 @@ impl Engine {
         }
         if entry.place == Place::DeferredLocked {
             self.main.defer(entry, key);
-        } else if entry.expires <= now.ticks {
+        } else if entry.expires <= instant {
             self.expire(key);
         } else if failure == Failure::Counts && entry.failures >= self.settings.max_delivery_count {
             self.bury_undeliverable(key);
