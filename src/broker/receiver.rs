@@ -55,7 +55,7 @@ impl QueueReceiver {
     fn take(&self, cx: &mut Context<'_>, max: usize, out: &mut Vec<Delivery<QueueLease>>) -> Waiting {
         let (shared, part) = (&self.queue.shared, self.queue.part);
         let now = shared.now();
-        shared.with(|state| {
+        let (waiting, waker) = shared.with(|state| {
             let taken = match self.mode {
                 ReceiveMode::PeekLock => {
                     state.engine.receive(now, part, max, |locked| out.push(QueueLease::deliver(shared, locked)))
@@ -65,19 +65,18 @@ impl QueueReceiver {
                 }),
             };
             if taken > 0 {
-                if self.waiting {
-                    state.waiters(part).leave(self.id);
-                }
-                return Waiting::Received(taken);
+                let waker = if self.waiting { state.waiters(part).leave(self.id) } else { None };
+                return (Waiting::Received(taken), waker);
             }
             let deadline = state.engine.next_deadline();
             let waiters = state.waiters(part);
-            waiters.wait(self.id, cx.waker());
-            if let Some(deadline) = deadline {
-                waiters.set_timer(self.id, deadline);
-            }
-            Waiting::Until(deadline, now.ticks)
-        })
+            let replaced = waiters.wait(self.id, cx.waker());
+            waiters.set_timer(self.id, deadline);
+            (Waiting::Until(deadline, now.ticks), replaced)
+        });
+        // Not under the lock: the last clone of a waker may own a delivery, which settles when it is dropped.
+        drop(waker);
+        waiting
     }
 
     /// Pending until `deadline`; ready if that has passed meanwhile.
@@ -131,12 +130,15 @@ impl Receiver for QueueReceiver {
             return;
         }
         let (id, part) = (self.id, self.queue.part);
-        self.queue.shared.with(|state| {
+        let waker = self.queue.shared.with(|state| {
+            let waker = state.waiters(part).leave(id);
             // A wake-up that this receiver will not act on goes to the next.
-            if !state.waiters(part).leave(id) && state.engine.has_ready(part) {
+            if waker.is_none() && state.engine.has_ready(part) {
                 state.waiters(part).owe(1);
             }
+            waker
         });
+        drop(waker);
     }
 }
 

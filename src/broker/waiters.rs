@@ -25,30 +25,35 @@ impl Waiters {
         self.waiting.is_empty()
     }
 
-    /// Waits, keeping the place in the line if it has one.
-    pub(super) fn wait(&mut self, id: u64, waker: &Waker) {
+    /// Waits, keeping the place in the line if it has one. Returns the waker that is replaced: dropping it runs the
+    /// user's code.
+    pub(super) fn wait(&mut self, id: u64, waker: &Waker) -> Option<Waker> {
         match self.waiting.iter_mut().find(|(waiting, _)| *waiting == id) {
-            Some((_, old)) => old.clone_from(waker),
-            None => self.waiting.push_back((id, waker.clone())),
+            Some((_, old)) if old.will_wake(waker) => None,
+            Some((_, old)) => Some(std::mem::replace(old, waker.clone())),
+            None => {
+                self.waiting.push_back((id, waker.clone()));
+                None
+            }
         }
     }
 
-    /// Notes that a waiting receiver has a timer for `deadline`.
-    pub(super) fn set_timer(&mut self, id: u64, deadline: Ticks) {
-        if self.timer.is_none_or(|(earliest, _)| deadline <= earliest) {
-            self.timer = Some((deadline, id));
+    /// Notes that a waiting receiver has a timer for `deadline`, and for nothing else.
+    pub(super) fn set_timer(&mut self, id: u64, deadline: Option<Ticks>) {
+        let deadline = deadline.map(|deadline| (deadline, id));
+        let is_covered = |(earliest, owner)| owner != id && deadline.is_none_or(|(deadline, _)| earliest < deadline);
+        if !self.timer.is_some_and(is_covered) {
+            self.timer = deadline;
         }
     }
 
-    /// Leaves the line. `false` if the receiver had been woken, or never waited.
-    pub(super) fn leave(&mut self, id: u64) -> bool {
+    /// Leaves the line with the waker it waited with. `None` if the receiver had been woken, or never waited.
+    pub(super) fn leave(&mut self, id: u64) -> Option<Waker> {
         if self.timer.is_some_and(|(_, owner)| owner == id) {
             self.timer = None;
         }
-        match self.waiting.iter().position(|(waiting, _)| *waiting == id) {
-            Some(at) => self.waiting.remove(at).is_some(),
-            None => false,
-        }
+        let at = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
+        self.waiting.remove(at).map(|(_, waker)| waker)
     }
 
     /// As many waiting receivers as there are new messages are to be woken.
