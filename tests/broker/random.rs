@@ -19,7 +19,7 @@ use crate::{
 const SEEDS: [u64; 4] = [1, 0xC0FFEE, 0x5EED_5EED, 0xDEAD_1E77E2];
 const OPS: u64 = 20_000;
 /// Operations on one queue, before another with other settings is begun.
-const OPS_EACH: u64 = 2_000;
+const OPS_EACH: u64 = 1_000;
 
 #[test]
 fn i_01_random_operations_agree_with_the_model() {
