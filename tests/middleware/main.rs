@@ -1,0 +1,15 @@
+//! The layers through the public API: alone around a mock, under virtual time, and among tower's own.
+#![allow(missing_docs)]
+
+mod support;
+
+mod catch_panic;
+mod contract;
+mod dead_letter;
+mod expiry;
+mod from_fn;
+mod in_flight;
+mod lock_renewal;
+mod message_id;
+mod size_limit;
+mod tower_layers;
