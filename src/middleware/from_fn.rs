@@ -80,7 +80,7 @@ where
 /// sender.oneshot(Message::new("body")).await
 /// # }
 /// ```
-pub fn from_send_fn<F, R, S, Fut>(function: F) -> FromFnLayer<F, S, R, (), SendError>
+pub fn from_send_fn<F, R, S, Fut>(function: F) -> FromFnLayer<F, S, R, Sending>
 where
     F: Fn(R, SendNext<S, R>) -> Fut,
     Fut: Future<Output = Result<(), SendError>>,
@@ -88,28 +88,60 @@ where
     FromFnLayer { function, kind: PhantomData }
 }
 
-/// Makes [`FromFn`] services. `S` is the service inside, `R` its request, `T` and `E` the answer.
-pub struct FromFnLayer<F, S, R = Message, T = Disposition, E = BoxError> {
-    function: F,
-    kind: Kind<S, R, T, E>,
+/// Which way a stack leads, and so what it answers.
+pub trait Direction: sealed::Sealed {
+    /// What a call yields.
+    type Response;
+    /// How a call fails.
+    type Error;
 }
 
-type Kind<S, R, T, E> = PhantomData<fn(S, R) -> Result<T, E>>;
+/// The stack around a handler.
+#[derive(Clone, Copy, Debug)]
+pub enum Receiving {}
 
-impl<F: Clone, S, R, T, E> Clone for FromFnLayer<F, S, R, T, E> {
+/// The stack before a transport.
+#[derive(Clone, Copy, Debug)]
+pub enum Sending {}
+
+impl Direction for Receiving {
+    type Response = Disposition;
+    type Error = BoxError;
+}
+
+impl Direction for Sending {
+    type Response = ();
+    type Error = SendError;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Receiving {}
+    impl Sealed for super::Sending {}
+}
+
+/// Makes [`FromFn`] services. `S` is the service inside and `R` its request.
+pub struct FromFnLayer<F, S, R = Message, D = Receiving> {
+    function: F,
+    kind: Kind<S, R, D>,
+}
+
+type Kind<S, R, D> = PhantomData<fn(S, R) -> D>;
+
+impl<F: Clone, S, R, D> Clone for FromFnLayer<F, S, R, D> {
     fn clone(&self) -> Self {
         Self { function: self.function.clone(), kind: PhantomData }
     }
 }
 
-impl<F, S, R, T, E> fmt::Debug for FromFnLayer<F, S, R, T, E> {
+impl<F, S, R, D> fmt::Debug for FromFnLayer<F, S, R, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FromFnLayer").finish_non_exhaustive()
     }
 }
 
-impl<F: Clone, S, R, T, E> Layer<S> for FromFnLayer<F, S, R, T, E> {
-    type Service = FromFn<F, S, R, T, E>;
+impl<F: Clone, S, R, D> Layer<S> for FromFnLayer<F, S, R, D> {
+    type Service = FromFn<F, S, R, D>;
 
     fn layer(&self, inner: S) -> Self::Service {
         FromFn { inner, function: self.function.clone(), kind: PhantomData }
@@ -117,37 +149,38 @@ impl<F: Clone, S, R, T, E> Layer<S> for FromFnLayer<F, S, R, T, E> {
 }
 
 /// A service that is a function around another; see the [module](self).
-pub struct FromFn<F, S, R = Message, T = Disposition, E = BoxError> {
+pub struct FromFn<F, S, R = Message, D = Receiving> {
     inner: S,
     function: F,
-    kind: Kind<S, R, T, E>,
+    kind: Kind<S, R, D>,
 }
 
-impl<F: Clone, S: Clone, R, T, E> Clone for FromFn<F, S, R, T, E> {
+impl<F: Clone, S: Clone, R, D> Clone for FromFn<F, S, R, D> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone(), function: self.function.clone(), kind: PhantomData }
     }
 }
 
-impl<F, S: fmt::Debug, R, T, E> fmt::Debug for FromFn<F, S, R, T, E> {
+impl<F, S: fmt::Debug, R, D> fmt::Debug for FromFn<F, S, R, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FromFn").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 
-impl<F, S, R, T, E, Fut> Service<R> for FromFn<F, S, R, T, E>
+impl<F, S, R, D, Fut> Service<R> for FromFn<F, S, R, D>
 where
-    F: Fn(R, Next<S, R, T, E>) -> Fut,
-    Fut: Future<Output = Result<T, E>>,
-    S: Service<R, Response = T> + Clone,
-    S::Error: Into<E>,
+    F: Fn(R, Next<S, R, D>) -> Fut,
+    D: Direction,
+    Fut: Future<Output = Result<D::Response, D::Error>>,
+    S: Service<R, Response = D::Response> + Clone,
+    S::Error: Into<D::Error>,
 {
-    type Response = T;
-    type Error = E;
+    type Response = D::Response;
+    type Error = D::Error;
     type Future = Fut;
 
     #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), E>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), D::Error>> {
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
@@ -161,26 +194,27 @@ where
 
 /// What comes after a function in the stack: ready, and to be called once.
 #[must_use = "without a call of `run` the request goes no further"]
-pub struct Next<S, R = Message, T = Disposition, E = BoxError> {
+pub struct Next<S, R = Message, D = Receiving> {
     inner: S,
-    kind: Kind<S, R, T, E>,
+    kind: Kind<S, R, D>,
 }
 
 /// What comes after a function in a sending stack.
-pub type SendNext<S, R = Message> = Next<S, R, (), SendError>;
+pub type SendNext<S, R = Message> = Next<S, R, Sending>;
 
-impl<S, R, T, E> Next<S, R, T, E> {
+impl<S, R, D> Next<S, R, D> {
     /// Hands the request on.
-    pub fn run(mut self, request: R) -> Run<S, R, T, E>
+    pub fn run(mut self, request: R) -> Run<S::Future, D>
     where
-        S: Service<R, Response = T>,
-        S::Error: Into<E>,
+        D: Direction,
+        S: Service<R, Response = D::Response>,
+        S::Error: Into<D::Error>,
     {
-        Run { future: self.inner.call(request), kind: PhantomData }
+        Run { future: self.inner.call(request), direction: PhantomData }
     }
 }
 
-impl<S, R, T, E> fmt::Debug for Next<S, R, T, E> {
+impl<S, R, D> fmt::Debug for Next<S, R, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Next").finish_non_exhaustive()
     }
@@ -188,20 +222,23 @@ impl<S, R, T, E> fmt::Debug for Next<S, R, T, E> {
 
 pin_project! {
     /// The future of [`Next::run`].
+    // It names the future and not the service: a projection in what an `async fn` holds over an `await` keeps the compiler
+    // from seeing that it is `Send`.
     #[must_use = "a request goes no further until this is awaited"]
-    pub struct Run<S: Service<R>, R, T = Disposition, E = BoxError> {
+    pub struct Run<F, D = Receiving> {
         #[pin]
-        future: S::Future,
-        kind: Kind<S, R, T, E>,
+        future: F,
+        direction: PhantomData<fn() -> D>,
     }
 }
 
-impl<S, R, T, E> Future for Run<S, R, T, E>
+impl<F, D, E> Future for Run<F, D>
 where
-    S: Service<R, Response = T>,
-    S::Error: Into<E>,
+    F: Future<Output = Result<D::Response, E>>,
+    D: Direction,
+    E: Into<D::Error>,
 {
-    type Output = Result<T, E>;
+    type Output = Result<D::Response, D::Error>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -209,7 +246,7 @@ where
     }
 }
 
-impl<S: Service<R>, R, T, E> fmt::Debug for Run<S, R, T, E> {
+impl<F, D> fmt::Debug for Run<F, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").finish_non_exhaustive()
     }

@@ -140,8 +140,7 @@ fn a_batch_is_one_transfer_and_takes_one_permit() {
     let mut send = task::spawn(stack.call(Batch(vec![message("a"), message("b")])));
     assert_pending!(send.poll());
     assert_eq!((broker.transfers(), stack.available()), (1, 1));
-    let subjects: Vec<_> =
-        broker.messages(0).iter().map(|message| message.subject().map(ToOwned::to_owned)).collect();
+    let subjects: Vec<_> = broker.messages(0).iter().map(|message| message.subject().map(ToOwned::to_owned)).collect();
     assert_eq!(subjects, [Some("a".to_owned()), Some("b".to_owned())]);
 }
 

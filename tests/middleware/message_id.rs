@@ -64,8 +64,7 @@ fn every_message_of_a_batch_is_stamped() {
     let broker = Broker::default();
     let mut stack = MessageIdLayer::new().layer(SendService::new(broker.clone()));
     let _send = stack.call(Batch(vec![message("a"), message("b"), message("c")]));
-    let ids: HashSet<_> =
-        broker.messages(0).iter().map(|message| message.message_id().unwrap().to_owned()).collect();
+    let ids: HashSet<_> = broker.messages(0).iter().map(|message| message.message_id().unwrap().to_owned()).collect();
     assert_eq!(ids.len(), 3);
 }
 
@@ -118,21 +117,13 @@ impl Service<Message> for FailsTwice {
 #[tokio::test]
 async fn retries_repeat_an_id_that_was_stamped_outside_of_them() {
     let outside = attempts(|inner| {
-        ServiceBuilder::new()
-            .boxed()
-            .layer(MessageIdLayer::new())
-            .layer(RetryLayer::new(Retryable))
-            .service(inner)
+        ServiceBuilder::new().boxed().layer(MessageIdLayer::new()).layer(RetryLayer::new(Retryable)).service(inner)
     });
     let ids: HashSet<_> = outside.await.into_iter().collect();
     assert_eq!(ids.len(), 1, "a lost acknowledgement must not make two messages");
 
     let inside = attempts(|inner| {
-        ServiceBuilder::new()
-            .boxed()
-            .layer(RetryLayer::new(Retryable))
-            .layer(MessageIdLayer::new())
-            .service(inner)
+        ServiceBuilder::new().boxed().layer(RetryLayer::new(Retryable)).layer(MessageIdLayer::new()).service(inner)
     });
     let ids: HashSet<_> = inside.await.into_iter().collect();
     assert_eq!(ids.len(), 3, "inside of the retry every attempt is a message of its own");
