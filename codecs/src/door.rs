@@ -138,7 +138,7 @@ impl<T: Serialize + ?Sized> Encode for T {
 
 #[cfg(feature = "protobuf")]
 mod protobuf {
-    use super::*;
+    use super::{CodecSet, Codecs, Decode, DecodeFailure, Decoded, Encode, EncodeError, Encoded};
     use crate::{OwnFormat, Protobuf};
 
     const FORMAT: OwnFormat = OwnFormat::new("protobuf", Protobuf::<()>::MEDIA_TYPES);

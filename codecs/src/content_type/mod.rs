@@ -103,7 +103,8 @@ impl ContentType {
     /// The structured-syntax suffix (RFC 6839) in lower case: `json` of `application/vnd.acme.order+json`.
     #[must_use]
     pub fn suffix(&self) -> Option<&str> {
-        Some(self.essence()?.rsplit_once('+')?.1)
+        let (_, subtype) = self.essence()?.split_once('/')?;
+        Some(subtype.rsplit_once('+')?.1)
     }
 
     /// The declared charset, in lower case.

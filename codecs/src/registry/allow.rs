@@ -17,7 +17,7 @@ enum Entry {
 
 impl Allowed {
     /// The list of these entries, or the first that is none.
-    pub(super) fn of<'a>(entries: &'a [String]) -> Result<Self, &'a str> {
+    pub(super) fn of(entries: &[String]) -> Result<Self, &str> {
         let parsed: Result<_, _> = entries.iter().map(|text| Entry::parse(text).ok_or(&**text)).collect();
         Ok(Self(Some(parsed?)))
     }

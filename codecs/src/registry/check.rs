@@ -8,7 +8,10 @@ use super::{
     rules::{Cache, Route, Rules, Step, media_type_match, push},
     trail,
 };
-use crate::{Chosen, CodecInfo, ContentType, Format, Limits, MediaType, content_type::is_name};
+use crate::{
+    Chosen, CodecInfo, ContentType, Format, Limits, MediaType,
+    content_type::{excerpt, is_name},
+};
 
 const MAX_CODECS: usize = 32;
 const MAX_CHAIN: usize = 8;
@@ -51,15 +54,7 @@ pub(super) fn rules(members: Box<[CodecInfo]>, settings: &Settings) -> Result<Ru
         checker.find(name, "allow_positional")?;
     }
     let chain = checker.chain()?;
-    let first = members[0].name;
-    let (default_missing, default_other) = match chain.is_empty() {
-        true => (Policy::Codec(first), Policy::Reject),
-        false => (Policy::CodecThenChain(first), Policy::Chain),
-    };
-    let route = |case: Case, policy: Option<Policy>| {
-        let default = if case == Case::Missing { default_missing } else { default_other };
-        checker.route(case, policy.unwrap_or(default), &chain)
-    };
+    let route = |case, policy| checker.route(case, policy, &chain);
     let missing = route(Case::Missing, settings.missing)?;
     let unknown = route(Case::Unknown, settings.unknown)?;
     let malformed = route(Case::Malformed, settings.malformed)?;
@@ -141,19 +136,23 @@ impl Checker<'_> {
         Ok(chain)
     }
 
-    fn route(&self, case: Case, policy: Policy, chain: &[usize]) -> Result<Route, ConfigError> {
-        let mut steps = Vec::new();
+    fn route(&self, case: Case, policy: Option<Policy>, chain: &[usize]) -> Result<Route, ConfigError> {
+        let (policy, setter) = match policy {
+            Some(policy) => (policy, format!("`{}`", case.setter())),
+            None => (self.default_policy(case, chain), format!("`{}`, which is not set,", case.setter())),
+        };
         if policy.chain() && chain.is_empty() {
             return Err(ConfigError::new(
                 Kind::NoChain,
-                format!("`{}` uses the chain, and there is none: name its codecs with `fallback`", case.setter()),
+                format!("{setter} uses the chain, and there is none: name its codecs with `fallback`"),
             ));
         }
+        let mut steps = Vec::new();
         if let Some(name) = policy.codec() {
             let codec = self.find(name, case.setter())?;
-            // A body without a ContentType is of no other format, so that naming a codec for it is all the opting in there is.
+            // A body without a ContentType declares no other format, so that naming a codec for it is all the opting in there is.
             if case != Case::Missing {
-                self.check_positional(codec, &format!("`{}`", case.setter()))?;
+                self.check_positional(codec, &setter)?;
             }
             push(&mut steps, Step { codec, chosen: Chosen::Default });
         }
@@ -162,9 +161,19 @@ impl Checker<'_> {
                 push(&mut steps, Step { codec: *codec, chosen: Chosen::Fallback });
             }
             let order: Vec<usize> = steps.iter().map(|step| step.codec).collect();
-            self.check_order(&order, &format!("`{}`", case.setter()))?;
+            self.check_order(&order, &setter)?;
         }
         Ok(Route { policy, steps: steps.into() })
+    }
+
+    fn default_policy(&self, case: Case, chain: &[usize]) -> Policy {
+        let first = self.members[0].name;
+        match (case, chain.is_empty()) {
+            (Case::Missing, true) => Policy::Codec(first),
+            (Case::Missing, false) => Policy::CodecThenChain(first),
+            (_, true) => Policy::Reject,
+            (_, false) => Policy::Chain,
+        }
     }
 
     fn find(&self, name: &str, setter: &str) -> Result<usize, ConfigError> {
@@ -174,7 +183,7 @@ impl Checker<'_> {
                 Kind::UnknownCodec,
                 format!(
                     "`{setter}` names `{}`, which is not in the set: add that codec, or name one of {}",
-                    crate::content_type::excerpt(name),
+                    excerpt(name),
                     names.join(", ")
                 ),
             )
@@ -238,7 +247,7 @@ impl Checker<'_> {
                 format!(
                     "`allow` names `{}`, which is no media type: write `application/json`, `*/*+json` or `text/*`, without \
                      parameters",
-                    crate::content_type::excerpt(entry)
+                    excerpt(entry)
                 ),
             )
         })
@@ -287,10 +296,7 @@ fn check_name(name: &'static str) -> Result<(), ConfigError> {
     }
     Err(ConfigError::new(
         Kind::InvalidName,
-        format!(
-            "`{}` is no codec's name: use 1 to 32 letters, digits, `-`, `_` and `.`",
-            crate::content_type::excerpt(name)
-        ),
+        format!("`{}` is no codec's name: use 1 to 32 letters, digits, `-`, `_` and `.`", excerpt(name)),
     ))
 }
 

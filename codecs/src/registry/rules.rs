@@ -238,9 +238,23 @@ impl Cache {
         }
         ring.next = (next + 1) % Self::MAX_TEXTS;
     }
+}
 
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entries.len()
+#[cfg(test)]
+mod tests {
+    use crate::{Codecs, Text};
+
+    #[test]
+    fn i_30_no_text_makes_the_cache_grow() {
+        let codecs = Codecs::builder().with(Text).build().unwrap();
+        let cached = || codecs.inner.rules.cache.0.lock().unwrap().entries.len();
+        for text in ["", " ", "text", "text/\u{e9}", "text/plain\r\n", &"a/".repeat(1 << 19), "text/plain"] {
+            let _ = codecs.decode::<String>(Some(text), b"text");
+        }
+        assert_eq!(cached(), 0);
+        for number in 0..1_000 {
+            codecs.decode::<String>(Some(&format!("text/x-{number}")), b"text").unwrap();
+        }
+        assert_eq!(cached(), 32);
     }
 }

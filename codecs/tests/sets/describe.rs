@@ -1,0 +1,63 @@
+use consign_codecs::{Bincode, Cbor, Codecs, Json, Limits, MessagePack, Policy, Raw, Text};
+
+#[test]
+fn feature_36_the_smallest_set() {
+    assert_eq!(
+        Codecs::json().describe().to_string(),
+        "\
+codecs
+  json: self-describing, writes application/json, reads application/json, text/json, */*+json
+ContentType
+  missing: json (default)
+  unknown: reject
+  malformed: reject
+  failed: reject
+  not allowed: reject
+chain: none
+allowed: every type
+limits: 262144 bytes, depth 64, 65536 elements"
+    );
+}
+
+#[test]
+fn feature_36_everything_set() {
+    let codecs = Codecs::builder()
+        .with(Json::default())
+        .with(MessagePack)
+        .with(Cbor)
+        .with(Bincode::varint())
+        .with(Text)
+        .with(Raw)
+        .fallback(["json", "msgpack", "bincode", "raw"])
+        .allow_positional("bincode")
+        .on_missing(Policy::Codec("bincode"))
+        .on_unknown(Policy::Reject)
+        .on_malformed(Policy::CodecThenChain("cbor"))
+        .on_not_allowed(Policy::Codec("text"))
+        .allow(["Application/JSON", "*/*+json", "text/*"])
+        .limits(Limits::default().with_bytes(1 << 20).with_depth(8).with_elements(100))
+        .build()
+        .unwrap();
+    assert_eq!(
+        codecs.describe().to_string(),
+        "\
+codecs
+  json: self-describing, writes application/json, reads application/json, text/json, */*+json
+  msgpack: self-describing, writes application/msgpack, reads application/msgpack, application/x-msgpack, \
+application/vnd.msgpack, */*+msgpack
+  cbor: self-describing, writes application/cbor, reads application/cbor, */*+cbor
+  bincode: positional, writes application/x-bincode;encoding=varint, reads application/x-bincode;encoding=varint, \
+application/x-bincode
+  text: opaque, writes text/plain, reads text/plain, text/*
+  raw: opaque, writes application/octet-stream, reads application/octet-stream
+ContentType
+  missing: bincode (default)
+  unknown: reject
+  malformed: cbor (default), then json (fallback), then msgpack (fallback), then bincode (fallback), then raw (fallback)
+  failed: json (fallback), then msgpack (fallback), then bincode (fallback), then raw (fallback)
+  not allowed: text (default)
+chain: json, msgpack, bincode, raw
+allowed: application/json, */*+json, text/*
+limits: 1048576 bytes, depth 8, 100 elements"
+    );
+}
