@@ -1,4 +1,133 @@
 //! Codecs chosen by ContentType, with bounded fallback chains and a record of every attempt.
+//!
+//! A body comes with a ContentType, or without one, or with a wrong one. A set of codecs reads what it can, in an order that is
+//! written down once, and says of what it cannot read what was tried and why it failed. It knows bytes, media types and serde
+//! types, and nothing of messages or brokers.
+//!
+//! ```
+//! # #[cfg(all(feature = "json", feature = "msgpack"))] {
+//! use consign_codecs::{Chosen, Codecs, Json, MessagePack};
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize)]
+//! struct Order<'a> {
+//!     id: u32,
+//!     customer: &'a str,
+//! }
+//!
+//! let codecs = Codecs::builder()
+//!     .with(Json::default())
+//!     .with(MessagePack)
+//!     .fallback(["json", "msgpack"])
+//!     .build()
+//!     .expect("both codecs are in the set, and both are self-describing");
+//!
+//! // A producer that declares what it sends.
+//! let order: Order = codecs.decode(Some("application/json; charset=utf-8"), br#"{"id":7,"customer":"Ada"}"#).unwrap();
+//! assert_eq!((order.id, order.customer), (7, "Ada"));
+//!
+//! // One that declares nothing and sends MessagePack: JSON is tried first.
+//! let decoded = codecs.decode_traced::<Order>(None, b"\x82\xa2id\x07\xa8customer\xa3Ada").unwrap();
+//! assert_eq!((decoded.by, decoded.chosen, decoded.attempts.len()), ("msgpack", Chosen::Fallback, 1));
+//!
+//! // One that sends noise.
+//! let failure = codecs.decode::<Order>(Some("application/json"), b"{\"id\":").err().unwrap();
+//! assert_eq!(failure.reason().code(), "DeserializationFailed");
+//! assert_eq!(failure.trail().to_string(), "json;exact;Truncated;1:6,msgpack;fallback;Trailing;1");
+//! # }
+//! ```
+//!
+//! # Who reads
+//!
+//! 1. The codec one of whose exact [media types](MediaType) is the declared one, whatever the case, the white space and the
+//!    parameters of the text. Of two, the one whose media type has more of the declared parameters.
+//! 2. The codec that reads the declared suffix: `application/vnd.acme.order+json` is JSON.
+//! 3. Where there is neither, the codec that reads every subtype of the declared top-level type.
+//! 4. What the [`Policy`] of the case names. The cases are: the ContentType is *missing* (or blank), *unknown* to the set,
+//!    *malformed*, *not allowed* here (see [`CodecsBuilder::allow`]), or the codecs that read it *failed*. Unless it is set
+//!    otherwise, missing means the first codec and then the chain; the other four mean the chain. Where there is no chain they
+//!    mean a refusal, and there is none unless [`CodecsBuilder::fallback`] names it.
+//!
+//! Each codec tries at most once for a body, from its first byte and with a decoder of its own. The size is checked before a
+//! codec sees the body, and a panic in a codec or in a type is a failed attempt. [`Codecs::describe`] prints all of that for a
+//! set.
+//!
+//! # What a chain may be
+//!
+//! A codec that accepts bytes of another format turns a failure into a wrong value, so a set is checked when it is built
+//! ([`ConfigError`] says what to change). A chain has at most 4 codecs, or up to 8 where
+//! [`CodecsBuilder::max_fallbacks`] says so. Self-describing codecs come first. A positional codec, which would take nearly any
+//! bytes for its own, needs [`CodecsBuilder::allow_positional`]; there is one at most, and only opaque ones come after it.
+//!
+//! # When nobody can read
+//!
+//! [`DecodeFailure`] has one [reason](DecodeFailure::reason), a description with a line for each attempt, and a
+//! [trail](Trail) for machines. None of them holds bytes of the body, and what they quote of the ContentType is escaped and cut.
+//!
+//! # Types with a format of their own
+//!
+//! Whatever implements serde's traits is read and written by the set. A type with one format of its own (a protobuf message in a
+//! `Protobuf`, or your own type) implements [`Decode`] and [`Encode`] and goes by the same calls.
+//!
+//! # A codec of your own
+//!
+//! ```
+//! use bytes::BytesMut;
+//! use consign_codecs::{
+//!     Codec, Codecs, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Format, MediaType,
+//! };
+//! use serde::{Deserialize, Serialize, de::value::{Error, U64Deserializer}, de::IntoDeserializer};
+//!
+//! /// One number in decimal digits.
+//! struct Digits;
+//!
+//! impl Codec for Digits {
+//!     fn name(&self) -> &'static str {
+//!         "digits"
+//!     }
+//!
+//!     fn media_types(&self) -> &'static [MediaType] {
+//!         const { &[MediaType::exact("application/x-digits")] }
+//!     }
+//!
+//!     fn format(&self) -> Format {
+//!         Format::SelfDescribing
+//!     }
+//!
+//!     fn decode<'de, T: Deserialize<'de>>(&self, body: &'de [u8], _: &DecodeContext<'_>) -> Result<T, DecodeError> {
+//!         let text = str::from_utf8(body).map_err(|_| DecodeError::new(DecodeErrorKind::Utf8))?;
+//!         let number: u64 = text.parse().map_err(|_| DecodeError::new(DecodeErrorKind::Syntax))?;
+//!         let number: U64Deserializer<Error> = number.into_deserializer();
+//!         T::deserialize(number).map_err(|_| DecodeError::new(DecodeErrorKind::Type))
+//!     }
+//!
+//!     fn encode<T: Serialize + ?Sized>(&self, _: &T, _: &mut BytesMut) -> Result<(), EncodeError> {
+//!         Err(EncodeError::new(EncodeErrorKind::Unsupported).with_detail("digits are only read"))
+//!     }
+//! }
+//!
+//! let codecs = Codecs::builder().with(Digits).build().expect("one codec with one media type");
+//! assert_eq!(codecs.decode::<u32>(Some("application/x-digits"), b"42").unwrap(), 42);
+//! ```
+//!
+//! # What it costs
+//!
+//! A set is one type: the codec is chosen at run time and compiled for each value type. A ContentType whose bytes are a codec's
+//! own is compared in place; another text is parsed once and kept with the last 32 of its kind. Neither allocates, and values
+//! may borrow from the body.
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `json` (default) | `Json`, `Codecs::json` |
+//! | `msgpack`, `cbor` | `MessagePack`, `Cbor` |
+//! | `bincode`, `postcard` | `Bincode`, `Postcard`: positional |
+//! | `protobuf` | `Protobuf`, by the second door |
+//! | `erased` | `Plugin`: a codec that is chosen at run time |
+//! | `full` | all of them |
+//!
+//! [`Text`] and [`Raw`] are always there.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -237,9 +237,3 @@ impl FromStr for ContentType {
         Ok(Self::parse(raw))
     }
 }
-
-impl AsRef<str> for ContentType {
-    fn as_ref(&self) -> &str {
-        self.as_str()
-    }
-}

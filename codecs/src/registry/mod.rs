@@ -40,6 +40,28 @@ pub use trail::{Trail, TrailEntry, TrailError};
 /// The codec is chosen by the declared ContentType: the one that reads exactly that type, then one that reads its suffix, then
 /// what the [policy](Policy) of the case says. Each codec tries at most once, with a decoder of its own, and every attempt is
 /// kept.
+///
+/// ```
+/// # #[cfg(all(feature = "json", feature = "msgpack"))] {
+/// use consign_codecs::{Codecs, Json, MessagePack, Policy};
+///
+/// let codecs = Codecs::builder()
+///     .with(Json::default())
+///     .with(MessagePack)
+///     .on_missing(Policy::Codec("msgpack"))
+///     .allow(["application/json", "*/*+json"])
+///     .build()?;
+///
+/// let encoded = codecs.encode(&(1, "nail")).expect("a number and a text are JSON");
+/// assert_eq!(encoded.content_type, "application/json");
+/// let (count, name): (u32, &str) = codecs.decode(Some("application/vnd.acme+json"), &encoded.body).unwrap();
+/// assert_eq!((count, name), (1, "nail"));
+///
+/// let failure = codecs.decode::<u32>(Some("application/msgpack"), b"\x01").unwrap_err();
+/// assert_eq!(failure.reason().code(), "ContentTypeNotAllowed");
+/// # }
+/// # Ok::<_, consign_codecs::ConfigError>(())
+/// ```
 pub struct Codecs<S> {
     inner: Arc<Inner<S>>,
 }

@@ -172,7 +172,7 @@ fn e_5_length_and_parameters_are_bounded() {
     assert_eq!(why(&format!("text/plain{}", ";a=1".repeat(10_000))), Some(Why::TooLong));
     assert_eq!(why(&"text/plain;".repeat(1 << 17)), Some(Why::TooLong));
     let parameters = |count: usize| {
-        let list: String = (0..count).map(|number| format!(";p{number}=1")).collect();
+        let list = ["", ";a=1", ";b=1", ";c=1", ";d=1", ";e=1", ";f=1", ";g=1", ";h=1", ";i=1"][..=count].concat();
         why(&format!("text/plain{list}"))
     };
     assert_eq!((parameters(8), parameters(9)), (None, Some(Why::TooManyParameters)));

@@ -237,11 +237,12 @@ fn a_positional_codec_may_be_named_for_a_missing_type() {
 
 #[test]
 fn values_borrow_from_the_body() {
-    let body = br#"{"name":"n"}"#.to_vec();
     #[derive(serde::Deserialize)]
     struct Named<'a> {
         name: &'a str,
     }
+
+    let body = br#"{"name":"n"}"#.to_vec();
     let named: Named<'_> = Codecs::json().decode(Some("application/json"), &body).unwrap();
     assert!(body.as_ptr_range().contains(&named.name.as_ptr()));
 }

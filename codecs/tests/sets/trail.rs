@@ -1,7 +1,7 @@
 use consign_codecs::{
     Chosen, Codecs, DecodeErrorKind as Kind, Json, MessagePack, OwnFormat, Position, Trail, TrailError,
 };
-use proptest::prelude::*;
+use proptest::{prelude::*, string::string_regex};
 use serde::Deserialize;
 
 use crate::support::{A, B, Does, nine, replay};
@@ -120,6 +120,7 @@ fn every_kind_has_its_code() {
 fn what_is_read_is_written_again() {
     let replay = replay("what_is_read_is_written_again");
     let entry = r"[a-z0-9._-]{1,8};(exact|alias|suffix|range|default|fallback);[A-Z][a-z]{1,8};([0-9]{0,3}|[0-9]{1,3}:[0-9]{1,3})";
+    let entry = string_regex(entry).unwrap();
     let text = prop::collection::vec(entry, 0..10).prop_map(|entries| entries.join(","));
     let result = replay.runner().run(&text, |text| {
         if let Ok(trail) = text.parse::<Trail>() {
