@@ -148,7 +148,7 @@ where
 }
 
 fn filled(clock: impl Clock, messages: u64) -> Queue {
-    let broker = Broker::deterministic(clock, 7);
+    let broker = Broker::with_clock(clock);
     let queue = broker.create_queue("orders", QueueSettings::default().with_max_size(u64::MAX)).expect("a new queue");
     let sender = queue.sender().expect("a queue takes messages");
     let message = Message::builder()

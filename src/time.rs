@@ -34,8 +34,7 @@ impl Timestamp {
     /// This instant plus `duration`, whole milliseconds, saturating.
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
-        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        Self::from_millis(self.0.saturating_add(millis))
+        Self::from_millis(self.0.saturating_add_unsigned(millis(duration)))
     }
 
     /// The time from `earlier` to this instant; zero if `earlier` is later.
@@ -168,8 +167,10 @@ impl Clock for ManualClock {
     }
 }
 
+/// Whole milliseconds, saturating, without the 128 bits of [`Duration::as_millis`].
+#[inline]
 fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    duration.as_secs().saturating_mul(1_000).saturating_add(u64::from(duration.subsec_millis()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place where real time enters")]

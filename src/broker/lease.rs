@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     Disposition, Message,
+    message::LockToken,
     transport::{Delivery, ErrorKind, Lease, SettleError},
 };
 
@@ -19,26 +20,27 @@ pub struct QueueLease {
     shared: Arc<Shared>,
     key: u32,
     /// 0 once it is settled, and from the start if the message was removed when it was received.
-    token: u128,
-    lock_duration: Duration,
+    lock: u64,
+    lock_millis: u32,
 }
 
 impl QueueLease {
     pub(super) fn deliver(shared: &Arc<Shared>, locked: Locked) -> Delivery<Self> {
-        let Locked { message, key, token, lock_duration } = locked;
-        Delivery { message, lease: Self { shared: Arc::clone(shared), key, token, lock_duration } }
+        let Locked { message, key, lock, lock_duration } = locked;
+        let lock_millis = u32::try_from(lock_duration.as_millis()).unwrap_or(u32::MAX);
+        Delivery { message, lease: Self { shared: Arc::clone(shared), key, lock, lock_millis } }
     }
 
     pub(super) fn deliver_removed(shared: &Arc<Shared>, message: Message) -> Delivery<Self> {
-        let lease = Self { shared: Arc::clone(shared), key: 0, token: 0, lock_duration: Duration::ZERO };
+        let lease = Self { shared: Arc::clone(shared), key: 0, lock: 0, lock_millis: 0 };
         Delivery { message, lease }
     }
 
     #[inline]
-    fn take_token(&mut self) -> Result<u128, SettleError> {
-        match std::mem::take(&mut self.token) {
+    fn take_lock(&mut self) -> Result<u64, SettleError> {
+        match std::mem::take(&mut self.lock) {
             0 => Err(SettleError::new(ErrorKind::InvalidOperation).with_detail("received and deleted")),
-            token => Ok(token),
+            lock => Ok(lock),
         }
     }
 
@@ -62,29 +64,33 @@ impl Lease for QueueLease {
     /// until it runs out.
     #[inline]
     fn settle(mut self, disposition: Disposition) -> Self::Settle {
-        ready(self.take_token().and_then(|token| {
+        ready(self.take_lock().and_then(|lock| {
             let now = self.shared.now();
-            let settled = self.shared.with(|state| state.engine.settle(now, self.key, token, disposition));
+            let settled = self.shared.with(|state| state.engine.settle(now, self.key, lock, disposition));
             settled.map_err(|refused| self.answer(refused))
         }))
     }
 
     fn release(mut self) -> Self::Settle {
-        ready(self.take_token().and_then(|token| {
+        ready(self.take_lock().and_then(|lock| {
             let now = self.shared.now();
-            let released = self.shared.with(|state| state.engine.release(now, self.key, token));
+            let released = self.shared.with(|state| state.engine.release(now, self.key, lock));
             released.map_err(|refused| self.answer(refused))
         }))
     }
 
     fn renew(&self) -> Self::Renew {
         let now = self.shared.now();
-        let renewed = self.shared.with(|state| state.engine.renew(now, self.key, self.token));
+        let renewed = self.shared.with(|state| state.engine.renew(now, self.key, self.lock));
         ready(renewed.map_err(|refused| self.answer(refused)))
     }
 
+    fn lock_token(&self) -> Option<LockToken> {
+        (self.lock != 0).then(|| self.shared.lock_token(self.lock))
+    }
+
     fn lock_duration(&self) -> Option<Duration> {
-        (self.token != 0).then_some(self.lock_duration)
+        (self.lock != 0).then(|| Duration::from_millis(u64::from(self.lock_millis)))
     }
 }
 
@@ -92,10 +98,10 @@ impl Lease for QueueLease {
 impl Drop for QueueLease {
     #[inline]
     fn drop(&mut self) {
-        if self.token != 0 {
+        if self.lock != 0 {
             let now = self.shared.now();
             // A lock that is lost already has been counted.
-            let _ = self.shared.with(|state| state.engine.settle(now, self.key, self.token, Disposition::ABANDON));
+            let _ = self.shared.with(|state| state.engine.settle(now, self.key, self.lock, Disposition::ABANDON));
         }
     }
 }

@@ -59,7 +59,6 @@ pub struct Broker {
 
 struct Inner {
     clock: Arc<dyn Clock>,
-    seed: u64,
     entities: RwLock<HashMap<Box<str>, Arc<Shared>>>,
 }
 
@@ -76,13 +75,7 @@ impl Broker {
     /// An empty broker on a clock of your own.
     #[must_use]
     pub fn with_clock(clock: impl Clock) -> Self {
-        Self::deterministic(clock, fastrand::u64(..))
-    }
-
-    /// An empty broker whose lock tokens follow from `seed`, for runs that can be repeated.
-    #[must_use]
-    pub fn deterministic(clock: impl Clock, seed: u64) -> Self {
-        Self { inner: Arc::new(Inner { clock: Arc::new(clock), seed, entities: RwLock::default() }) }
+        Self { inner: Arc::new(Inner { clock: Arc::new(clock), entities: RwLock::default() }) }
     }
 
     /// Creates a queue. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a
@@ -103,9 +96,8 @@ impl Broker {
             let detail = format!("at most {} entities", Self::MAX_ENTITIES);
             return Err(ManageError::new(ErrorKind::QuotaExceeded).with_detail(detail));
         }
-        let seed = self.inner.seed.wrapping_add(entities.len() as u64);
         let key = path.key();
-        let shared = Arc::new(Shared::new(path, Arc::clone(&self.inner.clock), settings, seed));
+        let shared = Arc::new(Shared::new(path, Arc::clone(&self.inner.clock), settings));
         entities.insert(key, Arc::clone(&shared));
         Ok(Queue { shared, part: Part::Main })
     }

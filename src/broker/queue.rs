@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Message,
-    message::{EntityPath, SequenceNumber},
+    message::{EntityPath, LockToken, SequenceNumber},
     time::Clock,
     transport::{Delivery, ErrorKind, ReceiveError, SendError},
 };
@@ -27,6 +27,8 @@ pub(super) struct Shared {
     path: EntityPath,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    /// What makes the numbers of this queue's locks unlike those of any other.
+    locks: u128,
 }
 
 pub(super) struct State {
@@ -36,13 +38,17 @@ pub(super) struct State {
 }
 
 impl Shared {
-    pub(super) fn new(path: EntityPath, clock: Arc<dyn Clock>, settings: QueueSettings, seed: u64) -> Self {
-        let state = State { engine: Engine::new(settings, seed), main: Waiters::default(), dead: Waiters::default() };
-        Self { path, clock, state: Mutex::new(state) }
+    pub(super) fn new(path: EntityPath, clock: Arc<dyn Clock>, settings: QueueSettings) -> Self {
+        let state = State { engine: Engine::new(settings), main: Waiters::default(), dead: Waiters::default() };
+        Self { path, clock, state: Mutex::new(state), locks: uuid::Uuid::new_v4().as_u128() }
     }
 
     pub(super) fn path(&self) -> &EntityPath {
         &self.path
+    }
+
+    pub(super) fn lock_token(&self, lock: u64) -> LockToken {
+        LockToken::from_bytes((self.locks ^ u128::from(lock)).to_be_bytes())
     }
 
     #[inline]

@@ -33,7 +33,7 @@ pub use self::{
     entity_path::EntityPath,
     invalid::{Field, InvalidArgument, Problem},
     properties::{PassThrough, Properties},
-    received::{MessageState, Received, SequenceNumber},
+    received::{LockToken, MessageState, Received, SequenceNumber},
     value::{PropertyValue, Value},
 };
 
@@ -43,6 +43,11 @@ pub struct Message {
     content: Arc<Content>,
     received: Option<Received>,
 }
+
+/// What a broker stores of a message: one pointer.
+#[derive(Clone)]
+#[cfg(feature = "embedded")]
+pub(crate) struct Stored(Arc<Content>);
 
 #[derive(Clone)]
 struct Content {
@@ -134,6 +139,38 @@ impl Message {
     pub fn without_received(mut self) -> Self {
         self.received = None;
         self
+    }
+}
+
+#[cfg(feature = "embedded")]
+impl Stored {
+    pub(crate) fn new(message: Message) -> Self {
+        Self(message.content)
+    }
+
+    /// The message as it is delivered: one reference count.
+    #[inline]
+    pub(crate) fn deliver(&self, received: Received) -> Message {
+        Message { content: Arc::clone(&self.0), received: Some(received) }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.0.properties.size() + self.0.body.size()
+    }
+
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.0.properties
+    }
+
+    pub(crate) fn properties_mut(&mut self) -> &mut Properties {
+        &mut Arc::make_mut(&mut self.0).properties
+    }
+}
+
+#[cfg(feature = "embedded")]
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stored").field(&self.properties().message_id()).finish()
     }
 }
 

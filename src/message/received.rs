@@ -38,6 +38,37 @@ impl fmt::Display for SequenceNumber {
     }
 }
 
+/// The name of one lock of one message. The next delivery of the message has another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LockToken([u8; 16]);
+
+impl LockToken {
+    /// From the bytes of a UUID, in network order.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes of a UUID, in network order.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// Hyphenated, lower case.
+impl fmt::Display for LockToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(uuid::Uuid::from_bytes_ref(&self.0), f)
+    }
+}
+
+impl fmt::Debug for LockToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Where a message stands in its entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MessageState {

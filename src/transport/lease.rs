@@ -3,6 +3,7 @@ use std::{fmt, future::Future, time::Duration};
 use super::SettleError;
 use crate::{
     Disposition, Message,
+    message::LockToken,
     settlement::{Changes, DeadLetter},
 };
 
@@ -28,6 +29,11 @@ pub trait Lease: Send + 'static {
     /// How long the lock holds from the delivery or the last renewal; `None` if there is no lock, because the message
     /// was removed when it was received.
     fn lock_duration(&self) -> Option<Duration>;
+
+    /// The name of the lock, where the broker has one that the application may see.
+    fn lock_token(&self) -> Option<LockToken> {
+        None
+    }
 }
 
 /// A received message with the right to settle it. Dropped unsettled it is abandoned.

@@ -94,7 +94,7 @@ impl Pair {
             .with_max_delivery_count(model.max_delivery_count)
             .with_dead_letter_on_expiration(model.bury_expired);
         settings.default_time_to_live = model.default_ttl.map(Duration::from_millis);
-        let broker = Broker::deterministic(Arc::clone(&clock), rng.u64(..));
+        let broker = Broker::with_clock(Arc::clone(&clock));
         let main = broker.create_queue("orders", settings).unwrap();
         let queues = [main.clone(), main.dead_letter()];
         let receivers = queues.each_ref().map(Queue::receiver);

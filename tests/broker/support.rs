@@ -30,7 +30,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(settings: QueueSettings) -> Self {
         let clock = Arc::new(ManualClock::new(START));
-        let broker = Broker::deterministic(Arc::clone(&clock), 1);
+        let broker = Broker::with_clock(Arc::clone(&clock));
         let queue = broker.create_queue("orders", settings).unwrap();
         Self { clock, broker, queue }
     }

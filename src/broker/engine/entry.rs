@@ -1,4 +1,7 @@
-use crate::{Message, message::SequenceNumber, time::Timestamp};
+use crate::{
+    message::{SequenceNumber, Stored},
+    time::Timestamp,
+};
 
 /// Nanoseconds of the broker's monotonic clock.
 pub(crate) type Ticks = u64;
@@ -26,7 +29,7 @@ pub(crate) enum Place {
 /// One stored message.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) message: Message,
+    pub(crate) message: Stored,
     pub(crate) sequence: SequenceNumber,
     pub(crate) enqueued: Timestamp,
     pub(crate) expires_at: Timestamp,
@@ -36,8 +39,8 @@ pub(crate) struct Entry {
     pub(crate) size: u64,
     pub(crate) part: Part,
     pub(crate) place: Place,
-    /// The fence of the current lock. A lease that carries another one is of an earlier delivery.
-    pub(crate) token: u128,
+    /// The number of the current lock, or 0. A lease that carries another one is of an earlier delivery.
+    pub(crate) lock: u64,
     pub(crate) locked_until: Ticks,
     pub(crate) previous: u32,
     pub(crate) next: u32,

@@ -38,7 +38,8 @@ pub(super) struct Engine {
     last_sequence: SequenceNumber,
     last_enqueued: Timestamp,
     size: u64,
-    tokens: fastrand::Rng,
+    /// Locks are numbered, so that a lease of an earlier delivery is told from the current one.
+    last_lock: u64,
 }
 
 /// How many messages a queue holds, by state.
@@ -58,7 +59,7 @@ pub struct Counts {
 }
 
 impl Engine {
-    pub(super) fn new(settings: QueueSettings, seed: u64) -> Self {
+    pub(super) fn new(settings: QueueSettings) -> Self {
         Self {
             settings,
             entries: Slab::new(),
@@ -68,7 +69,7 @@ impl Engine {
             last_sequence: SequenceNumber::new(0),
             last_enqueued: Timestamp::EPOCH,
             size: 0,
-            tokens: fastrand::Rng::with_seed(seed),
+            last_lock: 0,
         }
     }
 

@@ -28,5 +28,5 @@ fn peeked(entry: &Entry) -> Message {
     if matches!(entry.place, Place::Deferred | Place::DeferredLocked) {
         received.state = MessageState::Deferred;
     }
-    entry.message.clone().with_received(received)
+    entry.message.deliver(received)
 }

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) struct Locked {
     pub(crate) message: Message,
     pub(crate) key: u32,
-    pub(crate) token: u128,
+    pub(crate) lock: u64,
     pub(crate) lock_duration: std::time::Duration,
 }
 
@@ -89,11 +89,12 @@ impl Engine {
 
     #[inline]
     fn lock(&mut self, now: Now, key: u32, place: Place) -> Locked {
-        let token = self.tokens.u128(1..);
+        self.last_lock += 1;
+        let lock = self.last_lock;
         let duration = self.settings.lock_duration;
         let entry = &mut self.entries[key as usize];
         entry.place = place;
-        entry.token = token;
+        entry.lock = lock;
         entry.locked_until = now.ticks.saturating_add(ticks(duration));
         let part = entry.part;
         let message = delivered(entry, Some(now.utc.saturating_add(duration)));
@@ -101,7 +102,7 @@ impl Engine {
             Part::Main => self.main.push_lock(&mut self.entries, key),
             Part::DeadLetter => self.dead.push_lock(&mut self.entries, key),
         }
-        Locked { message, key, token, lock_duration: duration }
+        Locked { message, key, lock, lock_duration: duration }
     }
 }
 
@@ -120,5 +121,5 @@ fn delivered(entry: &Entry, locked_until: Option<crate::time::Timestamp>) -> Mes
     if entry.place == Place::DeferredLocked {
         received.state = MessageState::Deferred;
     }
-    entry.message.clone().with_received(received)
+    entry.message.deliver(received)
 }

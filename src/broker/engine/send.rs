@@ -8,6 +8,7 @@ use super::{
 use crate::{
     Message,
     broker::QueueSettings,
+    message::Stored,
     settlement::DeadLetter,
     time::Timestamp,
     transport::{ErrorKind, SendError},
@@ -57,18 +58,18 @@ impl Engine {
     }
 
     fn accept(&mut self, now: Now, message: Message, size: u64) {
-        let mut message = message.without_received();
+        let mut message = Stored::new(message);
         self.last_sequence = self.last_sequence.next();
         self.last_enqueued = self.last_enqueued.max(now.utc);
-        let ttl = match (message.time_to_live(), self.settings.default_time_to_live) {
+        let ttl = match (message.properties().time_to_live(), self.settings.default_time_to_live) {
             (Some(own), Some(limit)) => Some(own.min(limit)),
             (own, limit) => own.or(limit),
         };
-        if let Some(ttl) = ttl.filter(|_| ttl != message.time_to_live()) {
+        if let Some(ttl) = ttl.filter(|_| ttl != message.properties().time_to_live()) {
             // The entity's default is positive, and the setter refuses nothing else.
             let _ = message.properties_mut().set_time_to_live(ttl);
         }
-        if message.message_id().is_none() {
+        if message.properties().message_id().is_none() {
             let id = uuid::Uuid::new_v4().to_string();
             let _ = message.properties_mut().set_message_id(id);
         }
@@ -84,7 +85,7 @@ impl Engine {
             size,
             part: Part::Main,
             place: Place::Ready,
-            token: 0,
+            lock: 0,
             locked_until: 0,
             previous: NIL,
             next: NIL,
@@ -107,9 +108,9 @@ impl Engine {
 }
 
 /// A sender cannot say that a message was dead-lettered.
-fn strip_broker_properties(message: &mut Message) {
+fn strip_broker_properties(message: &mut Stored) {
     for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION] {
-        if message.application().get(key).is_some() {
+        if message.properties().application().get(key).is_some() {
             message.properties_mut().application_mut().remove(key);
         }
     }

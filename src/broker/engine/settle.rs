@@ -22,10 +22,10 @@ pub(crate) enum Refused {
 }
 
 impl Engine {
-    /// Settles the delivery that `key` and `token` name.
+    /// Settles the delivery that `key` and `lock` name.
     #[inline]
-    pub(crate) fn settle(&mut self, now: Now, key: u32, token: u128, disposition: Disposition) -> Result<(), Refused> {
-        let part = self.held(now, key, token)?;
+    pub(crate) fn settle(&mut self, now: Now, key: u32, lock: u64, disposition: Disposition) -> Result<(), Refused> {
+        let part = self.held(now, key, lock)?;
         if matches!(disposition, Disposition::Complete) {
             match part {
                 Part::Main => self.main.remove_lock(&mut self.entries, key),
@@ -51,7 +51,7 @@ impl Engine {
                 if self.change(key, changes) {
                     self.indexes_remove_lock(part, key);
                     let entry = &mut self.entries[key as usize];
-                    entry.token = 0;
+                    entry.lock = 0;
                     match part {
                         Part::Main => self.main.defer(entry, key),
                         Part::DeadLetter => self.dead.defer(entry, key),
@@ -74,8 +74,8 @@ impl Engine {
     }
 
     /// Extends a lock to its full duration from now.
-    pub(crate) fn renew(&mut self, now: Now, key: u32, token: u128) -> Result<(), Refused> {
-        let part = self.held(now, key, token)?;
+    pub(crate) fn renew(&mut self, now: Now, key: u32, lock: u64) -> Result<(), Refused> {
+        let part = self.held(now, key, lock)?;
         self.indexes_remove_lock(part, key);
         self.entries[key as usize].locked_until = now.ticks.saturating_add(ticks(self.settings.lock_duration));
         match part {
@@ -86,19 +86,17 @@ impl Engine {
     }
 
     /// Ends a lock without counting the delivery.
-    pub(crate) fn release(&mut self, now: Now, key: u32, token: u128) -> Result<(), Refused> {
-        self.held(now, key, token)?;
+    pub(crate) fn release(&mut self, now: Now, key: u32, lock: u64) -> Result<(), Refused> {
+        self.held(now, key, lock)?;
         self.unlock(key, now.ticks, Failure::IsForgiven);
         Ok(())
     }
 
-    /// The part of a message whose lock `token` still holds.
+    /// The part of a message whose current lock is still `lock`.
     #[inline]
-    fn held(&self, now: Now, key: u32, token: u128) -> Result<Part, Refused> {
+    fn held(&self, now: Now, key: u32, lock: u64) -> Result<Part, Refused> {
         match self.entries.get(key as usize) {
-            Some(entry) if entry.token == token && entry.is_locked() && entry.locked_until > now.ticks => {
-                Ok(entry.part)
-            }
+            Some(entry) if entry.lock == lock && entry.is_locked() && entry.locked_until > now.ticks => Ok(entry.part),
             _ => Err(Refused::LockLost),
         }
     }
@@ -146,7 +144,7 @@ impl Engine {
 
     fn bury_locked(&mut self, key: u32, dead_letter: DeadLetter) {
         let entry = &mut self.entries[key as usize];
-        entry.token = 0;
+        entry.lock = 0;
         let (part, deliveries) = (entry.part, entry.failures.saturating_add(1));
         self.indexes_remove_lock(part, key);
         if part == Part::DeadLetter {

@@ -81,7 +81,7 @@ impl Engine {
             Part::DeadLetter => self.dead.remove_lock(&mut self.entries, key),
         }
         let entry = &mut self.entries[key as usize];
-        entry.token = 0;
+        entry.lock = 0;
         if part == Part::DeadLetter {
             match entry.place {
                 Place::DeferredLocked => self.dead.defer(entry, key),
