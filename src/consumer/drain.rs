@@ -90,9 +90,9 @@ where
     /// Drops the handlers that still run and abandons their messages.
     fn cancel_all(&mut self) {
         for slot in 0..self.slots.len() {
-            let Some(held) = self.slots[slot].end_call() else { continue };
+            let Some(lease) = self.slots[slot].end_call() else { continue };
             count::cancelled(&self.options.stats);
-            self.slots[slot].start_settling(Settling::Abandon, held.lease.settle(Disposition::ABANDON));
+            self.slots[slot].start_settling(Settling::Abandon, lease.settle(Disposition::ABANDON));
             self.poll_settle(slot);
         }
     }

@@ -55,19 +55,17 @@ where
     /// Ends the call of a slot and settles its message.
     #[inline]
     fn end(&mut self, slot: usize, disposition: Disposition) {
-        let Some(held) = self.slots[slot].end_call() else { return };
-        let is_locked = held.lease.lock_duration().is_some();
-        let settlement = match disposition {
-            Disposition::Complete if is_locked => Some((Settling::Complete, Disposition::Complete)),
-            other => self.settle_otherwise(&held.message, is_locked, other),
+        let Some(lease) = self.slots[slot].end_call() else { return };
+        let (settling, disposition) = match disposition {
+            Disposition::Complete if lease.lock_duration().is_some() => (Settling::Complete, disposition),
+            other => match self.settle_otherwise(slot, lease.lock_duration().is_some(), other) {
+                Some(settlement) => settlement,
+                None => return self.free.push(slot),
+            },
         };
-        match settlement {
-            Some((settling, disposition)) => {
-                self.slots[slot].start_settling(settling, held.lease.settle(disposition));
-                self.poll_settle(slot);
-            }
-            None => self.free.push(slot),
-        }
+        self.slots[slot].message = None;
+        self.slots[slot].start_settling(settling, lease.settle(disposition));
+        self.poll_settle(slot);
     }
 
     /// The settlement of a message that has no lock, or for an outcome other than complete. `None` if the message is
@@ -75,10 +73,11 @@ where
     #[cold]
     fn settle_otherwise(
         &mut self,
-        message: &Message,
+        slot: usize,
         is_locked: bool,
         disposition: Disposition,
     ) -> Option<(Settling, Disposition)> {
+        let message = self.slots[slot].message.take()?;
         let is_dead = message.received().is_some_and(|received| received.dead_lettered);
         let dead_letter = match disposition {
             Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => Some(*dead_letter),
@@ -97,7 +96,7 @@ where
         };
         count::undeliverable(&self.options.stats);
         if let Some(sink) = &mut self.options.undeliverable {
-            sink(Undeliverable { message: message.clone(), dead_letter });
+            sink(Undeliverable { message, dead_letter });
         }
         is_locked.then_some((Settling::Defer, Disposition::DEFER))
     }

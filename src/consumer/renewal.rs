@@ -33,9 +33,9 @@ where
             self.poll_renewal(slot);
             return;
         }
-        let Some(held) = &self.slots[slot].held else { return };
-        let Some(lock) = held.lease.lock_duration() else { return };
-        let last = held.locked_at.unwrap_or_else(|| turn.now());
+        let place = &self.slots[slot];
+        let Some(lock) = place.lease.as_ref().and_then(Lease::lock_duration) else { return };
+        let last = place.locked_at.unwrap_or_else(|| turn.now());
         let mut renewing = Renewing { lock, started: last, last, asked: None, due: last };
         renewing.schedule(self.deadline.epoch, self.options.renewal, turn.now());
         self.deadline.include(renewing.due);
@@ -46,13 +46,13 @@ where
     pub(super) fn renew_due(&mut self, now: Instant) {
         for slot in 0..self.slots.len() {
             let place = &mut self.slots[slot];
-            let (Some(renewing), Some(held)) = (&mut place.renewing, &place.held) else { continue };
+            let (Some(renewing), Some(lease)) = (&mut place.renewing, &place.lease) else { continue };
             if now < renewing.due {
                 self.deadline.include(renewing.due);
             } else if now >= renewing.ends() {
                 self.lock_lost(slot);
             } else if renewing.asked.is_none() {
-                renewing.asked = Some((now, Box::pin(held.lease.renew())));
+                renewing.asked = Some((now, Box::pin(lease.renew())));
                 // An answer that does not come must not outlive the lock.
                 renewing.due = renewing.ends();
                 self.deadline.include(renewing.due);

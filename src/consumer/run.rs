@@ -12,13 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{
-    ConsumeError, Options, Stats,
-    drain::Drain,
-    slot::{Held, Slot},
-    stats::count,
-    woken::WokenSet,
-};
+use super::{ConsumeError, Options, Stats, drain::Drain, slot::Slot, stats::count, woken::WokenSet};
 use crate::{
     Disposition, Message,
     transport::{Delivery, Lease, ReceiveError, Receiver},
@@ -188,7 +182,9 @@ where
             *left -= 1;
             count::handled(&self.options.stats);
             let place = &mut self.slots[slot];
-            place.held = Some(Held { message: message.clone(), lease, locked_at: self.batch_at });
+            place.message = Some(message.clone());
+            place.lease = Some(lease);
+            place.locked_at = self.batch_at;
             let service = &mut self.service;
             if place.start(|| service.call(message)) {
                 self.poll_slot(slot, turn);

@@ -20,17 +20,14 @@ pub(super) struct Slot<F, L: Lease> {
     call: Pin<Box<Option<F>>>,
     settle: Pin<Box<Option<L::Settle>>>,
     settling: Settling,
-    pub(super) held: Option<Held<L>>,
-    pub(super) renewing: Option<Renewing<L>>,
-    waker: Waker,
-}
-
-/// A message that is being handled, and the right to settle it.
-pub(super) struct Held<L> {
-    pub(super) message: Message,
-    pub(super) lease: L,
+    /// The message that is being handled, as it was received.
+    pub(super) message: Option<Message>,
+    /// The right to settle it. It is there exactly while a call runs.
+    pub(super) lease: Option<L>,
     /// When the lock was taken, if that was not in this turn of the driver.
     pub(super) locked_at: Option<Instant>,
+    pub(super) renewing: Option<Renewing<L>>,
+    waker: Waker,
 }
 
 /// The renewal of the lock of a handler that is still running.
@@ -66,7 +63,9 @@ impl<F: Future, L: Lease> Slot<F, L> {
             call: Box::pin(None),
             settle: Box::pin(None),
             settling: Settling::Complete,
-            held: None,
+            message: None,
+            lease: None,
+            locked_at: None,
             renewing: None,
             waker: set.waker(index),
         }
@@ -78,7 +77,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
 
     #[inline]
     pub(super) fn is_calling(&self) -> bool {
-        self.held.is_some()
+        self.lease.is_some()
     }
 
     pub(super) fn is_settling(&self) -> bool {
@@ -102,14 +101,15 @@ impl<F: Future, L: Lease> Slot<F, L> {
         }
     }
 
-    /// Drops the call, finished or not, and hands out what it held. A panic of the drop is as good as a finished drop.
+    /// Drops the call, finished or not, and hands out the right to settle its message. A panic of the drop is as good as
+    /// a finished drop.
     #[inline]
-    pub(super) fn end_call(&mut self) -> Option<Held<L>> {
+    pub(super) fn end_call(&mut self) -> Option<L> {
         if catch_unwind(AssertUnwindSafe(|| self.call.as_mut().set(None))).is_err() {
             self.call = Box::pin(None);
         }
         self.renewing = None;
-        self.held.take()
+        self.lease.take()
     }
 
     #[inline]
