@@ -24,7 +24,7 @@ where
 }
 
 /// Uses a stack in every way that the contract of `Service` allows.
-async fn exercise<S, R>(mut stack: S, request: impl Fn() -> R)
+pub(crate) async fn exercise<S, R>(mut stack: S, request: impl Fn() -> R)
 where
     S: Service<R> + Clone + Send + 'static,
     S::Error: std::fmt::Debug + Send,

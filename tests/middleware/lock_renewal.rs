@@ -98,7 +98,7 @@ async fn s_58_a_handler_that_is_done_in_time_is_not_renewed() {
     for seconds in [0, 29] {
         handle(&client, Renewal::new(LOCK), message("m"), seconds).await.0.unwrap();
     }
-    assert!(client.asked().is_empty());
+    assert!(client.asked().is_empty(), "{:?}", client.asked());
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +132,7 @@ async fn a_message_without_a_lock_is_not_renewed() {
     let client = Client::answering(|_| failed(ErrorKind::MessageLockLost));
     let now = SystemClock::new().now().utc;
     handle(&client, Renewal::new(LOCK), received(None, now), 100).await.0.unwrap();
-    assert!(client.asked().is_empty());
+    assert!(client.asked().is_empty(), "{:?}", client.asked());
 }
 
 #[tokio::test(start_paused = true)]

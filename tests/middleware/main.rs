@@ -6,6 +6,8 @@ mod support;
 mod catch_panic;
 mod contract;
 mod dead_letter;
+#[cfg(feature = "json")]
+mod encode;
 mod expiry;
 mod from_fn;
 mod in_flight;
