@@ -29,9 +29,9 @@ async fn i_33_a_panic_costs_one_delivery() {
         Ok::<_, BoxError>(Disposition::Complete)
     }));
     for _ in 0..10 {
-        let error = stack.clone().oneshot(message("bad")).await.unwrap_err();
+        let error = stack.oneshot(message("bad")).await.unwrap_err();
         assert!(panicked(&error).payload().unwrap().contains("canary"));
-        assert_eq!(stack.clone().oneshot(message("good")).await.unwrap(), Disposition::Complete);
+        assert_eq!(stack.oneshot(message("good")).await.unwrap(), Disposition::Complete);
     }
 }
 

@@ -41,9 +41,9 @@ async fn a_value_becomes_a_message_that_says_its_format() {
     assert_ready_ok!(stack.poll_ready::<Outgoing<Order>>());
     let mut send = task::spawn(stack.call(Outgoing::new(Order { id: 7 }).subject("order").property("k", 1)));
     assert_pending!(send.poll());
-    let (sent, answer) = handle.next_request().await.unwrap();
-    assert_eq!((sent.payload(), sent.content_type()), (Some(&br#"{"id":7}"#[..]), Some("application/json")));
-    assert_eq!((sent.subject(), sent.application().len()), (Some("order"), 1));
+    let (seen, answer) = handle.next_request().await.unwrap();
+    assert_eq!((seen.payload(), seen.content_type()), (Some(&br#"{"id":7}"#[..]), Some("application/json")));
+    assert_eq!((seen.subject(), seen.application().len()), (Some("order"), 1));
     answer.send_response(());
     assert_ready_ok!(send.poll());
 }

@@ -49,11 +49,11 @@ fn expiring(expires_at: Timestamp, dead_lettered: bool, locked_until: Option<Tim
 async fn s_38_an_expired_message_is_given_back_for_the_broker_to_decide() {
     let layer = ExpiryLayer::new(ManualClock::new(NOW));
     let stack = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
-    let later = NOW.saturating_add(millis(1));
+    let soon = NOW.saturating_add(millis(1));
     for (message, answer, count) in [
-        (expiring(later, false, Some(later)), Disposition::Complete, 0),
-        (expiring(Timestamp::MAX, false, Some(later)), Disposition::Complete, 0),
-        (expiring(NOW, false, Some(later)), Disposition::ABANDON, 1),
+        (expiring(soon, false, Some(soon)), Disposition::Complete, 0),
+        (expiring(Timestamp::MAX, false, Some(soon)), Disposition::Complete, 0),
+        (expiring(NOW, false, Some(soon)), Disposition::ABANDON, 1),
         (expiring(NOW, false, None), Disposition::ABANDON, 2),
         (message("not received"), Disposition::Complete, 2),
     ] {
@@ -69,8 +69,8 @@ async fn s_38_an_expired_message_is_given_back_for_the_broker_to_decide() {
 async fn s_42_nothing_expires_in_a_dead_letter_sub_queue() {
     let layer = ExpiryLayer::new(ManualClock::new(NOW));
     let stack = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
-    let later = NOW.saturating_add(millis(1));
-    assert_eq!(stack.oneshot(expiring(NOW, true, Some(later))).await.unwrap(), Disposition::Complete);
+    let soon = NOW.saturating_add(millis(1));
+    assert_eq!(stack.oneshot(expiring(NOW, true, Some(soon))).await.unwrap(), Disposition::Complete);
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,8 +154,8 @@ async fn an_inner_service_that_is_not_ready_is_waited_for_inside_the_call() {
     assert_pending!(handle.poll_request());
     handle.allow(1);
     assert_pending!(send.poll());
-    let (sent, answer) = handle.next_request().await.unwrap();
-    assert_eq!(sent.subject(), Some("m"));
+    let (seen, answer) = handle.next_request().await.unwrap();
+    assert_eq!(seen.subject(), Some("m"));
     answer.send_response(());
     assert_ready_ok!(send.poll());
 }

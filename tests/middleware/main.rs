@@ -1,5 +1,5 @@
 //! The layers through the public API: alone around a mock, under virtual time, and among tower's own.
-#![allow(missing_docs)]
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -45,14 +45,13 @@ async fn an_id_is_stamped_where_there_is_none() {
         }
         let mut send = task::spawn(stack.call(message));
         assert_pending!(send.poll());
-        let (sent, answer) = handle.next_request().await.unwrap();
-        let id = sent.message_id().unwrap();
-        match expected {
-            Some(expected) => assert_eq!(id, expected),
-            None => {
-                assert_eq!((id.len(), id.as_bytes()[14]), (36, b'4'));
-                assert!(id.chars().all(|char| matches!(char, '0'..='9' | 'a'..='f' | '-')), "{id}");
-            }
+        let (seen, answer) = handle.next_request().await.unwrap();
+        let id = seen.message_id().unwrap();
+        if let Some(expected) = expected {
+            assert_eq!(id, expected);
+        } else {
+            assert_eq!((id.len(), id.as_bytes()[14]), (36, b'4'));
+            assert!(id.chars().all(|char| matches!(char, '0'..='9' | 'a'..='f' | '-')), "{id}");
         }
         answer.send_response(());
         assert_ready_ok!(send.poll());

@@ -59,7 +59,7 @@ async fn a_refusal_takes_no_time_and_a_send_its_own() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         Ok::<_, SendError>(())
     }));
-    stack.clone().oneshot(bytes((256 << 10) + 1)).await.unwrap_err();
+    stack.oneshot(bytes((256 << 10) + 1)).await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::ZERO);
     stack.oneshot(bytes(256 << 10)).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(3));

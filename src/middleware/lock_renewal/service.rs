@@ -73,7 +73,7 @@ impl<S, N> Layer<S> for LockRenewalLayer<N> {
     }
 }
 
-/// Renews the lock of a message while it is handled; see the [module](super::lock_renewal).
+/// Renews the lock of a message while it is handled; see the [module](super).
 pub struct LockRenewal<S, N> {
     inner: S,
     shared: Arc<Shared<N>>,
