@@ -101,8 +101,9 @@ impl Engine {
         self.size += size;
     }
 
+    /// In whole milliseconds, so that the expiry that is shown is the one that holds.
     fn expiry(&self, now: Now, ttl: Duration) -> (u64, Timestamp) {
-        let ticks = u64::try_from(ttl.as_nanos()).unwrap_or(NEVER);
+        let ticks = u64::try_from(ttl.as_millis()).map_or(NEVER, |millis| millis.saturating_mul(1_000_000));
         (now.ticks.saturating_add(ticks), self.last_enqueued.saturating_add(ttl))
     }
 }
