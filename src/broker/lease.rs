@@ -39,7 +39,7 @@ impl QueueLease {
     #[inline]
     fn take_lock(&mut self) -> Result<u64, SettleError> {
         match std::mem::take(&mut self.lock) {
-            0 => Err(SettleError::new(ErrorKind::InvalidOperation).with_detail("received and deleted")),
+            0 => Err(received_and_deleted()),
             lock => Ok(lock),
         }
     }
@@ -54,6 +54,10 @@ impl QueueLease {
             }
         }
     }
+}
+
+fn received_and_deleted() -> SettleError {
+    SettleError::new(ErrorKind::InvalidOperation).with_detail("received and deleted")
 }
 
 impl Lease for QueueLease {
@@ -80,6 +84,9 @@ impl Lease for QueueLease {
     }
 
     fn renew(&self) -> Self::Renew {
+        if self.lock == 0 {
+            return ready(Err(received_and_deleted()));
+        }
         let now = self.shared.now();
         let renewed = self.shared.with(|state| state.engine.renew(now, self.key, self.lock));
         ready(renewed.map_err(|refused| self.answer(refused)))

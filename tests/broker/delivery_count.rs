@@ -1,1 +1,133 @@
-//! x
+//! What the next delivery reads.
+
+use consign::{
+    message::SequenceNumber,
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::Lease,
+};
+
+use crate::support::{Bench, Ended, LOCK, MS, facts, settings, why};
+
+#[test]
+fn s_70_m_04_a_new_message_reads_1() {
+    let bench = Bench::new(settings());
+    bench.send(["a"]);
+    assert_eq!(facts(&bench.receive().message).delivery_count, 1);
+}
+
+#[test]
+fn s_71_s_72_failures_count() {
+    let bench = Bench::new(settings());
+    bench.send(["a"]);
+    bench.receive().abandon().ok();
+    let delivery = bench.receive();
+    assert_eq!(facts(&delivery.message).delivery_count, 2);
+    bench.advance(LOCK);
+    assert_eq!(facts(&bench.receive().message).delivery_count, 3);
+    drop(delivery);
+}
+
+#[test]
+fn s_30_s_90_a_message_is_delivered_as_often_as_the_queue_allows() {
+    for limit in [1, 2, 10] {
+        let bench = Bench::new(settings().with_max_delivery_count(limit));
+        bench.send(["a"]);
+        let mut held = Vec::new();
+        for count in 1..=limit {
+            let delivery = bench.receive();
+            assert_eq!(facts(&delivery.message).delivery_count, count);
+            // By turns: an abandon, a drop, a lock that runs out.
+            match count % 3 {
+                0 => delivery.abandon().ok(),
+                1 => drop(delivery),
+                _ => {
+                    held.push(delivery);
+                    bench.advance(LOCK);
+                }
+            }
+        }
+        assert!(bench.try_receive().is_none());
+        let dead = bench.receive_dead();
+        let description = format!("Message could not be consumed after {limit} delivery attempts.");
+        assert_eq!(why(&dead.message), ("MaxDeliveryCountExceeded", &*description));
+    }
+}
+
+#[test]
+fn s_30_a_lock_that_runs_out_at_the_limit_dead_letters() {
+    let bench = Bench::new(settings().with_max_delivery_count(1));
+    bench.send(["a"]);
+    let held = bench.receive();
+    bench.advance(LOCK - MS);
+    assert_eq!(bench.counts(), [0, 1, 0, 0]);
+    bench.advance(MS);
+    assert_eq!(bench.counts(), [0, 0, 0, 1]);
+    drop(held);
+    assert_eq!(bench.counts(), [0, 0, 0, 1]);
+}
+
+#[test]
+fn s_30_releases_and_deferrals_do_not_approach_the_limit() {
+    let bench = Bench::new(settings().with_max_delivery_count(1));
+    bench.send(["a"]);
+    let number = SequenceNumber::new(1);
+    for _ in 0..3 {
+        bench.receive().lease.release().ok();
+    }
+    bench.receive().defer().ok();
+    for _ in 0..3 {
+        bench.queue.receive_deferred(&[number]).unwrap().remove(0).abandon().ok();
+        assert_eq!(bench.counts(), [0, 0, 1, 0]);
+    }
+}
+
+#[test]
+fn s_78_t_30_a_peek_changes_nothing_and_shows_the_failures() {
+    let bench = Bench::new(settings());
+    bench.send(["a"]);
+    for failures in 0..3 {
+        for _ in 0..3 {
+            let peeked = bench.queue.peek(SequenceNumber::new(1), 1);
+            assert_eq!(facts(&peeked[0]).delivery_count, failures);
+        }
+        let delivery = bench.receive();
+        assert_eq!(facts(&delivery.message).delivery_count, failures + 1);
+        delivery.abandon().ok();
+    }
+}
+
+#[test]
+fn s_79_s_32_a_deferral_counts_nothing() {
+    let bench = Bench::new(settings());
+    bench.send(["a"]);
+    bench.receive().defer().ok();
+    let delivery = bench.queue.receive_deferred(&[SequenceNumber::new(1)]).unwrap().remove(0);
+    assert_eq!(facts(&delivery.message).delivery_count, 1);
+}
+
+#[test]
+fn s_80_s_40_a_dead_letter_reads_its_deliveries_and_stays() {
+    let bench = Bench::new(settings().with_max_delivery_count(3));
+    bench.send(["a"]);
+    (0..3).for_each(|_| bench.receive().abandon().ok());
+    let count = facts(&bench.receive_dead().message).delivery_count;
+    assert!(count >= 3, "{count}");
+    for _ in 0..5 {
+        let delivery = bench.receive_dead();
+        assert_eq!(facts(&delivery.message).delivery_count, count);
+        delivery.abandon().ok();
+        let held = bench.receive_dead();
+        bench.advance(LOCK);
+        assert_eq!(bench.counts(), [0, 0, 0, 1]);
+        drop(held);
+    }
+}
+
+#[test]
+fn s_80_a_dead_letter_that_was_asked_for_reads_its_deliveries() {
+    let bench = Bench::new(settings());
+    bench.send(["a"]);
+    bench.receive().abandon().ok();
+    bench.receive().dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).ok();
+    assert_eq!(facts(&bench.receive_dead().message).delivery_count, 2);
+}

@@ -1,1 +1,226 @@
-//! x
+//! The time to live.
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    message::SequenceNumber,
+    settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
+    transport::Lease,
+};
+
+use crate::support::{Bench, Ended, LOCK, MS, START, facts, settings, text, texts, why};
+
+const TTL: Duration = Duration::from_secs(2);
+
+fn bench(dead_letter_on_expiration: bool) -> Bench {
+    Bench::new(settings().with_dead_letter_on_expiration(dead_letter_on_expiration))
+}
+
+#[test]
+fn s_37_t_05_an_expired_message_is_removed_or_dead_lettered() {
+    for (dead_lettered, counts) in [(false, [0; 4]), (true, [0, 0, 0, 1])] {
+        let bench = bench(dead_lettered);
+        bench.send_with_ttl("a", TTL);
+        bench.advance(TTL);
+        assert_eq!(bench.counts(), counts);
+    }
+}
+
+#[test]
+fn s_91_a_dead_letter_says_that_it_expired() {
+    let bench = bench(true);
+    bench.send_with_ttl("a", TTL);
+    bench.advance(TTL);
+    let dead = bench.receive_dead();
+    assert_eq!(why(&dead.message), ("TTLExpiredException", "The message expired and was dead lettered."));
+    assert_eq!(facts(&dead.message).delivery_count, 1);
+}
+
+#[test]
+fn t_04_a_message_cannot_be_had_from_its_expiry_on() {
+    for (after, there) in [(TTL - MS, true), (TTL, false), (TTL + MS, false)] {
+        let bench = bench(false);
+        bench.send_with_ttl("a", TTL);
+        bench.advance(after);
+        assert_eq!(bench.try_receive().is_some(), there, "{after:?}");
+    }
+}
+
+#[test]
+fn t_04_what_is_finer_than_a_millisecond_does_not_lengthen_a_life() {
+    let bench = bench(false);
+    bench.send_with_ttl("a", Duration::from_micros(1_999));
+    let expires_at = facts(&bench.queue.peek(SequenceNumber::new(1), 1)[0]).expires_at;
+    assert_eq!(expires_at, START.saturating_add(MS));
+    bench.advance(MS);
+    assert!(bench.try_receive().is_none());
+}
+
+#[test]
+fn t_01_t_02_m_07_m_18_the_shorter_time_to_live_holds_and_is_read() {
+    let limit = Duration::from_secs(5);
+    for (own, effective) in
+        [(None, limit), (Some(2 * limit), limit), (Some(limit), limit), (Some(limit / 5), limit / 5)]
+    {
+        let bench = Bench::new(settings().with_default_time_to_live(limit));
+        bench.advance(3 * MS);
+        let mut message = Message::new("a");
+        if let Some(own) = own {
+            message.properties_mut().set_time_to_live(own).unwrap();
+        }
+        bench.try_send(message).unwrap();
+        let message = bench.receive().message;
+        assert_eq!(message.time_to_live(), Some(effective));
+        assert_eq!(facts(&message).expires_at, START.saturating_add(3 * MS + effective));
+    }
+}
+
+#[test]
+fn t_02_without_any_a_message_does_not_expire() {
+    let bench = bench(false);
+    bench.send(["a"]);
+    bench.advance(Duration::from_secs(3_600 * 24 * 36_500));
+    let message = bench.receive().message;
+    assert_eq!((message.time_to_live(), facts(&message).expires_at), (None, Timestamp::MAX));
+}
+
+#[test]
+fn m_07_an_expiry_beyond_all_time_stops_at_its_end() {
+    for ttl in [Duration::from_secs(1 << 40), Duration::MAX] {
+        let bench = bench(false);
+        bench.send_with_ttl("a", ttl);
+        bench.advance(Duration::from_secs(3_600 * 24 * 36_500));
+        assert_eq!(facts(&bench.receive().message).expires_at, Timestamp::MAX, "{ttl:?}");
+    }
+}
+
+#[test]
+fn s_38_t_06_a_lock_outlives_the_message() {
+    let bench = bench(true);
+    bench.send_with_ttl("a", TTL);
+    let held = bench.receive();
+    bench.advance(TTL + MS);
+    assert_eq!(bench.counts(), [0, 1, 0, 0]);
+    held.lease.renew().ok();
+    bench.advance(LOCK - MS);
+    held.complete().ok();
+    assert_eq!(bench.counts(), [0; 4]);
+}
+
+#[test]
+fn s_38_an_expiry_applies_when_the_lock_ends() {
+    type End = fn(&Bench, consign::transport::Delivery<consign::broker::QueueLease>);
+    let ends: [End; 4] = [
+        |_, held| held.abandon().ok(),
+        |_, held| held.lease.release().ok(),
+        |_, held| drop(held),
+        |bench, held| {
+            bench.advance(LOCK);
+            held.complete().refused();
+        },
+    ];
+    for (dead_lettered, counts) in [(false, [0; 4]), (true, [0, 0, 0, 1])] {
+        for end in ends {
+            let bench = bench(dead_lettered);
+            bench.send_with_ttl("a", TTL);
+            let held = bench.receive();
+            bench.advance(TTL);
+            end(&bench, held);
+            assert!(bench.try_receive().is_none());
+            assert_eq!(bench.counts(), counts);
+            assert_eq!(bench.queue.counts().size == 0, !dead_lettered);
+        }
+    }
+}
+
+#[test]
+fn s_38_a_dead_letter_that_was_asked_for_keeps_its_reason() {
+    let bench = bench(true);
+    bench.send_with_ttl("a", TTL);
+    let held = bench.receive();
+    bench.advance(TTL);
+    held.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).ok();
+    assert_eq!(why(&bench.receive_dead().message).0, "HandlerPermanent");
+}
+
+#[test]
+fn t_07_a_peek_shows_no_active_message_that_has_expired() {
+    let bench = bench(false);
+    bench.send_with_ttl("a", TTL);
+    bench.send_with_ttl("b", 2 * TTL);
+    bench.advance(TTL);
+    assert_eq!(texts(&bench.queue.peek(SequenceNumber::new(1), 9)), ["b"]);
+}
+
+/// The lock ended at its last delivery, and only then the message would have expired. Nobody looked in between.
+#[test]
+fn t_08_what_is_due_happens_at_its_instant() {
+    let bench = Bench::new(settings().with_max_delivery_count(1));
+    bench.send_with_ttl("a", LOCK + MS);
+    let held = bench.receive();
+    bench.advance(2 * LOCK);
+    assert_eq!(why(&bench.receive_dead().message).0, "MaxDeliveryCountExceeded");
+    drop(held);
+}
+
+#[test]
+fn t_08_every_user_of_the_queue_sees_an_expiry() {
+    type Look = fn(&Bench) -> bool;
+    let looks: [Look; 4] = [
+        |bench| bench.try_receive().is_some(),
+        |bench| !bench.queue.peek(SequenceNumber::new(1), 1).is_empty(),
+        |bench| bench.queue.counts().active > 0,
+        |bench| bench.try_receive_dead().is_none(),
+    ];
+    for look in looks {
+        let bench = bench(true);
+        bench.send_with_ttl("a", TTL);
+        bench.advance(TTL - MS);
+        assert!(look(&bench));
+        bench.advance(MS);
+        assert!(!look(&bench));
+    }
+}
+
+#[test]
+fn t_08_an_expiry_makes_room_for_a_send() {
+    let bench = Bench::new(settings().with_max_size(1_024));
+    bench.send_with_ttl("a", TTL);
+    bench.try_send(Message::new("x".repeat(500))).unwrap();
+    bench.try_send(Message::new("b")).unwrap_err();
+    bench.advance(TTL);
+    bench.try_send(Message::new("b")).unwrap();
+}
+
+#[test]
+fn t_04_messages_that_expire_in_the_middle_leave_the_order_alone() {
+    let bench = bench(false);
+    for at in 0..500 {
+        let message = Message::builder();
+        let message = if at % 5 == 0 { message } else { message.time_to_live(TTL) };
+        bench.try_send(message.build(at.to_string()).unwrap()).unwrap();
+    }
+    bench.advance(TTL);
+    for at in (0..500).step_by(5) {
+        let delivery = bench.receive();
+        assert_eq!(text(&delivery.message), at.to_string());
+        delivery.complete().ok();
+    }
+    assert_eq!(bench.queue.counts().size, 0);
+}
+
+#[test]
+fn t_04_utc_that_is_set_does_not_move_an_expiry_or_a_lock() {
+    let bench = bench(false);
+    bench.send_with_ttl("a", TTL);
+    bench.clock.set_utc(START.saturating_add(Duration::from_secs(7_200)));
+    let held = bench.receive();
+    bench.clock.set_utc(Timestamp::EPOCH);
+    bench.advance(LOCK - MS);
+    assert_eq!(bench.counts(), [0, 1, 0, 0]);
+    bench.advance(MS);
+    assert_eq!(bench.counts(), [0; 4]);
+    drop(held);
+}

@@ -1,1 +1,132 @@
-//! x
+//! What a queue accepts, and what it makes of it.
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    broker::QueueSettings,
+    settlement::DeadLetter,
+    transport::{Batch, ErrorKind, Sender},
+};
+
+use crate::support::{Bench, MS, START, facts, settings, text, why};
+
+/// What a message counts for beside its body and its properties.
+const OVERHEAD: u64 = QueueSettings::OVERHEAD;
+
+#[test]
+fn t_85_v_10_a_message_of_the_largest_size_fits() {
+    assert_eq!(QueueSettings::default().max_message_size, 256 << 10);
+    let bench = Bench::new(settings().with_max_message_size(1_000));
+    // Four bytes of properties, counted with the body.
+    let message = |body: usize| Message::builder().subject("s").property("key", "").build("x".repeat(body)).unwrap();
+    bench.try_send(message(996)).unwrap();
+    let error = bench.try_send(message(997)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::MessageSizeExceeded);
+    assert_eq!(error.to_string(), "send: the message is too large (1001 bytes, at most 1000)");
+    assert!(!error.is_retryable());
+}
+
+#[test]
+fn t_85_the_largest_size_is_at_most_100_mib() {
+    let bench = Bench::new(settings());
+    for (size, allowed) in [(0, false), (1, true), (100 << 20, true), ((100 << 20) + 1, false)] {
+        let created = bench.broker.create_queue(&format!("q{size}"), settings().with_max_message_size(size));
+        assert_eq!(created.map_err(|error| error.kind()).err(), (!allowed).then_some(ErrorKind::InvalidArgument));
+    }
+}
+
+#[test]
+fn t_86_a_full_queue_refuses() {
+    assert_eq!(QueueSettings::default().max_size, 1 << 30);
+    let bench = Bench::new(settings().with_max_size(2 * (OVERHEAD + 500)));
+    let message = || Message::new("x".repeat(500));
+    bench.try_send(message()).unwrap();
+    bench.try_send(message()).unwrap();
+    for refused in [message(), Message::new("")] {
+        assert_eq!(bench.try_send(refused).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    }
+    // A lock frees nothing, a removal does.
+    let held = bench.receive();
+    assert_eq!(bench.try_send(message()).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    held.complete().into_inner().unwrap();
+    bench.try_send(message()).unwrap();
+}
+
+#[test]
+fn t_86_a_batch_is_accepted_or_refused_as_a_whole() {
+    let bench = Bench::new(settings().with_max_size(2 * (OVERHEAD + 500)));
+    let batch = |messages| Batch(vec![Message::new("x".repeat(500)); messages]);
+    let sender = bench.queue.sender().unwrap();
+    assert_eq!(sender.send_batch(batch(3)).into_inner().unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(bench.queue.counts().size, 0);
+    sender.send_batch(batch(2)).into_inner().unwrap();
+    sender.send_batch(batch(0)).into_inner().unwrap();
+    assert_eq!(bench.counts(), [2, 0, 0, 0]);
+}
+
+#[test]
+fn v_09_the_broker_checks_the_properties_again() {
+    let bench = Bench::new(settings());
+    let mut message = Message::new("a");
+    message.properties_mut().application_mut().insert("k", "x".repeat(40_000));
+    let error = bench.try_send(message).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("\"k\""), "{error}");
+}
+
+#[test]
+fn m_11_a_message_without_an_id_gets_a_uuid() {
+    let bench = Bench::new(settings());
+    bench.send(["a", "b"]);
+    let ids = [bench.receive(), bench.receive()].map(|delivery| delivery.message.message_id().unwrap().to_owned());
+    assert!(ids.iter().all(|id| uuid::Uuid::parse_str(id).is_ok()));
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[test]
+fn m_15_an_enqueue_time_that_has_come_is_an_ordinary_send() {
+    let bench = Bench::new(settings());
+    for (at, accepted) in [(0, true), (1, false)] {
+        let time = START.saturating_add(at * MS);
+        let sent = bench.try_send(Message::builder().scheduled_enqueue_time(time).build("a").unwrap());
+        assert_eq!(sent.map_err(|error| error.kind()).err(), (!accepted).then_some(ErrorKind::NotSupported));
+    }
+    assert_eq!(bench.counts(), [1, 0, 0, 0]);
+}
+
+#[test]
+fn m_05_m_09_a_sender_cannot_write_what_the_broker_sets() {
+    let bench = Bench::new(settings());
+    let forged = Message::builder()
+        .property(DeadLetter::REASON, "forged")
+        .property(DeadLetter::DESCRIPTION, "forged")
+        .build("a")
+        .unwrap();
+    bench.try_send(forged).unwrap();
+    let received = bench.receive().message;
+    assert_eq!(why(&received), ("", ""));
+    // What was received is sent on without what the broker said of it.
+    bench.advance(Duration::from_secs(1));
+    bench.try_send(received).unwrap();
+    let [first, second] = [bench.receive(), bench.receive()];
+    drop(first);
+    let facts = facts(&second.message);
+    assert_eq!((facts.sequence_number.get(), facts.delivery_count), (2, 1));
+    assert_eq!((facts.enqueued_sequence_number.get(), facts.dead_lettered), (0, false));
+    assert_eq!(text(&second.message), "a");
+}
+
+#[test]
+fn a_send_keeps_its_own_copy() {
+    let bench = Bench::new(settings());
+    let mut message = Message::builder().subject("sent").build("a").unwrap();
+    bench.try_send(message.clone()).unwrap();
+    message.properties_mut().set_subject("changed");
+    let received = bench.receive();
+    assert_eq!(received.message.subject(), Some("sent"));
+    let mut copy = received.message.clone();
+    copy.properties_mut().set_subject("changed");
+    drop(received);
+    assert_eq!(bench.receive().message.subject(), Some("sent"));
+}
