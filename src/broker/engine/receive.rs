@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use super::{
     Engine,
     entry::{Entry, Part, Place, Ticks},
@@ -70,9 +72,10 @@ impl Engine {
     ) -> Result<Vec<Locked>, ReceiveError> {
         self.advance(now);
         let mut keys = Vec::new();
+        let mut asked = HashSet::new();
         for &number in numbers {
             let key = self.indexes(part).deferred_key(number);
-            let found = key.filter(|&key| self.entries[key as usize].expires > now.ticks && !keys.contains(&key));
+            let found = key.filter(|&key| self.entries[key as usize].expires > now.ticks && asked.insert(key));
             let Some(key) = found else {
                 let detail = format!("{number} is not deferred here");
                 return Err(ReceiveError::new(ErrorKind::MessageNotFound).with_detail(detail));
