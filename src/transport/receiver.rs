@@ -152,8 +152,97 @@ impl<R: AsyncReceiver> Receiver for FromAsync<R> {
                     let (receiver, result) = ready!(polled);
                     self.state = State::Idle(Some(receiver));
                     self.spare = result?;
+                    if self.spare.is_empty() {
+                        // It did not wait as it should have. Asking again at once may never end.
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Ready, ready};
+
+    use tokio_test::task;
+
+    use super::*;
+    use crate::{
+        Disposition, Message,
+        transport::{ErrorKind, SettleError},
+    };
+
+    #[derive(Debug)]
+    struct NoLease;
+
+    impl Lease for NoLease {
+        type Settle = Ready<Result<(), SettleError>>;
+        type Renew = Self::Settle;
+
+        fn settle(self, _: Disposition) -> Self::Settle {
+            ready(Ok(()))
+        }
+
+        fn release(self) -> Self::Settle {
+            ready(Ok(()))
+        }
+
+        fn renew(&self) -> Self::Renew {
+            ready(Ok(()))
+        }
+
+        fn lock_duration(&self) -> Option<std::time::Duration> {
+            None
+        }
+    }
+
+    /// Answers as many messages as the next number says, some of them after one turn of the executor, and panics when
+    /// there is no number.
+    struct Script(Vec<usize>);
+
+    impl AsyncReceiver for Script {
+        type Lease = NoLease;
+
+        async fn receive(&mut self, _: usize) -> Result<Vec<Delivery<NoLease>>, ReceiveError> {
+            let answer = self.0.pop().expect("asked once too often");
+            if answer > 0 {
+                tokio::task::yield_now().await;
+            }
+            Ok((0..answer).map(|_| Delivery { message: Message::new(""), lease: NoLease }).collect())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_waits_for_the_next_call() {
+        let mut receiver = FromAsync::new(Script(vec![3]));
+        assert_eq!(receiver.receive_batch(2).await.unwrap().len(), 2);
+        assert_eq!(receiver.receive_batch(2).await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_receive_loses_nothing() {
+        let mut receiver = FromAsync::new(Script(vec![1]));
+        assert!(task::spawn(receiver.receive()).poll().is_pending());
+        receiver.receive().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_receiver_that_answers_nothing_does_not_hold_its_thread() {
+        let mut receiver = FromAsync::new(Script(vec![0, 0]));
+        let mut receive = task::spawn(receiver.receive());
+        for _ in 0..2 {
+            assert!(receive.poll().is_pending() && receive.is_woken());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_receiver_that_panicked_is_an_error_from_then_on() {
+        let mut receiver = FromAsync::new(Script(vec![]));
+        for _ in 0..2 {
+            assert_eq!(receiver.receive().await.unwrap_err().kind(), ErrorKind::General);
         }
     }
 }
