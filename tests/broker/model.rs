@@ -186,6 +186,14 @@ impl Model {
         Ok(())
     }
 
+    pub(crate) fn lose_locks(&mut self, dead: bool) -> usize {
+        self.catch_up();
+        let locked = self.stored.iter().filter(|(_, stored)| stored.dead == dead && stored.lock().is_some());
+        let locked: Vec<u64> = locked.map(|(&sequence, _)| sequence).collect();
+        locked.iter().for_each(|&sequence| self.unlock(sequence, self.now, true));
+        locked.len()
+    }
+
     pub(crate) fn lock_of(&self, sequence: u64) -> Option<u64> {
         self.stored.get(&sequence)?.lock().map(|(lock, _)| lock)
     }

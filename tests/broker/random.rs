@@ -112,7 +112,10 @@ impl Pair {
             80..88 => self.receive_deferred(),
             88..90 => self.peek(),
             90..98 => self.pass_time(),
-            98 => self.step_utc(),
+            98 => match self.rng.bool() {
+                true => self.step_utc(),
+                false => self.lose_locks(),
+            },
             _ => self.steal_back(),
         }
     }
@@ -261,6 +264,11 @@ impl Pair {
         self.clock.set_utc(timestamp(self.model.utc));
     }
 
+    fn lose_locks(&mut self) {
+        let part = self.part();
+        assert_eq!(self.queues[part].lose_locks(), self.model.lose_locks(part == 1));
+    }
+
     /// A lease of an earlier delivery of a message that is locked anew has no power over it.
     fn steal_back(&mut self) {
         let current = |held: &Held| {
@@ -301,10 +309,9 @@ impl Pair {
         while !self.held.is_empty() {
             self.drop_one();
         }
-        // A lease that was refused is used up, and its lock holds until it runs out.
-        let lock = self.model.lock_duration;
-        self.clock.advance(Duration::from_millis(lock));
-        self.model.advance(lock);
+        // A lease that was used up for a refusal has left its lock.
+        self.clock.advance(Duration::from_millis(self.model.lock_duration));
+        self.model.advance(self.model.lock_duration);
         self.compare_counts();
         self.compare_all();
         for (part, queue) in self.queues.iter().enumerate() {

@@ -296,6 +296,19 @@ fn v_12_m_22_a_reason_or_description_that_is_too_long_is_refused_and_the_lock_ho
     }
 }
 
+#[test]
+fn s_62_a_lock_can_be_lost_before_its_time() {
+    let bench = Bench::new(settings());
+    bench.send(["a", "b"]);
+    let mut held = take(&mut bench.queue.receiver(), 2);
+    assert_eq!(bench.queue.dead_letter().lose_locks(), 0);
+    assert_eq!(bench.queue.lose_locks(), 2);
+    assert_eq!(held.remove(0).complete().refused(), ErrorKind::MessageLockLost);
+    assert_eq!(held[0].lease.renew().refused(), ErrorKind::MessageLockLost);
+    let again = bench.receive();
+    assert_eq!((text(&again.message), facts(&again.message).delivery_count), ("a", 2));
+}
+
 fn changes<const N: usize>(entries: [(&'static str, u32); N]) -> Changes {
     entries.into_iter().collect::<ApplicationProperties>().into()
 }

@@ -65,7 +65,7 @@ impl Engine {
     }
 
     #[inline]
-    fn first_lock(&self, part: Part) -> Option<(u32, Ticks)> {
+    pub(super) fn first_lock(&self, part: Part) -> Option<(u32, Ticks)> {
         match part {
             Part::Main => self.main.first_lock(&self.entries),
             Part::DeadLetter => self.dead.first_lock(&self.entries),
