@@ -1,0 +1,169 @@
+//! What becomes of each part of a message between a sender and a receiver.
+#![cfg(feature = "embedded")]
+
+use bytes::Bytes;
+use consign::{
+    Message,
+    broker::{Broker, QueueSettings},
+    message::{Body, Field, MessageBuilder, Problem, Properties, PropertyValue, Value},
+    time::Timestamp,
+    transport::{ReceiverExt, Sender},
+};
+use tokio_test::task;
+
+/// Sends a message through a queue.
+fn through(message: Message) -> Message {
+    let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
+    queue.sender().unwrap().send(message).into_inner().unwrap();
+    let mut receiver = queue.receive_and_delete();
+    let received = task::spawn(receiver.receive()).poll();
+    let std::task::Poll::Ready(received) = received else { panic!("the message is there") };
+    received.unwrap().message
+}
+
+/// Sends a message with one property set, and reads that property before and after.
+fn kept(
+    set: impl Fn(MessageBuilder, String) -> MessageBuilder,
+    get: impl for<'m> Fn(&'m Properties) -> Option<&'m str>,
+    texts: &[&str],
+) {
+    assert_eq!(get(&through(Message::new(""))), None);
+    for &text in texts {
+        let message = set(Message::builder(), text.to_owned()).build("").unwrap();
+        assert_eq!(get(&through(message)), Some(text));
+    }
+}
+
+const FREE_TEXT: [&str; 4] = ["", "a", "ä 語\0\r\n", "application/json ; charset = UTF-8"];
+
+#[test]
+fn m_01_a_content_type_is_kept_as_it_was_sent() {
+    kept(MessageBuilder::content_type, Properties::content_type, &FREE_TEXT);
+}
+
+#[test]
+fn m_02_a_correlation_id_is_free_text() {
+    kept(MessageBuilder::correlation_id, Properties::correlation_id, &FREE_TEXT);
+}
+
+#[test]
+fn m_08_a_subject_is_free_text() {
+    kept(MessageBuilder::subject, Properties::subject, &FREE_TEXT);
+}
+
+#[test]
+fn m_13_m_19_addresses_are_kept_and_nothing_is_routed_by_them() {
+    let addresses = ["replies", "amqps://host.example/replies", "a/$deadletterqueue"];
+    kept(MessageBuilder::reply_to, Properties::reply_to, &addresses);
+    kept(MessageBuilder::to, Properties::to, &addresses);
+}
+
+#[test]
+fn m_12_m_14_m_17_m_20_ids_are_kept_up_to_their_length() {
+    let longest = "x".repeat(128);
+    let ids = ["", "a", &longest];
+    kept(MessageBuilder::partition_key, Properties::partition_key, &ids);
+    kept(MessageBuilder::session_id, Properties::session_id, &ids);
+    kept(MessageBuilder::reply_to_session_id, Properties::reply_to_session_id, &ids);
+    kept(MessageBuilder::transaction_partition_key, Properties::transaction_partition_key, &ids);
+
+    let too_long = || "x".repeat(129);
+    for builder in [
+        Message::builder().partition_key(too_long()),
+        Message::builder().session_id(too_long()),
+        Message::builder().reply_to_session_id(too_long()),
+        Message::builder().transaction_partition_key(too_long()),
+    ] {
+        assert_eq!(builder.build("").unwrap_err().problem(), &Problem::TooLong { limit: 128 });
+    }
+}
+
+#[test]
+fn m_12_a_partition_key_equals_the_session() {
+    let message = Message::builder().session_id("s").partition_key("s").build("").unwrap();
+    assert_eq!(through(message).partition_key(), Some("s"));
+    let error = Message::builder().session_id("s").partition_key("p").build("").unwrap_err();
+    assert_eq!((error.field(), error.problem()), (&Field::PartitionKey, &Problem::PartitionKeySessionIdMismatch));
+}
+
+#[test]
+fn m_23_b_01_b_02_b_03_b_04_a_body_of_any_kind_is_opaque() {
+    let nested = Value::List(vec![Value::from(1_u8), Value::Map(vec![(Value::from("k"), Value::Symbol("v".into()))])]);
+    let bodies = [
+        Body::empty(),
+        Body::from(&b"\xff\xfe\0"[..]),
+        Body::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(b"b")]),
+        Body::from(nested.clone()),
+        Body::Sequence([vec![nested], vec![]].into()),
+    ];
+    for body in bodies {
+        assert_eq!(through(Message::new(body.clone())).body(), &body);
+    }
+}
+
+/// One value of each type that a property can have.
+fn values() -> Vec<PropertyValue> {
+    use PropertyValue as V;
+    let mut values = vec![
+        V::Decimal([0xAB; 16]),
+        V::Uuid([0xCD; 16]),
+        V::DateTime(Timestamp::from_millis(1_700_000_000_123)),
+        V::DateTimeOffset(638_355_968_001_234_567),
+        V::TimeSpan(-1),
+        V::Uri("https://host.example/%C3%A4?q#f".into()),
+        V::Null,
+        V::Bytes(Bytes::from_static(b"\0\xff")),
+    ];
+    values.extend([V::from(false), V::from(true), V::from('語'), V::from(""), V::from("ä\0")]);
+    values.extend([V::from(u8::MAX), V::from(u16::MAX), V::from(u32::MAX), V::from(u64::MAX)]);
+    values.extend([V::from(i8::MIN), V::from(i16::MIN), V::from(i32::MIN), V::from(i64::MIN)]);
+    values.extend([V::from(f32::MIN_POSITIVE), V::from(-0.0_f64), V::from(f64::INFINITY)]);
+    values
+}
+
+#[test]
+fn m_24_u_01_u_02_u_03_u_04_u_05_u_06_u_07_u_08_u_09_each_type_is_kept() {
+    let values = values();
+    let mut message = Message::new("");
+    for (at, value) in values.iter().enumerate() {
+        message.properties_mut().application_mut().insert(at.to_string(), value.clone());
+    }
+    let received = through(message);
+    assert_eq!(received.application().len(), values.len());
+    for (at, value) in values.iter().enumerate() {
+        assert_eq!(received.application().get(&at.to_string()), Some(value));
+    }
+}
+
+#[test]
+fn m_24_keys_are_compared_as_they_are() {
+    let message = Message::builder().property("key", 1_u8).property("Key", 2_u8).property("", 3_u8).build("").unwrap();
+    let received = through(message);
+    let get = |key| received.application().get(key).cloned();
+    assert_eq!(
+        ["key", "Key", "", "KEY"].map(get),
+        [Some(1_u8), Some(2), Some(3), None].map(|it| it.map(PropertyValue::U8))
+    );
+}
+
+#[test]
+fn u_04_a_date_counts_milliseconds() {
+    let value = PropertyValue::from(Timestamp::from_millis(-1));
+    let message = Message::builder().property("at", value.clone()).build("").unwrap();
+    assert_eq!(through(message).application().get("at"), Some(&value));
+}
+
+#[test]
+fn u_11_maps_lists_and_arrays_are_refused() {
+    let described = Value::Described(Box::new((Value::Symbol("d".into()), Value::from(1_u8))));
+    for (value, name) in [
+        (Value::Map(vec![]), "map"),
+        (Value::List(vec![]), "list"),
+        (Value::Array(vec![]), "array"),
+        (described, "described value"),
+    ] {
+        let error = Properties::new().application_mut().try_insert("k", value).unwrap_err();
+        assert_eq!(error.field(), &Field::ApplicationProperty("k".into()));
+        assert_eq!(error.problem(), &Problem::UnsupportedType(name));
+    }
+}
