@@ -81,6 +81,16 @@ struct Failure {
 
 type BoxError = Box<dyn error::Error + Send + Sync>;
 
+fn kind_of(error: &BoxError) -> ErrorKind {
+    if error.is::<tower::timeout::error::Elapsed>() {
+        ErrorKind::ServiceTimeout
+    } else if error.is::<tower::load_shed::error::Overloaded>() {
+        ErrorKind::Throttled
+    } else {
+        ErrorKind::General
+    }
+}
+
 macro_rules! operation_error {
     ($($(#[$doc:meta])* $name:ident: $operation:literal;)*) => {$(
         $(#[$doc])*
@@ -160,12 +170,13 @@ macro_rules! operation_error {
             }
         }
 
-        /// An error of another layer of a stack. One that is this error already stays what it is.
+        /// An error of another layer of a stack. One that is this error already stays what it is; tower's time-out is
+        /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), its load-shed is [`Throttled`](ErrorKind::Throttled).
         impl From<BoxError> for $name {
             fn from(error: BoxError) -> Self {
                 match error.downcast::<Self>() {
                     Ok(own) => *own,
-                    Err(other) => Self::new(ErrorKind::General).with_detail(other.to_string()).with_source(other),
+                    Err(other) => Self::new(kind_of(&other)).with_detail(other.to_string()).with_source(other),
                 }
             }
         }

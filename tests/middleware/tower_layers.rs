@@ -85,6 +85,7 @@ async fn x_13_a_send_that_times_out_has_an_unknown_outcome_and_frees_its_permit(
         .layer(&bound)
         .service(SendService::new(broker.clone()));
     let error = stack.oneshot(message("m")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ServiceTimeout);
     assert!(error.is_outcome_unknown() && error.is_retryable(), "{error}");
     assert!(std::error::Error::source(&error).unwrap().is::<Elapsed>());
     assert_eq!((broker.transfers(), bound.available()), (1, 1));
