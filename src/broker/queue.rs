@@ -158,11 +158,11 @@ impl Queue {
         self.shared.with(|state| state.engine.peek(now, self.part, from, max))
     }
 
-    /// Ends every lock before its time, as if it had run out, and answers how many there were. A broker elsewhere does
-    /// so when it restarts or when a connection breaks; here it lets a test see what becomes of the settlements.
-    pub fn lose_locks(&self) -> usize {
+    /// Ends every lock before its time, as if it had run out. A broker elsewhere does so when it restarts or when a
+    /// connection breaks; here it lets a test see what becomes of the settlements.
+    pub fn lose_locks(&self) {
         let now = self.shared.now();
-        self.shared.with(|state| state.engine.lose_locks(now, self.part))
+        self.shared.with(|state| state.engine.lose_locks(now, self.part));
     }
 
     /// How many messages there are, by state.

@@ -226,7 +226,7 @@ mod tests {
     async fn a_dropped_receive_loses_nothing() {
         let mut receiver = FromAsync::new(Script(vec![1]));
         assert!(task::spawn(receiver.receive()).poll().is_pending());
-        receiver.receive().await.unwrap();
+        let _delivery = receiver.receive().await.unwrap();
     }
 
     #[tokio::test]

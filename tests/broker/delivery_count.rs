@@ -6,7 +6,7 @@ use consign::{
     transport::Lease,
 };
 
-use crate::support::{Bench, Ended, LOCK, MS, facts, settings, why};
+use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, facts, settings, why};
 
 #[test]
 fn s_70_m_04_a_new_message_reads_1() {
@@ -58,7 +58,7 @@ fn s_30_a_lock_that_runs_out_at_the_limit_dead_letters() {
     let bench = Bench::new(settings().with_max_delivery_count(1));
     bench.send(["a"]);
     let held = bench.receive();
-    bench.advance(LOCK - MS);
+    bench.advance(ALMOST_LOCK);
     assert_eq!(bench.counts(), [0, 1, 0, 0]);
     bench.advance(MS);
     assert_eq!(bench.counts(), [0, 0, 0, 1]);

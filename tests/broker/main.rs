@@ -1,5 +1,7 @@
 //! The embedded broker through its public API.
 #![cfg(feature = "embedded")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(clippy::similar_names, reason = "receivers receive, and what they received is locked")]
 
 mod dead_letter;
 mod deferral;

@@ -186,12 +186,13 @@ impl Model {
         Ok(())
     }
 
-    pub(crate) fn lose_locks(&mut self, dead: bool) -> usize {
+    pub(crate) fn lose_locks(&mut self, dead: bool) {
         self.catch_up();
         let locked = self.stored.iter().filter(|(_, stored)| stored.dead == dead && stored.lock().is_some());
         let locked: Vec<u64> = locked.map(|(&sequence, _)| sequence).collect();
-        locked.iter().for_each(|&sequence| self.unlock(sequence, self.now, true));
-        locked.len()
+        for sequence in locked {
+            self.unlock(sequence, self.now, true);
+        }
     }
 
     pub(crate) fn lock_of(&self, sequence: u64) -> Option<u64> {

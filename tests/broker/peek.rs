@@ -73,6 +73,9 @@ fn m_21_a_peek_shows_the_state() {
     let (bench, _locked) = bench();
     let peeked = bench.queue.peek(SequenceNumber::new(1), 9);
     let states: Vec<_> = peeked.iter().map(|message| facts(message).state).collect();
-    use MessageState::{Active, Deferred};
-    assert_eq!(states, [Active, Active, Deferred, Active]);
+    let shown = ["returned", "locked", "deferred", "active"].map(|body| match body {
+        "deferred" => MessageState::Deferred,
+        _ => MessageState::Active,
+    });
+    assert_eq!(states, shown);
 }

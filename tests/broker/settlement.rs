@@ -7,7 +7,7 @@ use consign::{
     transport::{ErrorKind, Lease},
 };
 
-use crate::support::{Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why};
+use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why};
 
 #[test]
 fn s_24_receive_and_delete_removes_before_the_receiver_has_it() {
@@ -53,7 +53,7 @@ fn s_27_s_71_abandon_gives_back_and_counts() {
 
 #[test]
 fn s_28_a_lock_ends_at_its_instant() {
-    for (after, locked) in [(LOCK - MS, true), (LOCK, false), (LOCK + MS, false)] {
+    for (after, locked) in [(ALMOST_LOCK, true), (LOCK, false), (LOCK + MS, false)] {
         let bench = Bench::new(settings());
         bench.send(["a"]);
         let held = bench.receive();
@@ -210,10 +210,10 @@ fn s_57_a_renewal_counts_from_now() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let held = bench.receive();
-    bench.advance(LOCK - MS);
+    bench.advance(ALMOST_LOCK);
     held.lease.renew().ok();
     held.lease.renew().ok();
-    bench.advance(LOCK - MS);
+    bench.advance(ALMOST_LOCK);
     assert_eq!(bench.counts(), [0, 1, 0, 0]);
     bench.advance(MS);
     assert_eq!(bench.counts(), [1, 0, 0, 0]);
@@ -222,7 +222,7 @@ fn s_57_a_renewal_counts_from_now() {
 
 #[test]
 fn s_57_a_renewal_at_the_end_of_the_lock_is_refused() {
-    for (after, renewed) in [(LOCK - MS, true), (LOCK, false), (LOCK + MS, false)] {
+    for (after, renewed) in [(ALMOST_LOCK, true), (LOCK, false), (LOCK + MS, false)] {
         let bench = Bench::new(settings());
         bench.send(["a"]);
         let held = bench.receive();
@@ -242,7 +242,7 @@ fn s_57_a_renewed_lock_ends_after_locks_that_are_younger() {
     let second = bench.receive();
     bench.advance(MS);
     first.lease.renew().ok();
-    bench.advance(LOCK - MS);
+    bench.advance(ALMOST_LOCK);
     assert_eq!(second.lease.renew().refused(), ErrorKind::MessageLockLost);
     assert_eq!(text(&bench.receive().message), "b");
     first.complete().ok();
@@ -301,8 +301,9 @@ fn s_62_a_lock_can_be_lost_before_its_time() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     let mut held = take(&mut bench.queue.receiver(), 2);
-    assert_eq!(bench.queue.dead_letter().lose_locks(), 0);
-    assert_eq!(bench.queue.lose_locks(), 2);
+    bench.queue.dead_letter().lose_locks();
+    assert_eq!(bench.counts(), [0, 2, 0, 0]);
+    bench.queue.lose_locks();
     assert_eq!(held.remove(0).complete().refused(), ErrorKind::MessageLockLost);
     assert_eq!(held[0].lease.renew().refused(), ErrorKind::MessageLockLost);
     let again = bench.receive();

@@ -15,6 +15,8 @@ use tokio_test::task;
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// The lock duration of [`settings`].
 pub(crate) const LOCK: Duration = Duration::from_secs(10);
+/// A millisecond before its end.
+pub(crate) const ALMOST_LOCK: Duration = Duration::from_millis(9_999);
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
 pub(crate) fn settings() -> QueueSettings {

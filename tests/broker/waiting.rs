@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
@@ -10,6 +10,7 @@ use std::{
 use consign::{
     Message,
     broker::{Broker, Queue, QueueLease, QueueReceiver},
+    message::Body,
     transport::{Delivery, Receiver, ReceiverExt, Sender},
 };
 use tokio::{
@@ -25,8 +26,8 @@ fn queue() -> Queue {
     Broker::new().create_queue("orders", settings()).unwrap()
 }
 
-fn send(queue: &Queue, body: impl ToString) {
-    queue.sender().unwrap().send(Message::new(body.to_string())).into_inner().unwrap();
+fn send(queue: &Queue, body: impl Into<Body>) {
+    queue.sender().unwrap().send(Message::new(body)).into_inner().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +178,9 @@ fn poll_and_drop(bench: &Bench, receiver: &mut QueueReceiver, polls: usize, arri
             let received = received.unwrap();
             assert!(received.iter().all(|delivery| facts(&delivery.message).delivery_count == 1));
             let taken = received.len();
-            received.into_iter().for_each(|delivery| delivery.complete().ok());
+            for delivery in received {
+                delivery.complete().ok();
+            }
             return taken;
         }
     }
@@ -322,7 +325,9 @@ async fn i_35_a_dropped_delivery_wakes_a_receiver_that_waits() {
 }
 
 /// Keeps a delivery until it is dropped, as the task behind a waker may.
-struct Keeper(Mutex<Option<Delivery<QueueLease>>>);
+struct Keeper {
+    _delivery: Delivery<QueueLease>,
+}
 
 impl Wake for Keeper {
     fn wake(self: Arc<Self>) {}
@@ -335,7 +340,7 @@ async fn a_queue_drops_wakers_that_own_a_delivery() {
         send(&queue, "kept");
         let delivery = queue.receiver().receive().await.unwrap();
         let mut receiver = queue.receiver();
-        let waker = Waker::from(Arc::new(Keeper(Mutex::new(Some(delivery)))));
+        let waker = Waker::from(Arc::new(Keeper { _delivery: delivery }));
         let mut poll = |waker: &Waker| receiver.poll_receive(&mut Context::from_waker(waker), 1, &mut Vec::new());
         assert!(poll(&waker).is_pending());
         // The queue keeps the only clone now, until the receiver comes with another waker or leaves.
@@ -346,6 +351,6 @@ async fn a_queue_drops_wakers_that_own_a_delivery() {
             let _ = poll(Waker::noop());
         }
         assert_eq!(queue.counts().locked, 0);
-        queue.receive_and_delete().receive().await.unwrap();
+        let _removed = queue.receive_and_delete().receive().await.unwrap();
     }
 }

@@ -1,5 +1,8 @@
 //! What becomes of each part of a message between a sender and a receiver.
 #![cfg(feature = "embedded")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::task::Poll;
 
 use bytes::Bytes;
 use consign::{
@@ -16,9 +19,8 @@ fn through(message: Message) -> Message {
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
     queue.sender().unwrap().send(message).into_inner().unwrap();
     let mut receiver = queue.receive_and_delete();
-    let received = task::spawn(receiver.receive()).poll();
-    let std::task::Poll::Ready(received) = received else { panic!("the message is there") };
-    received.unwrap().message
+    let Poll::Ready(delivery) = task::spawn(receiver.receive()).poll() else { panic!("the message is there") };
+    delivery.unwrap().message
 }
 
 /// Sends a message with one property set, and reads that property before and after.

@@ -92,15 +92,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends every lock of `part` as if it had run out, and answers how many there were.
-    pub(crate) fn lose_locks(&mut self, now: Now, part: Part) -> usize {
+    /// Ends every lock of `part` as if it had run out.
+    pub(crate) fn lose_locks(&mut self, now: Now, part: Part) {
         self.advance(now);
-        let mut lost = 0;
         while let Some((key, _)) = self.first_lock(part) {
             self.unlock(key, now.ticks, Failure::Counts);
-            lost += 1;
         }
-        lost
     }
 
     /// The part of a message whose current lock is still `lock`.
