@@ -104,7 +104,7 @@ impl fmt::Display for Undecodable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Cause::Codecs(failure) => fmt::Display::fmt(failure, f),
-            Cause::ContentEncoding(encoding) => write!(f, "the content encoding {encoding} is not supported"),
+            Cause::ContentEncoding(encoding) => write!(f, "the content encoding `{encoding}` is not supported"),
             Cause::NotBytes => f.write_str("the body is an AMQP value or sequence that byte codecs cannot read"),
         }
     }
