@@ -1,0 +1,220 @@
+//! The books: every message is entered once, as handled or as a dead letter.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use consign::{
+    Message,
+    codecs::{CodecSet, Codecs, Decoded, Trail},
+    message::PropertyValue,
+    settlement::DeadLetter,
+};
+use tokio::sync::Semaphore;
+
+use crate::{
+    format::{DECLARED, Format},
+    plan::Plan,
+};
+
+pub struct Ledger {
+    plan: Plan,
+    books: Mutex<Books>,
+    /// A permit for each message that may be under way. What bounds the memory of a run of any length.
+    window: Semaphore,
+}
+
+/// What has been entered.
+#[derive(Debug, Default)]
+pub struct Books {
+    entered: Vec<u64>,
+    pub rows: BTreeMap<Row, u64>,
+    /// Dead letters by reason and by what was tried, without positions.
+    pub dead: BTreeMap<(String, String), u64>,
+    pub handled: u64,
+    pub dead_lettered: u64,
+    /// Entries of a message that had been entered before.
+    pub twice: u64,
+    /// Entries that are not what is to become of such a message, or messages that nobody has sent.
+    pub unexpected: u64,
+    /// Messages that were delivered more than once.
+    redelivered: BTreeSet<usize>,
+    pub dead_redelivered: u64,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    pub format: Format,
+    pub declared: &'static str,
+    pub by: &'static str,
+    pub chosen: &'static str,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Read as declared.
+    Handled,
+    /// Read by another codec, or without a declaration.
+    Rescued,
+    Dead(String),
+}
+
+impl Ledger {
+    /// Messages that may be under way: sent, and not yet entered.
+    pub const WINDOW: usize = 512;
+
+    pub fn new(plan: Plan) -> Self {
+        let entered = vec![0; plan.messages().div_ceil(64)];
+        let books = Mutex::new(Books { entered, ..Books::default() });
+        Self { plan, books, window: Semaphore::new(Self::WINDOW) }
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until one more message may be under way.
+    pub async fn admit(&self) {
+        if let Ok(permit) = self.window.acquire().await {
+            permit.forget();
+        }
+    }
+
+    /// Notes how often a message has been delivered.
+    pub fn delivered(&self, message: &Message) {
+        if message.received().is_some_and(|received| received.delivery_count > 1) {
+            let number = self.plan.number(message);
+            self.books().redelivered.extend(number);
+        }
+    }
+
+    /// Enters a message that a handler has read. `is_right` says whether the value is what was sent.
+    pub fn handled<T>(&self, message: &Message, read: &Decoded<T>, is_right: bool) {
+        let declared = declared(message);
+        let is_rescued = declared.is_none() || !read.attempts.is_empty();
+        let outcome = if is_rescued { Outcome::Rescued } else { Outcome::Handled };
+        self.enter(message, |books, format| {
+            books.handled += 1;
+            books.unexpected += u64::from(!is_right || !format.may_be_read(read.by, read.chosen));
+            Row { format, declared: declared.unwrap_or("-"), by: read.by, chosen: read.chosen.code(), outcome }
+        });
+    }
+
+    /// Enters a dead letter, and compares its body with what was sent.
+    pub fn dead<C: CodecSet>(&self, message: &Message, codecs: &Codecs<C>) {
+        let text = |key| message.application().get(key).and_then(PropertyValue::as_str).unwrap_or_default();
+        let reason = text(DeadLetter::REASON);
+        let tried = text(DeadLetter::TRAIL).parse().map_or_else(|_| String::from("(no trail)"), |trail| tried(&trail));
+        let number = self.plan.number(message);
+        let is_intact = number.is_some_and(|number| {
+            let sent = self.plan.body(number, codecs);
+            sent.is_ok_and(|(content_type, body)| {
+                (message.content_type(), message.payload()) == (content_type, Some(&body[..]))
+            })
+        });
+        self.enter(message, |books, format| {
+            books.dead_lettered += 1;
+            books.unexpected += u64::from(!is_intact || !format.may_be_dead(reason));
+            books.dead_redelivered += u64::from(number.is_some_and(|number| books.redelivered.contains(&number)));
+            *books.dead.entry((reason.to_owned(), tried)).or_default() += 1;
+            let declared = declared(message).unwrap_or("-");
+            Row { format, declared, by: "-", chosen: "-", outcome: Outcome::Dead(reason.to_owned()) }
+        });
+    }
+
+    fn enter(&self, message: &Message, row: impl FnOnce(&mut Books, Format) -> Row) {
+        let mut books = self.books();
+        let Some(number) = self.plan.number(message) else {
+            books.unexpected += 1;
+            return;
+        };
+        let (word, bit) = (number / 64, 1 << (number % 64));
+        if books.entered[word] & bit != 0 {
+            books.twice += 1;
+            return;
+        }
+        books.entered[word] |= bit;
+        let row = row(&mut books, self.plan.format(number));
+        *books.rows.entry(row).or_default() += 1;
+        drop(books);
+        self.window.add_permits(1);
+    }
+}
+
+impl Books {
+    /// Messages that are in the books.
+    pub fn entered(&self) -> u64 {
+        self.handled + self.dead_lettered
+    }
+}
+
+/// The declared ContentType, of those that there are.
+fn declared(message: &Message) -> Option<&'static str> {
+    let declared = message.content_type()?;
+    Some(DECLARED.into_iter().find(|known| *known == declared).unwrap_or("(another)"))
+}
+
+/// What was tried, in words and without positions, so that like cases fall together.
+fn tried(trail: &Trail) -> String {
+    let entries = trail.entries().iter().map(|entry| format!("{} {} {}", entry.codec(), entry.chosen(), entry.code()));
+    entries.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{events, handlers, payloads::Anything};
+
+    fn enter(ledger: &Ledger, number: usize, as_number: usize) {
+        let codecs = handlers::codecs().unwrap();
+        let mut message = ledger.plan().message(number, &codecs).unwrap();
+        message.properties_mut().set_message_id(as_number.to_string()).unwrap();
+        let read: Decoded<Anything> = message.decode_traced(&codecs).unwrap();
+        ledger.handled(&message, &read, true);
+    }
+
+    fn ledger() -> Ledger {
+        let codecs = handlers::codecs().unwrap();
+        Ledger::new(Plan::new(events::load(None, &codecs).unwrap(), 100, 1))
+    }
+
+    #[test]
+    fn a_message_that_comes_twice_is_noticed() {
+        let ledger = ledger();
+        enter(&ledger, 0, 0);
+        enter(&ledger, 9, 9);
+        assert_eq!((ledger.books().entered(), ledger.books().twice), (2, 0));
+        enter(&ledger, 9, 9);
+        assert_eq!((ledger.books().entered(), ledger.books().twice), (2, 1));
+    }
+
+    #[test]
+    fn what_nobody_sent_and_what_is_read_wrongly_is_noticed() {
+        let ledger = ledger();
+        enter(&ledger, 0, 100);
+        assert_eq!((ledger.books().entered(), ledger.books().unexpected), (0, 1));
+        enter(&ledger, 0, 2);
+        assert_eq!((ledger.books().entered(), ledger.books().unexpected), (1, 2), "JSON in the place of MessagePack");
+    }
+
+    #[test]
+    fn a_dead_letter_must_hold_what_was_sent() {
+        let (ledger, codecs) = (ledger(), handlers::codecs().unwrap());
+        let dead = |number: usize, body: &'static [u8]| {
+            let message = Message::builder().message_id(number.to_string()).content_type(DECLARED[0]);
+            let message = message.property(DeadLetter::REASON, "DeserializationFailed").build(body).unwrap();
+            ledger.dead(&message, &codecs);
+            ledger.books().unexpected
+        };
+        assert_eq!(dead(8, b""), 0);
+        assert_eq!(dead(17, b"x"), 1, "another body");
+        assert_eq!(dead(9, b""), 2, "JSON is not to be dead-lettered");
+    }
+}
