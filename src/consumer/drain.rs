@@ -7,23 +7,20 @@ use std::{
     time::Duration,
 };
 
+use futures_util::StreamExt;
 use tokio::time::{Sleep, sleep};
 use tower::BoxError;
 use tower_service::Service;
 
 use super::{ConsumeError, Stats, run::Run, slot::Settling, stats::count};
-use crate::{
-    Disposition, Message,
-    transport::{Lease, Receiver},
-};
+use crate::{Disposition, Message, transport::Receiver};
 
 /// How long settlements may take after the last handler was dropped.
 const SETTLE_GRACE: Duration = Duration::from_secs(1);
 
 /// A consumer that stops.
-pub(super) struct Drain<L: Lease> {
+pub(super) struct Drain {
     cause: Option<ConsumeError>,
-    releases: Vec<Pin<Box<L::Settle>>>,
     timer: Pin<Box<Sleep>>,
     is_over: bool,
 }
@@ -39,28 +36,18 @@ where
     #[cold]
     pub(super) fn begin_drain(&mut self, cause: Option<ConsumeError>) {
         self.receiver.stop();
-        let releases = self.batch.drain(..).map(|delivery| Box::pin(delivery.lease.release())).collect();
+        while let Some(delivery) = self.batch.pop() {
+            self.release(delivery);
+        }
         let timer = Box::pin(sleep(self.options.drain));
-        self.drain = Some(Drain { cause, releases, timer, is_over: false });
+        self.drain = Some(Drain { cause, timer, is_over: false });
     }
 
     /// Ends when everything is settled; pending for ever while the consumer is not draining.
     pub(super) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stats, ConsumeError>> {
         loop {
-            let Some(drain) = &mut self.drain else { return Poll::Pending };
-            let mut answers = Vec::new();
-            drain.releases.retain_mut(|release| match release.as_mut().poll(cx) {
-                Poll::Pending => true,
-                Poll::Ready(result) => {
-                    answers.push(result);
-                    false
-                }
-            });
-            let is_released = drain.releases.is_empty();
-            for answer in answers {
-                self.settled(Settling::Release, answer);
-            }
-            if is_released && self.is_idle() {
+            self.poll_releases(cx);
+            if self.drain.is_some() && self.releases.is_empty() && self.is_idle() {
                 return Poll::Ready(self.drained());
             }
             let Some(drain) = &mut self.drain else { return Poll::Pending };
@@ -80,6 +67,13 @@ where
         }
     }
 
+    fn poll_releases(&mut self, cx: &mut Context<'_>) {
+        while !self.releases.is_empty() {
+            let Poll::Ready(Some(result)) = self.releases.poll_next_unpin(cx) else { return };
+            self.settled(Settling::Release, result);
+        }
+    }
+
     fn drained(&mut self) -> Result<Stats, ConsumeError> {
         match self.drain.as_mut().and_then(|drain| drain.cause.take()) {
             Some(error) => Err(error),
@@ -90,10 +84,10 @@ where
     /// Drops the handlers that still run and abandons their messages.
     fn cancel_all(&mut self) {
         for slot in 0..self.slots.len() {
-            let Some(lease) = self.slots[slot].end_call() else { continue };
-            count::cancelled(&self.options.stats);
-            self.slots[slot].start_settling(Settling::Abandon, lease.settle(Disposition::ABANDON));
-            self.poll_settle(slot);
+            if self.slots[slot].is_calling() {
+                count::cancelled(&self.options.stats);
+                self.end(slot, Disposition::ABANDON);
+            }
         }
     }
 }

@@ -1,6 +1,10 @@
 //! What becomes of a message when its handler has ended.
 
-use std::{future::Future, task::Poll};
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    task::Poll,
+};
 
 use tower::BoxError;
 use tower_service::Service;
@@ -13,6 +17,7 @@ use super::{
 };
 use crate::{
     Disposition, Message,
+    settlement::DeadLetter,
     transport::{Delivery, Lease, Receiver, SettleError},
 };
 
@@ -54,7 +59,7 @@ where
 
     /// Ends the call of a slot and settles its message.
     #[inline]
-    fn end(&mut self, slot: usize, disposition: Disposition) {
+    pub(super) fn end(&mut self, slot: usize, disposition: Disposition) {
         let Some(lease) = self.slots[slot].end_call() else { return };
         let (settling, disposition) = match disposition {
             Disposition::Complete if lease.lock_duration().is_some() => (Settling::Complete, disposition),
@@ -94,18 +99,28 @@ where
             Disposition::Abandon(_) => return Some((Settling::Abandon, disposition)),
             Disposition::Defer(_) => return Some((Settling::Defer, disposition)),
         };
-        count::undeliverable(&self.options.stats);
-        if let Some(sink) = &mut self.options.undeliverable {
-            sink(Undeliverable { message, dead_letter });
-        }
+        self.undeliverable(message, dead_letter);
         is_locked.then_some((Settling::Defer, Disposition::DEFER))
+    }
+
+    #[cold]
+    fn undeliverable(&mut self, message: Message, dead_letter: Option<DeadLetter>) {
+        count::undeliverable(&self.options.stats);
+        let Some(sink) = &mut self.options.undeliverable else { return };
+        let undeliverable = Undeliverable { message, dead_letter };
+        if catch_unwind(AssertUnwindSafe(|| sink(undeliverable))).is_err() {
+            tracing::warn!("what takes undeliverable messages panicked");
+        }
     }
 
     /// Gives a message back that no handler has seen.
     pub(super) fn release(&mut self, delivery: Delivery<R::Lease>) {
-        let Some(slot) = self.free.pop() else { return };
-        self.slots[slot].start_settling(Settling::Release, delivery.lease.release());
-        self.poll_settle(slot);
+        let Delivery { message, lease } = delivery;
+        if lease.lock_duration().is_some() {
+            self.releases.push(lease.release());
+        } else {
+            self.undeliverable(message, None);
+        }
     }
 
     #[inline]

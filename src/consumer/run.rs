@@ -8,14 +8,15 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, Sleep, sleep};
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, Sleep};
 use tower::BoxError;
 use tower_service::Service;
 
 use super::{ConsumeError, Options, Stats, drain::Drain, slot::Slot, stats::count, woken::WokenSet};
 use crate::{
     Disposition, Message,
-    transport::{Delivery, Lease, ReceiveError, Receiver},
+    transport::{Delivery, ErrorKind, Lease, ReceiveError, Receiver},
 };
 
 /// A running consumer: a future that ends when the consumer has drained. Dropped, it drops its handlers, abandons their
@@ -33,17 +34,20 @@ where
     pub(super) slots: Box<[Slot<S::Future, R::Lease>]>,
     pub(super) free: Vec<usize>,
     pub(super) woken: Arc<WokenSet>,
+    /// The slot that is polled first the next time.
+    first: usize,
     /// What was received and no handler has seen, the oldest last.
     pub(super) batch: Vec<Delivery<R::Lease>>,
     /// When the batch was received, if it may have to wait.
     batch_at: Option<Instant>,
-    pause: Option<Pin<Box<Sleep>>>,
+    pub(super) releases: FuturesUnordered<<R::Lease as Lease>::Settle>,
+    paused_until: Option<Instant>,
     receive_failures: u32,
     pub(super) deadline: Deadline,
-    pub(super) drain: Option<Drain<R::Lease>>,
+    pub(super) drain: Option<Drain>,
 }
 
-/// One timer for the earliest thing that is due: a renewal, the end of a lock, or the end of a batch's patience.
+/// One timer for the earliest thing that is due: a renewal, the end of a lock, of a batch's patience, or of a pause.
 pub(super) struct Deadline {
     pub(super) next: Option<Instant>,
     set_for: Option<Instant>,
@@ -51,7 +55,7 @@ pub(super) struct Deadline {
     pub(super) epoch: Instant,
 }
 
-/// One poll of the driver. The clock is read at most once in it, and only if something is left waiting.
+/// One poll of the driver. Its time is read once, and only if something is left waiting.
 #[derive(Default)]
 pub(super) struct Turn {
     now: Option<Instant>,
@@ -83,9 +87,11 @@ where
             slots: (0..count).map(|slot| Slot::new(&woken, slot)).collect(),
             free: (0..count).rev().collect(),
             woken,
+            first: 0,
             batch: Vec::with_capacity(count + options.prefetch),
             batch_at: None,
-            pause: None,
+            releases: FuturesUnordered::new(),
+            paused_until: None,
             receive_failures: 0,
             deadline: Deadline { next: None, set_for: None, timer: None, epoch: Instant::now() },
             drain: None,
@@ -97,16 +103,23 @@ where
         self.free.len() == self.slots.len()
     }
 
-    pub(super) fn poll_woken(&mut self, turn: &mut Turn) {
-        if self.is_idle() {
-            return;
-        }
-        for word in 0..self.woken.words() {
-            let mut bits = self.woken.take(word);
-            while bits != 0 {
-                let slot = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                self.poll_slot(slot, turn);
+    /// Polls the slots that were woken. Each time another one is the first: tokio grants a task a number of operations
+    /// in each poll, and one handler may take them all.
+    fn poll_woken(&mut self, turn: &mut Turn) {
+        let (words, first) = (self.woken.words(), self.first);
+        for word in 0..words {
+            let word = (first / 64 + word) % words;
+            let bits = self.woken.take(word);
+            if bits == 0 {
+                continue;
+            }
+            self.first = (first + 1) % self.slots.len();
+            let from_first = u64::MAX << (first % 64);
+            for mut bits in [bits & from_first, bits & !from_first] {
+                while bits != 0 {
+                    self.poll_slot(word * 64 + bits.trailing_zeros() as usize, turn);
+                    bits &= bits - 1;
+                }
             }
         }
     }
@@ -117,25 +130,30 @@ where
         if !self.batch.is_empty() {
             return true;
         }
-        if let Some(pause) = &mut self.pause {
-            if pause.as_mut().poll(cx).is_pending() {
+        if let Some(until) = self.paused_until {
+            if turn.now() < until {
+                self.deadline.include(until);
                 return false;
             }
-            self.pause = None;
+            self.paused_until = None;
         }
-        let wanted = self.free.len() + self.options.prefetch;
+        // Releases that do not end hold receiving up, rather than to pile up.
+        let wanted = (self.free.len() + self.options.prefetch).saturating_sub(self.releases.len());
+        if wanted == 0 {
+            return false;
+        }
         match self.receiver.poll_receive(cx, wanted, &mut self.batch) {
             Poll::Pending => false,
-            Poll::Ready(Ok(_)) => {
+            Poll::Ready(Ok(_)) if !self.batch.is_empty() => {
                 self.receive_failures = 0;
                 self.batch.reverse();
                 self.batch_at = (self.options.prefetch > 0).then(|| turn.now());
                 true
             }
-            Poll::Ready(Err(error)) => {
-                self.receive_failed(error);
-                // The pause has to be polled for its waker.
-                self.drain.is_none() && self.receive(cx, turn)
+            Poll::Ready(result) => {
+                let nothing = || ReceiveError::new(ErrorKind::General).with_detail("the receiver delivered nothing");
+                self.receive_failed(result.err().unwrap_or_else(nothing));
+                false
             }
         }
     }
@@ -148,9 +166,12 @@ where
             self.begin_drain(Some(ConsumeError::receive(error)));
             return;
         }
+        self.receiver.stop();
         let pause = Duration::from_millis(100 << self.receive_failures.min(7)).min(Duration::from_secs(10));
         self.receive_failures += 1;
-        self.pause = Some(Box::pin(sleep(pause)));
+        let until = Instant::now() + pause;
+        self.paused_until = Some(until);
+        self.deadline.include(until);
     }
 
     /// Hands the batch out while there are slots and the stack is ready. `false` if the stack is not.
@@ -158,14 +179,14 @@ where
     fn hand_out(&mut self, cx: &mut Context<'_>, turn: &mut Turn, left: &mut usize) -> bool {
         while !self.batch.is_empty() && *left > 0 {
             let Some(&slot) = self.free.last() else { break };
-            if self.batch_at.is_some() && self.give_back_if_old(turn) {
+            if self.batch_at.is_some() && self.give_back_if_old() {
                 continue;
             }
             let service = &mut self.service;
             match catch_unwind(AssertUnwindSafe(|| service.poll_ready(cx))) {
                 Ok(Poll::Ready(Ok(()))) => {}
                 Ok(Poll::Pending) => {
-                    self.wait_for_the_stack(turn);
+                    self.batch_waits(turn);
                     return false;
                 }
                 Ok(Poll::Ready(Err(error))) => {
@@ -192,14 +213,18 @@ where
                 self.call_panicked(slot);
             }
         }
+        if !self.batch.is_empty() {
+            self.batch_waits(turn);
+        }
         true
     }
 
-    /// Drops or gives back the oldest message of the batch if too little of its lock is left for a handler.
-    fn give_back_if_old(&mut self, turn: &mut Turn) -> bool {
+    /// Gives the oldest message of the batch back if too little of its lock is left for a handler. A handler before it
+    /// may have held the thread, so the time of the turn does not do.
+    fn give_back_if_old(&mut self) -> bool {
         let (Some(at), Some(oldest)) = (self.batch_at, self.batch.last()) else { return false };
         let Some(lock) = oldest.lease.lock_duration() else { return false };
-        if turn.now().saturating_duration_since(at) * 2 < lock {
+        if Instant::now().saturating_duration_since(at) < lock / 2 {
             return false;
         }
         if let Some(delivery) = self.batch.pop() {
@@ -208,8 +233,9 @@ where
         true
     }
 
-    /// The locks of the batch run while the stack is not ready; before they are lost the messages are given back.
-    fn wait_for_the_stack(&mut self, turn: &mut Turn) {
+    /// The locks of the batch run while it waits for the stack or for slots; before they are lost the messages are given
+    /// back.
+    fn batch_waits(&mut self, turn: &mut Turn) {
         let at = *self.batch_at.get_or_insert_with(|| turn.now());
         if let Some(lock) = self.batch.last().and_then(|oldest| oldest.lease.lock_duration()) {
             self.deadline.include(at + lock / 2);
@@ -224,11 +250,9 @@ where
         let now = *turn.now.insert(Instant::now());
         self.deadline.next = None;
         self.renew_due(now);
-        if self.drain.is_none() {
-            while self.batch_at.is_some() && self.give_back_if_old(turn) {}
-            if !self.batch.is_empty() && self.batch_at.is_some() {
-                self.wait_for_the_stack(turn);
-            }
+        while self.give_back_if_old() {}
+        if !self.batch.is_empty() {
+            self.batch_waits(turn);
         }
         true
     }
@@ -280,6 +304,12 @@ where
         if run.drain.is_none() && run.shutdown.as_mut().poll(cx).is_ready() {
             run.begin_drain(None);
         }
+        // Timers first: while messages keep coming nothing below is reached, and handlers may leave nothing of what tokio
+        // grants a task.
+        run.poll_deadline(cx, &mut turn);
+        if let Poll::Ready(result) = run.poll_drain(cx) {
+            return Poll::Ready(result);
+        }
         loop {
             run.poll_woken(&mut turn);
             if run.drain.is_none() {
@@ -297,10 +327,14 @@ where
                 return Poll::Ready(result);
             }
             run.woken.register(cx.waker());
-            if !run.woken.is_empty() || run.poll_deadline(cx, &mut turn) {
-                continue;
+            if !run.woken.is_empty() {
+                // A handler that wakes itself must not keep the thread.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
-            return Poll::Pending;
+            if !run.poll_deadline(cx, &mut turn) {
+                return Poll::Pending;
+            }
         }
     }
 }
@@ -311,6 +345,9 @@ where
     S: Service<Message, Response = Disposition>,
 {
     fn drop(&mut self) {
+        for slot in &mut self.slots {
+            drop(slot.end_call());
+        }
         for delivery in self.batch.drain(..) {
             drop(delivery.lease.release());
         }
