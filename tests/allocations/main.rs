@@ -1,0 +1,161 @@
+//! Consuming in process allocates nothing once it has warmed up.
+#![allow(unsafe_code)]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    convert::Infallible,
+    future::{Future, Ready, ready},
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+use consign::{
+    Disposition, Message,
+    broker::{Broker, Queue, QueueSettings},
+    consumer::Consumer,
+    transport::Sender,
+};
+use tower::{Service, service_fn};
+
+const MESSAGES: usize = 10_000;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    // There is none any more while a thread ends.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: everything is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of this thread while `work` runs.
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+#[test]
+fn the_count_counts() {
+    let allocated = allocations(|| drop(std::hint::black_box(Box::new(1))));
+    assert_eq!(allocated, 1);
+}
+
+/// What it allocates to receive, handle and settle `MESSAGES` messages. They are sent before, and the driver is polled by
+/// hand, so that nothing else runs in between.
+fn steady_state<S>(slots: usize, service: S) -> usize
+where
+    S: Service<Message, Response = Disposition, Error = Infallible>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let _guard = runtime.enter();
+    let queue = Broker::new().create_queue("orders", QueueSettings::default()).expect("a new queue");
+    let consumer = Consumer::new(queue.receiver(), service).concurrency(slots);
+    let stats = consumer.stats();
+    let mut run = pin!(consumer.run());
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut handle_all = |up_to: usize| {
+        while stats.completed() < up_to as u64 {
+            assert!(run.as_mut().poll(&mut cx).is_pending());
+        }
+    };
+    // The tables of the broker and of the driver get their size, and the driver has once had nothing to do.
+    fill(&queue, MESSAGES);
+    handle_all(MESSAGES);
+    fill(&queue, MESSAGES);
+    let allocated = allocations(|| handle_all(2 * MESSAGES));
+    assert_eq!((queue.counts().active, queue.counts().locked), (0, 0));
+    allocated
+}
+
+fn fill(queue: &Queue, messages: usize) {
+    let sender = queue.sender().expect("not a dead-letter sub-queue");
+    for _ in 0..messages {
+        let sent = pin!(sender.send(Message::new("a small message"))).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(sent, Poll::Ready(Ok(()))));
+    }
+}
+
+/// A service that is no closure and whose future is no `async` block.
+struct Bytes(usize);
+
+impl Service<Message> for Bytes {
+    type Response = Disposition;
+    type Error = Infallible;
+    type Future = Ready<Result<Disposition, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, message: Message) -> Self::Future {
+        self.0 += message.payload().map_or(0, <[u8]>::len);
+        ready(Ok(Disposition::Complete))
+    }
+}
+
+#[test]
+fn bytes_allocate_nothing() {
+    for slots in [1, 16] {
+        assert_eq!(steady_state(slots, Bytes(0)), 0, "{slots} slots");
+    }
+}
+
+#[test]
+fn a_handler_from_a_function_allocates_nothing() {
+    for slots in [1, 16] {
+        let handler = service_fn(|message: Message| async move {
+            assert_eq!(message.payload(), Some(&b"a small message"[..]));
+            Ok(Disposition::Complete)
+        });
+        assert_eq!(steady_state(slots, handler), 0, "{slots} slots");
+    }
+}
+
+/// A handler that is pending at its first poll, so that its slot is woken and polled again.
+#[test]
+fn a_handler_that_waits_allocates_nothing() {
+    for slots in [1, 16] {
+        let handler = service_fn(|_: Message| {
+            let mut is_first = true;
+            std::future::poll_fn(move |cx| {
+                if std::mem::take(&mut is_first) {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(Ok(Disposition::Complete))
+            })
+        });
+        assert_eq!(steady_state(slots, handler), 0, "{slots} slots");
+    }
+}
+
+// json_by_a_router_allocates_nothing belongs here: `steady_state` over a router whose handler takes JSON.

@@ -1,0 +1,155 @@
+//! How a consumer stops.
+
+use std::{convert::Infallible, future::pending};
+
+use consign::{
+    Disposition, Message,
+    consumer::Consumer,
+    transport::{ErrorKind, ReceiverExt},
+};
+use tokio::time::{Duration, Instant, sleep};
+use tower::service_fn;
+
+use crate::{
+    Gauge, assert_empty, delivery,
+    fake::{Answer, Asked, Fake, Script, Step},
+    fill, queue_with_lock, seconds,
+    settle_once::{Random, Replay, seeds},
+    until, within,
+};
+
+#[tokio::test(start_paused = true)]
+async fn i_37_it_stops_receiving_and_waits_for_handlers() {
+    let queue = queue_with_lock(60);
+    fill(&queue, 10).await;
+    let handler = service_fn(|_: Message| async {
+        sleep(seconds(8)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(queue.receiver(), handler).concurrency(3).drain_timeout(seconds(10));
+    let started = Instant::now();
+    let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+    assert_eq!((stats.handled(), stats.completed(), started.elapsed().as_secs()), (3, 3, 8));
+    assert_eq!((queue.counts().active, queue.counts().locked), (7, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn i_37_at_the_deadline_the_rest_is_dropped_and_abandoned() {
+    let queue = queue_with_lock(60);
+    fill(&queue, 3).await;
+    let gauge = Gauge::default();
+    let inside = gauge.clone();
+    let handler = service_fn(move |_: Message| {
+        let entered = inside.enter();
+        async move {
+            pending::<()>().await;
+            drop(entered);
+            Ok::<_, Infallible>(Disposition::Complete)
+        }
+    });
+    let consumer = Consumer::new(queue.receiver(), handler).drain_timeout(seconds(10));
+    let started = Instant::now();
+    let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+    assert_eq!((stats.cancelled(), stats.abandoned(), gauge.now(), started.elapsed().as_secs()), (3, 3, 0, 11));
+    let rest = queue.receiver().receive_batch(10).await.unwrap();
+    assert!(rest.len() == 3 && rest.iter().all(|rest| delivery(&rest.message) == 2), "each counted once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn i_37_settlements_that_hang_hold_it_up_for_one_second() {
+    for (settle, release) in
+        [(Answer::Never, Answer::Now), (Answer::Now, Answer::Never), (Answer::Never, Answer::Never)]
+    {
+        let script = Script { settle, release, ..Script::default() };
+        let fake = Fake::new((0..4).map(|_| Step::Deliver(script.clone())));
+        let handler = service_fn(|message: Message| async move {
+            if crate::number(&message) == 1 {
+                return Ok::<_, Infallible>(Disposition::Complete);
+            }
+            pending().await
+        });
+        let consumer = Consumer::new(fake.receiver(), handler).concurrency(2).prefetch(2).drain_timeout(seconds(10));
+        let started = Instant::now();
+        within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+        let took = started.elapsed();
+        assert!(took <= seconds(12), "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_settlement_is_waited_for() {
+    let script = Script { settle: Answer::Later(seconds(5)), ..Script::default() };
+    let fake = Fake::new([Step::Deliver(script)]);
+    let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
+    let started = Instant::now();
+    let stats = within(60, Consumer::new(fake.receiver(), handler).run_until(sleep(seconds(1)))).await.unwrap();
+    assert_eq!((stats.completed(), started.elapsed().as_secs()), (1, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_fails_is_not_repeated() {
+    for (kind, lost, failed) in
+        [(ErrorKind::MessageLockLost, 1, 0), (ErrorKind::ServiceTimeout, 0, 1), (ErrorKind::ServiceBusy, 0, 1)]
+    {
+        let fake = Fake::new([Step::Deliver(Script { settle: Answer::Fails(kind), ..Script::default() })]);
+        let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
+        let consumer = Consumer::new(fake.receiver(), handler);
+        let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+        assert_eq!((stats.lock_lost(), stats.settle_failed(), stats.completed()), (lost, failed, 0));
+        assert_eq!(fake.asked(), [Asked::Settle(1, Disposition::Complete)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_received_and_deleted_is_not_lost_at_the_deadline() {
+    let queue = queue_with_lock(60);
+    fill(&queue, 2).await;
+    let handler = service_fn(|_: Message| pending::<Result<Disposition, Infallible>>());
+    let gauge = Gauge::default();
+    let sunk = gauge.clone();
+    let consumer = Consumer::new(queue.receive_and_delete(), handler)
+        .drain_timeout(seconds(1))
+        .on_undeliverable(move |_| std::mem::forget(sunk.enter()));
+    let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+    assert_eq!((gauge.now(), stats.cancelled(), stats.settle_failed()), (2, 2, 0));
+}
+
+/// Random handlers, stopped at a random instant.
+#[tokio::test(start_paused = true)]
+async fn i_37_no_lock_is_left_and_nothing_is_lost() {
+    for seed in seeds(500) {
+        let _replay = Replay("i_37_no_lock_is_left_and_nothing_is_lost", seed);
+        let random = Random::new(seed);
+        let (queue, messages) = (queue_with_lock(5 + random.below(20)), 1 + random.below(60));
+        fill(&queue, usize::try_from(messages).unwrap()).await;
+        let times = random.clone();
+        let handler = service_fn(move |_: Message| {
+            let time = times.below(20_000);
+            async move {
+                if time > 1_000 {
+                    sleep(Duration::from_millis(time)).await;
+                }
+                Ok::<_, Infallible>(Disposition::Complete)
+            }
+        });
+        let drain = random.below(10);
+        let consumer = Consumer::new(queue.receiver(), handler)
+            .concurrency(usize::try_from(1 + random.below(20)).unwrap())
+            .prefetch(usize::try_from(random.below(20)).unwrap())
+            .drain_timeout(seconds(drain));
+        let stop = random.below(40_000);
+        let started = Instant::now();
+        let stats = within(600, consumer.run_until(sleep(Duration::from_millis(stop)))).await.unwrap();
+        let shutdown = started.elapsed().saturating_sub(Duration::from_millis(stop));
+        assert!(shutdown <= seconds(drain + 1), "{shutdown:?}");
+        let counts = queue.counts();
+        assert_eq!(counts.locked, 0);
+        assert_eq!(counts.active as u64 + stats.completed(), messages);
+
+        let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
+        let second = Consumer::new(queue.receiver(), handler);
+        let (seen, rest) = (second.stats(), messages - stats.completed());
+        within(60, second.run_until(until(move || seen.completed() == rest))).await.unwrap();
+        assert_empty(&queue);
+    }
+}

@@ -1,0 +1,154 @@
+//! Messages that are locked ahead of the handlers.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use consign::{
+    Disposition, Message,
+    consumer::Consumer,
+    transport::{ErrorKind, ReceiverExt},
+};
+use tokio::time::{Duration, Instant, sleep};
+use tower::service_fn;
+
+use crate::{
+    assert_empty, delivery,
+    fake::{Answer, Asked, Fake, Script, Step},
+    fill, queue_with_lock, seconds, until, wakes, within,
+};
+
+#[tokio::test(start_paused = true)]
+async fn t_93_no_handler_starts_on_an_expired_lock() {
+    let queue = queue_with_lock(10);
+    fill(&queue, 1_000).await;
+    let started = Instant::now();
+    let handler = service_fn(move |message: Message| async move {
+        let received = message.received().unwrap();
+        let until = received.locked_until.unwrap().saturating_since(received.enqueued_time);
+        assert!(started.elapsed() < until, "the lock is over");
+        assert_eq!(received.delivery_count, 1, "what no handler has seen is not counted");
+        sleep(seconds(1)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(queue.receiver(), handler).concurrency(4).prefetch(1_000);
+    let stats = consumer.stats();
+    let stats = within(3_600, consumer.run_until(until(move || stats.completed() == 1_000))).await.unwrap();
+    assert_eq!((stats.handled(), stats.panicked(), stats.lock_lost(), stats.abandoned()), (1_000, 0, 0, 0));
+    assert!(stats.released() > 1_000);
+    assert_empty(&queue);
+}
+
+/// Handlers that hold the thread, so that the driver has no turn between them.
+#[tokio::test(start_paused = true)]
+async fn t_93_nor_after_handlers_that_block() {
+    let queue = queue_with_lock(10);
+    fill(&queue, 100).await;
+    let (started, late) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+    let seen = Arc::clone(&late);
+    let handler = service_fn(move |message: Message| {
+        let received = message.received().unwrap();
+        let until = received.locked_until.unwrap().saturating_since(received.enqueued_time);
+        if started.elapsed() >= until {
+            seen.fetch_add(1, Ordering::Relaxed);
+        }
+        async {
+            wakes::pass(seconds(1));
+            Ok::<_, Infallible>(Disposition::Complete)
+        }
+    });
+    let consumer = Consumer::new(queue.receiver(), handler).concurrency(1).prefetch(100);
+    let stats = consumer.stats();
+    let stats = within(3_600, consumer.run_until(until(move || stats.completed() == 100))).await.unwrap();
+    assert_eq!((late.load(Ordering::Relaxed), stats.handled(), stats.lock_lost()), (0, 100, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s_60_what_waits_behind_busy_slots_is_given_back_uncounted() {
+    for renew in [300, 0] {
+        let queue = queue_with_lock(10);
+        fill(&queue, 10).await;
+        let handler = service_fn(|_: Message| async {
+            sleep(seconds(60)).await;
+            Ok::<_, Infallible>(Disposition::Complete)
+        });
+        let consumer = Consumer::new(queue.receiver(), handler).concurrency(2).prefetch(8).renew_for(seconds(renew));
+        let stats = consumer.stats();
+        tokio::spawn(consumer.run());
+        sleep(Duration::from_millis(4_990)).await;
+        assert_eq!((queue.counts().locked, stats.released()), (10, 0));
+        sleep(Duration::from_millis(110)).await;
+        assert_eq!((queue.counts().locked, stats.released()), (2, 8), "at half of the lock");
+        let others = queue.receiver().receive_batch(100).await.unwrap();
+        assert_eq!(others.len(), 8);
+        assert!(others.iter().all(|other| delivery(&other.message) == 1), "no delivery was counted");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn t_89_what_is_prefetched_is_released_at_shutdown_uncounted() {
+    let queue = queue_with_lock(60);
+    fill(&queue, 20).await;
+    let handler = service_fn(|_: Message| async {
+        sleep(seconds(5)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(queue.receiver(), handler).concurrency(2).prefetch(10);
+    let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+    assert_eq!((stats.handled(), stats.completed(), stats.released()), (2, 2, 10));
+    let rest = queue.receiver().receive_batch(100).await.unwrap();
+    assert_eq!(rest.len(), 18);
+    assert!(rest.iter().all(|rest| delivery(&rest.message) == 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prefetched_message_that_lost_its_lock_is_dropped() {
+    let lost = Script { release: Answer::Fails(ErrorKind::MessageLockLost), ..Script::default() };
+    let fake = Fake::new([Step::Deliver(Script::default()), Step::Deliver(lost)]);
+    let handler = service_fn(|_: Message| async {
+        sleep(seconds(40)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(fake.receiver(), handler).concurrency(1).prefetch(1);
+    let stats = within(90, consumer.run_until(sleep(seconds(50)))).await.unwrap();
+    assert_eq!((stats.handled(), stats.lock_lost(), stats.released()), (1, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn releases_that_hang_take_no_slot_and_are_bounded() {
+    let held = Script { lock: Some(seconds(5)), release: Answer::Never, ..Script::default() };
+    let fake = Fake::new((0..1_000).map(|_| Step::Deliver(held.clone())));
+    let handler = service_fn(|_: Message| async {
+        sleep(seconds(3)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(fake.receiver(), handler).concurrency(2).prefetch(20).drain_timeout(seconds(10));
+    let started = Instant::now();
+    let stats = within(600, consumer.run_until(sleep(seconds(300)))).await.unwrap();
+    let releases = fake.asked().iter().filter(|asked| matches!(asked, Asked::Release(_))).count();
+    assert!(releases <= 2 * 22, "{releases}");
+    assert!(started.elapsed() <= seconds(311), "{:?}", started.elapsed());
+    assert_eq!(stats.released(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn t_90_what_was_received_and_deleted_ahead_is_not_lost_at_shutdown() {
+    let queue = queue_with_lock(60);
+    fill(&queue, 10).await;
+    let handler = service_fn(|_: Message| async {
+        sleep(seconds(5)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let sunk = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&sunk);
+    let consumer =
+        Consumer::new(queue.receive_and_delete(), handler).concurrency(2).prefetch(8).on_undeliverable(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+    let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+    assert_eq!((stats.completed(), sunk.load(Ordering::Relaxed), stats.settle_failed()), (2, 8, 0));
+}
