@@ -55,6 +55,10 @@ where
                 return Poll::Pending;
             }
             if drain.is_over {
+                for _ in 0..self.releases.len() {
+                    count::settle_failed(&self.options.stats);
+                }
+                self.releases.clear();
                 for slot in self.slots.iter_mut().filter(|slot| slot.is_settling()) {
                     slot.forget_settling();
                     count::settle_failed(&self.options.stats);

@@ -149,7 +149,8 @@ where
     }
 
     /// Where messages go that cannot be dead-lettered. One that is a dead letter already is deferred afterwards, so that
-    /// it does not stand before the others; one that was received and deleted exists nowhere else.
+    /// it does not stand before the others; one that was received and deleted exists nowhere else, so one that no handler
+    /// has finished at shutdown comes here too. A panic of `sink` is caught.
     pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
         self.options.undeliverable = Some(Box::new(sink));
         self
