@@ -1,4 +1,5 @@
 //! Consuming in process allocates nothing once it has warmed up.
+#![cfg(feature = "embedded")]
 #![allow(unsafe_code)]
 
 use std::{

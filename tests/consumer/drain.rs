@@ -57,9 +57,8 @@ async fn i_37_at_the_deadline_the_rest_is_dropped_and_abandoned() {
 
 #[tokio::test(start_paused = true)]
 async fn i_37_settlements_that_hang_hold_it_up_for_one_second() {
-    for (settle, release) in
-        [(Answer::Never, Answer::Now), (Answer::Now, Answer::Never), (Answer::Never, Answer::Never)]
-    {
+    let cases = [(Answer::Never, Answer::Now, 2), (Answer::Now, Answer::Never, 1), (Answer::Never, Answer::Never, 4)];
+    for (settle, release, hung) in cases {
         let script = Script { settle, release, ..Script::default() };
         let fake = Fake::new((0..4).map(|_| Step::Deliver(script.clone())));
         let handler = service_fn(|message: Message| async move {
@@ -70,9 +69,10 @@ async fn i_37_settlements_that_hang_hold_it_up_for_one_second() {
         });
         let consumer = Consumer::new(fake.receiver(), handler).concurrency(2).prefetch(2).drain_timeout(seconds(10));
         let started = Instant::now();
-        within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+        let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
         let took = started.elapsed();
         assert!(took <= seconds(12), "{took:?}");
+        assert_eq!(stats.settle_failed(), hung, "none is forgotten");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The driver of a receiving stack, over the embedded broker and over a transport that misbehaves as it is told.
 
+#![cfg(feature = "embedded")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod dead_letters;
