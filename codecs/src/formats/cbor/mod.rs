@@ -1,3 +1,5 @@
+mod null;
+
 use std::convert::Infallible;
 
 use bytes::BytesMut;
@@ -10,6 +12,7 @@ use cbor4ii::{
 };
 use serde::{Deserialize, Serialize};
 
+use self::null::Null;
 use super::{detail, empty};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
@@ -20,6 +23,8 @@ use crate::{
 ///
 /// A body is walked once, without recursion, before it is read: depth (a tag is a level), lengths and counts, also of
 /// fields that the type ignores, and that the body ends with the item. `&str` and `&[u8]` borrow from the body.
+///
+/// Unit, as every absent value, is null; an empty array is read as unit too.
 ///
 /// The tag that says "this is CBOR" (55799) is dropped at the front. Other tags than those of big integers, floats of
 /// 16 bits, and a float of 32 bits where the type has 64, are well-formed and refused with [`DecodeErrorKind::Type`].
@@ -64,7 +69,7 @@ impl Codec for Cbor {
         }
         limits::cbor::check(body, cx.limits())?;
         let mut reader = Deserializer::new(Reader::new(body, cx.limits()));
-        let value = T::deserialize(&mut reader).map_err(refusal)?;
+        let value = T::deserialize(Null(&mut reader)).map_err(refusal)?;
         // The body ends with the item, but a type may have read less than the item.
         if reader.into_inner().left.is_empty() {
             return Ok(value);
@@ -74,7 +79,7 @@ impl Codec for Cbor {
 
     #[inline]
     fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
-        value.serialize(&mut Serializer::new(Writer(out))).map_err(detail::refused_value)
+        value.serialize(Null(&mut Serializer::new(Writer(out)))).map_err(detail::refused_value)
     }
 }
 
@@ -144,5 +149,61 @@ fn refusal(error: cbor4ii::serde::DecodeError<Infallible>) -> DecodeError {
         Error::Core(dec::Error::RequireUtf8 { .. }) => DecodeError::new(DecodeErrorKind::Utf8),
         // The item is well-formed, so the rest is the type's. The texts of these hold bytes of the body.
         Error::Core(_) => DecodeError::new(DecodeErrorKind::Type),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn write(value: impl Serialize) -> BytesMut {
+        let mut out = BytesMut::new();
+        Cbor.encode(&value, &mut out).unwrap();
+        out
+    }
+
+    fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, DecodeErrorKind> {
+        Cbor.decode(body, &DecodeContext::new(&Limits::default())).map_err(|error| error.kind())
+    }
+
+    #[derive(Debug, Deserialize, PartialEq, Serialize)]
+    struct Nothing;
+
+    #[derive(Debug, Deserialize, PartialEq, Serialize)]
+    enum Shape {
+        Unit,
+        Newtype(()),
+        Tuple((), u8),
+        Struct { none: Option<()>, nothing: Nothing },
+    }
+
+    #[test]
+    fn a_null_of_a_generic_value_stays_null() {
+        let value = json!({"a": null, "b": [null, [], {}], "c": {"d": null}});
+        assert_eq!(read::<Value>(&write(&value)), Ok(value));
+        assert_eq!(write(json!({"a": null}))[..], [0xa1, 0x61, b'a', 0xf6]);
+    }
+
+    #[test]
+    fn unit_is_null_and_an_empty_array_is_read_too() {
+        assert_eq!(write(()), &[0xf6][..]);
+        assert_eq!(write(Nothing), &[0xf6][..]);
+        for body in [[0xf6], [0x80]] {
+            assert_eq!(read::<()>(&body), Ok(()));
+            assert_eq!(read::<Nothing>(&body), Ok(Nothing));
+        }
+        for body in [&[0x00][..], &[0x81, 0xf6], &[0xa0], &[0x61, b'x']] {
+            assert_eq!(read::<()>(body), Err(DecodeErrorKind::Type), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn units_inside_of_everything_are_read_back() {
+        let shapes =
+            vec![Shape::Unit, Shape::Newtype(()), Shape::Tuple((), 7), Shape::Struct { none: None, nothing: Nothing }];
+        assert_eq!(read::<Vec<Shape>>(&write(&shapes)), Ok(shapes));
+        assert_eq!(read(&write((Some(1), None::<u8>, ((),)))), Ok((Some(1), None::<u8>, ((),))));
     }
 }
