@@ -12,6 +12,7 @@ use super::{
 use crate::{
     Disposition, Message,
     message::LockToken,
+    time::Timestamp,
     transport::{Delivery, ErrorKind, Lease, SettleError},
 };
 
@@ -62,7 +63,7 @@ fn received_and_deleted() -> SettleError {
 
 impl Lease for QueueLease {
     type Settle = Ready<Result<(), SettleError>>;
-    type Renew = Ready<Result<(), SettleError>>;
+    type Renew = Ready<Result<Timestamp, SettleError>>;
 
     /// If an argument breaks a rule or the message is dead-lettered already, the lease is used up and the lock holds
     /// until it runs out.

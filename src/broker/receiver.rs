@@ -10,7 +10,11 @@ use std::{
 use tokio::time::Sleep;
 
 use super::{Queue, engine::Ticks, lease::QueueLease};
-use crate::transport::{Delivery, ReceiveError, Receiver};
+use crate::{
+    Message,
+    message::SequenceNumber,
+    transport::{Delivery, ReceiveError, Receiver},
+};
 
 /// How a receiver takes messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +37,8 @@ pub struct QueueReceiver {
     /// Whether it stood in the line when it was last polled.
     waiting: bool,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Where the next peek begins.
+    cursor: SequenceNumber,
 }
 
 enum Waiting {
@@ -43,13 +49,23 @@ enum Waiting {
 impl QueueReceiver {
     pub(super) fn new(queue: Queue, mode: ReceiveMode) -> Self {
         let id = queue.shared.with(|state| state.waiters(queue.part).new_id());
-        Self { queue, mode, id, waiting: false, timer: None }
+        Self { queue, mode, id, waiting: false, timer: None, cursor: SequenceNumber::new(1) }
     }
 
     /// How this receiver takes messages.
     #[must_use]
     pub fn mode(&self) -> ReceiveMode {
         self.mode
+    }
+
+    /// Looks at up to `max` messages as [`Queue::peek`] does, going on after the last one that this receiver looked at;
+    /// the first time from sequence number 1.
+    pub fn peek(&mut self, max: usize) -> Vec<Message> {
+        let peeked = self.queue.peek(self.cursor, max);
+        if let Some(last) = peeked.last().and_then(Message::received) {
+            self.cursor = last.sequence_number.next();
+        }
+        peeked
     }
 
     fn take(&self, cx: &mut Context<'_>, max: usize, out: &mut Vec<Delivery<QueueLease>>) -> Waiting {

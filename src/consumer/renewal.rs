@@ -70,7 +70,7 @@ where
         let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(&waker)) else { return };
         renewing.asked = None;
         match result {
-            Ok(()) => {
+            Ok(_) => {
                 count::renewed(&self.options.stats);
                 renewing.last = asked_at;
                 renewing.schedule(self.deadline.epoch, self.options.renewal, asked_at);

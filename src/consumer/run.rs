@@ -147,7 +147,8 @@ where
             Poll::Ready(Ok(_)) if !self.batch.is_empty() => {
                 self.receive_failures = 0;
                 self.batch.reverse();
-                self.batch_at = (self.options.prefetch > 0).then(|| turn.now());
+                // One message is handed out at once; of more, the later ones wait for the earlier, which may block.
+                self.batch_at = (self.batch.len() > 1).then(|| turn.now());
                 true
             }
             Poll::Ready(result) => {

@@ -21,7 +21,8 @@ impl EntityPath {
     pub const MAX_NAME_LENGTH: usize = 50;
 
     /// Parses a path: segments divided by `/`, none of them empty; at most 260 UTF-16 code units in all and 50 in a
-    /// segment; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or zero-width character.
+    /// segment; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or zero-width character; no segment begins
+    /// with `$`, which is the broker's, but for `$deadletterqueue` at the end.
     pub fn new(path: &str) -> Result<Self, InvalidArgument> {
         let text = path.strip_prefix('/').unwrap_or(path);
         let text = text.strip_suffix('/').unwrap_or(text);
@@ -41,6 +42,9 @@ impl EntityPath {
         for name in main.split('/') {
             if name.is_empty() {
                 return Err(InvalidArgument::new(Field::EntityName, Problem::Empty));
+            }
+            if name.starts_with('$') {
+                return Err(InvalidArgument::new(Field::EntityName, Problem::ForbiddenCharacter('$')));
             }
             if limits::is_longer_than(name, Self::MAX_NAME_LENGTH) {
                 return Err(InvalidArgument::new(Field::EntityName, Problem::TooLong { limit: Self::MAX_NAME_LENGTH }));
@@ -129,7 +133,7 @@ mod tests {
         assert_eq!(EntityPath::new(&"x".repeat(51)).unwrap_err().field(), &Field::EntityName);
         let long = vec!["x".repeat(50); 6].join("/");
         assert_eq!(EntityPath::new(&long).unwrap_err().field(), &Field::EntityPath);
-        for bad in ["a@b", "a?b", "a#b", "a*b", "", "/", "a//b", "a\nb"] {
+        for bad in ["a@b", "a?b", "a#b", "a*b", "", "/", "a//b", "a\nb", "$a", "a/$deadletterqueue/b"] {
             EntityPath::new(bad).unwrap_err();
         }
     }

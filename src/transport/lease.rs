@@ -5,6 +5,7 @@ use crate::{
     Disposition, Message,
     message::LockToken,
     settlement::{Changes, DeadLetter},
+    time::Timestamp,
 };
 
 /// The right to settle one delivery. It is not `Clone`, and settling consumes it, so a message is settled at most once.
@@ -15,7 +16,7 @@ pub trait Lease: Send + 'static {
     /// The future of [`settle`](Self::settle) and [`release`](Self::release). It does not borrow the receiver.
     type Settle: Future<Output = Result<(), SettleError>> + Send + 'static;
     /// The future of [`renew`](Self::renew).
-    type Renew: Future<Output = Result<(), SettleError>> + Send + 'static;
+    type Renew: Future<Output = Result<Timestamp, SettleError>> + Send + 'static;
 
     /// Settles the delivery. The future must be driven to its end; whether a dropped one had its effect is unknown.
     fn settle(self, disposition: Disposition) -> Self::Settle;
@@ -23,7 +24,7 @@ pub trait Lease: Send + 'static {
     /// Gives the lock up without counting the delivery: for messages that no handler has seen.
     fn release(self) -> Self::Settle;
 
-    /// Extends the lock to the full lock duration from now.
+    /// Extends the lock to the full lock duration from now, and answers until when it holds.
     fn renew(&self) -> Self::Renew;
 
     /// How long the lock holds from the delivery or the last renewal; `None` if there is no lock, because the message

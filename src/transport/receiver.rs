@@ -107,6 +107,15 @@ impl<R: AsyncReceiver> FromAsync<R> {
     }
 }
 
+/// Gives back what was received and not handed out.
+impl<R: AsyncReceiver> Drop for FromAsync<R> {
+    fn drop(&mut self) {
+        for delivery in self.spare.drain(..) {
+            drop(delivery.lease.release());
+        }
+    }
+}
+
 /// Nothing in it is pinned in place.
 impl<R: AsyncReceiver> Unpin for FromAsync<R> {}
 
@@ -170,6 +179,7 @@ mod tests {
     use tokio_test::task;
 
     use super::*;
+    use crate::time::Timestamp;
     use crate::{
         Disposition, Message,
         transport::{ErrorKind, SettleError},
@@ -180,7 +190,7 @@ mod tests {
 
     impl Lease for NoLease {
         type Settle = Ready<Result<(), SettleError>>;
-        type Renew = Self::Settle;
+        type Renew = Ready<Result<Timestamp, SettleError>>;
 
         fn settle(self, _: Disposition) -> Self::Settle {
             ready(Ok(()))
@@ -191,7 +201,7 @@ mod tests {
         }
 
         fn renew(&self) -> Self::Renew {
-            ready(Ok(()))
+            ready(Ok(Timestamp::MAX))
         }
 
         fn lock_duration(&self) -> Option<std::time::Duration> {

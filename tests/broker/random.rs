@@ -208,10 +208,12 @@ impl Pair {
         };
         let expected = self.model.settle(self.held[at].lock, settle);
         let outcome = if let Settle::Renew = settle {
-            self.held[at].delivery.lease.renew()
+            let renewed = self.held[at].delivery.lease.renew().ended();
+            let until = timestamp(self.model.utc + self.model.lock_duration);
+            renewed.map(|it| assert_eq!(it, until))
         } else {
             let lease = self.held.swap_remove(at).delivery.lease;
-            match settle {
+            let settled = match settle {
                 Settle::Complete | Settle::Renew => lease.settle(Disposition::Complete),
                 Settle::Abandon(mark) => lease.settle(Disposition::Abandon(changes(mark))),
                 Settle::Defer(mark) => lease.settle(Disposition::Defer(changes(mark))),
@@ -221,9 +223,10 @@ impl Pair {
                     dead_letter.changes = changes(mark);
                     lease.settle(Disposition::DeadLetter(Box::new(dead_letter)))
                 }
-            }
+            };
+            settled.ended()
         };
-        let outcome = outcome.ended().map_err(|error| match error.kind() {
+        let outcome = outcome.map_err(|error| match error.kind() {
             ErrorKind::MessageLockLost => Refused::LockLost,
             ErrorKind::InvalidOperation => Refused::InvalidOperation,
             other => panic!("{settle:?}: {other:?}"),

@@ -104,17 +104,17 @@ pub(crate) trait Ended<T> {
     fn refused(self) -> ErrorKind;
 }
 
-impl Ended<Result<(), SettleError>> for Ready<Result<(), SettleError>> {
-    fn ended(self) -> Result<(), SettleError> {
+impl<T> Ended<Result<T, SettleError>> for Ready<Result<T, SettleError>> {
+    fn ended(self) -> Result<T, SettleError> {
         self.into_inner()
     }
 
     fn ok(self) {
-        self.into_inner().unwrap();
+        assert!(self.into_inner().is_ok());
     }
 
     fn refused(self) -> ErrorKind {
-        self.into_inner().unwrap_err().kind()
+        self.into_inner().err().expect("it is refused").kind()
     }
 }
 

@@ -181,7 +181,7 @@ pub(crate) struct FakeLease {
 
 impl Lease for FakeLease {
     type Settle = BoxFuture<Result<(), SettleError>>;
-    type Renew = BoxFuture<Result<(), SettleError>>;
+    type Renew = BoxFuture<Result<Timestamp, SettleError>>;
 
     fn settle(mut self, disposition: Disposition) -> Self::Settle {
         self.is_used = true;
@@ -201,7 +201,8 @@ impl Lease for FakeLease {
         self.fake.note(Asked::Renew(self.id));
         let mut script = self.script.lock().unwrap();
         let answer = if script.renew.is_empty() { Answer::Now } else { script.renew.remove(0) };
-        answer.future()
+        let answered = answer.future();
+        Box::pin(async { answered.await.map(|()| Timestamp::MAX) })
     }
 
     fn lock_duration(&self) -> Option<Duration> {

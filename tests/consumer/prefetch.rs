@@ -46,6 +46,12 @@ async fn t_93_no_handler_starts_on_an_expired_lock() {
 /// Handlers that hold the thread, so that the driver has no turn between them.
 #[tokio::test(start_paused = true)]
 async fn t_93_nor_after_handlers_that_block() {
+    for (concurrency, prefetch) in [(1, 100), (16, 0)] {
+        block(concurrency, prefetch).await;
+    }
+}
+
+async fn block(concurrency: usize, prefetch: usize) {
     let queue = queue_with_lock(10);
     fill(&queue, 100).await;
     let (started, late) = (Instant::now(), Arc::new(AtomicU64::new(0)));
@@ -61,7 +67,7 @@ async fn t_93_nor_after_handlers_that_block() {
             Ok::<_, Infallible>(Disposition::Complete)
         }
     });
-    let consumer = Consumer::new(queue.receiver(), handler).concurrency(1).prefetch(100);
+    let consumer = Consumer::new(queue.receiver(), handler).concurrency(concurrency).prefetch(prefetch);
     let stats = consumer.stats();
     let stats = within(3_600, consumer.run_until(until(move || stats.completed() == 100))).await.unwrap();
     assert_eq!((late.load(Ordering::Relaxed), stats.handled(), stats.lock_lost()), (0, 100, 0));

@@ -8,6 +8,7 @@ use crate::{
     Disposition,
     message::{ApplicationProperties, Field, InvalidArgument, Problem, limits},
     settlement::{Changes, DeadLetter, DeadLetterReason},
+    time::Timestamp,
 };
 
 /// Why a settlement had no effect.
@@ -73,8 +74,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Extends a lock to its full duration from now.
-    pub(crate) fn renew(&mut self, now: Now, key: u32, lock: u64) -> Result<(), Refused> {
+    /// Extends a lock to its full duration from now, and answers until when it holds.
+    pub(crate) fn renew(&mut self, now: Now, key: u32, lock: u64) -> Result<Timestamp, Refused> {
         let part = self.held(now, key, lock)?;
         self.indexes_remove_lock(part, key);
         self.entries[key as usize].locked_until = now.ticks.saturating_add(ticks(self.settings.lock_duration));
@@ -82,7 +83,7 @@ impl Engine {
             Part::Main => self.main.push_lock(&mut self.entries, key),
             Part::DeadLetter => self.dead.push_lock(&mut self.entries, key),
         }
-        Ok(())
+        Ok(now.utc.saturating_add(self.settings.lock_duration))
     }
 
     /// Ends a lock without counting the delivery.
