@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, convert::Infallible, error, fmt};
 
-use crate::message::{ApplicationProperties, limits};
+use crate::{
+    decode::Undecodable,
+    message::{ApplicationProperties, limits},
+};
 
 /// The outcome of handling a message. The protocol has these four and no more.
 #[derive(Clone, Debug, PartialEq)]
@@ -277,19 +280,20 @@ impl<T: IntoDisposition, E: IntoDisposition> IntoDisposition for Result<T, E> {
 
 type BoxError = Box<dyn error::Error + Send + Sync>;
 
-/// Any other error abandons: the delivery counts, and the message comes again.
+/// An [`Undecodable`] is a dead letter. Any other error abandons: the delivery counts, and the message comes again.
 impl IntoDisposition for BoxError {
     fn into_disposition(self) -> Disposition {
-        Disposition::ABANDON
+        unless_undecodable(self, |_| Disposition::ABANDON)
     }
 }
 
-/// A failure that may pass: the message is abandoned. Any error converts into it with `?`.
+/// A failure that may pass: the message is abandoned. Any error converts into it with `?`, and one does not become
+/// transient by it: an [`Undecodable`] is still a dead letter, for no further attempt can read the body.
 #[derive(Debug)]
 pub struct Transient(BoxError);
 
 /// A failure that no further attempt can mend: the message is dead-lettered as `HandlerPermanent`, with the text of the
-/// error as description.
+/// error as description. An [`Undecodable`] keeps its own reason and its attempts.
 #[derive(Debug)]
 pub struct Permanent(BoxError);
 
@@ -335,14 +339,24 @@ impl<E: Into<BoxError>> From<E> for Permanent {
 
 impl IntoDisposition for Transient {
     fn into_disposition(self) -> Disposition {
-        Disposition::ABANDON
+        self.0.into_disposition()
     }
 }
 
 impl IntoDisposition for Permanent {
     #[cold]
     fn into_disposition(self) -> Disposition {
-        Disposition::dead_letter(DeadLetterReason::HandlerPermanent, self.0.to_string())
+        unless_undecodable(self.0, |error| {
+            Disposition::dead_letter(DeadLetterReason::HandlerPermanent, error.to_string())
+        })
+    }
+}
+
+#[cold]
+fn unless_undecodable(error: BoxError, otherwise: impl FnOnce(BoxError) -> Disposition) -> Disposition {
+    match error.downcast::<Undecodable>() {
+        Ok(undecodable) => undecodable.into_disposition(),
+        Err(other) => otherwise(other),
     }
 }
 
