@@ -106,7 +106,7 @@ async fn p_43_a_body_that_the_handler_cannot_decode_is_no_transient_failure() {
     let stats = consume(&queue, router).await;
     assert_eq!((stats.handled(), stats.dead_lettered()), (4, 4));
     for dead in dead_letters(&queue).await {
-        assert_eq!((reason(&dead), trail(&dead)), ("DeserializationFailed", Some("json;default;Type;1:0")));
+        assert_eq!((reason(&dead), trail(&dead)), ("DeserializationFailed", Some("json;default;Type;1:1")));
     }
 }
 
@@ -164,7 +164,7 @@ async fn p_45_a_codec_that_panics_has_failed() {
     assert_eq!(*seen.lock().unwrap(), [7, 8]);
     assert_eq!((stats.panicked(), stats.completed(), stats.dead_lettered()), (0, 2, 1));
     let dead = dead_letters(&queue).await;
-    assert_eq!(trail(&dead[0]), Some("brittle;exact;Panic;,json;fallback;Type;1:0"));
+    assert_eq!(trail(&dead[0]), Some("brittle;exact;Panic;,json;fallback;Type;1:1"));
     assert_eq!(reason(&dead[0]), "DeserializationFailed");
     assert!(!description(&dead[0]).contains("on purpose"));
 }
@@ -292,6 +292,6 @@ async fn p_44_a_delivery_is_dead_lettered_by_hand() {
     let error = delivery.message.decode::<u64, _>(&Codecs::json()).unwrap_err();
     delivery.settle(error.into_disposition()).await.unwrap();
     let dead = dead_letters(&queue).await;
-    assert_eq!(trail(&dead[0]), Some("json;exact;Type;1:0"));
+    assert_eq!(trail(&dead[0]), Some("json;exact;Type;1:1"));
     assert_eq!(property(&dead[0], "DeadLetterReason"), Some("DeserializationFailed"));
 }

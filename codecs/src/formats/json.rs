@@ -121,7 +121,8 @@ fn refusal(error: &serde_json::Error) -> DecodeError {
         // The texts of syntax errors are constants of the parser.
         Category::Syntax | Category::Io => DecodeError::new(DecodeErrorKind::Syntax).with_detail(message.to_owned()),
     };
-    if line == 0 { refused } else { refused.at(Position::Text { line, column }) }
+    // serde_json counts the bytes that it has read of the line; the first byte is in column 1.
+    if line == 0 { refused } else { refused.at(Position::Text { line, column: column.max(1) }) }
 }
 
 #[cold]
