@@ -28,7 +28,7 @@ use crate::{
 ///     ) -> Result<Decoded<Self>, DecodeFailure> {
 ///         codecs.decode_own(&FORMAT, content_type, body, |body, _cx| match body.try_into() {
 ///             Ok(bytes) => Ok(Self(i32::from_be_bytes(bytes))),
-///             Err(_) => Err(DecodeError::new(DecodeErrorKind::Length)),
+///             Err(_) => Err(DecodeError::new(DecodeErrorKind::Type)),
 ///         })
 ///     }
 /// }
