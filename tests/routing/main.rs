@@ -1,0 +1,9 @@
+//! Handlers, extractors and the router through the public API.
+#![cfg(feature = "full")]
+// Clippy lets them pass in test functions, not in what those call.
+#![allow(clippy::unwrap_used)]
+
+mod extractors;
+mod own_format;
+mod router;
+mod support;

@@ -1,0 +1,154 @@
+use std::{convert::Infallible, sync::Arc};
+
+use consign::{
+    Disposition, Message,
+    codecs::Codecs,
+    routing::{Body, Router, State, Subject},
+    settlement::DeadLetterReason,
+};
+use tower::{ServiceExt, util::BoxCloneSyncService};
+use tower_service::Service;
+
+use crate::support::{Order, Seen, call, codecs, dead, delivered, full, note, taken};
+
+fn about(subject: &'static str) -> Message {
+    Message::builder().subject(subject).build("{}").unwrap()
+}
+
+async fn say(State(seen): State<Seen>, subject: Option<Subject>) {
+    note(&seen, format!("{:?}", subject.as_deref()));
+}
+
+async fn otherwise(State(seen): State<Seen>, subject: Option<Subject>) {
+    note(&seen, format!("otherwise {:?}", subject.as_deref()));
+}
+
+#[tokio::test]
+async fn a_message_goes_to_the_route_of_its_subject() {
+    let seen = Seen::default();
+    let router = Router::with_state(codecs(), Arc::clone(&seen))
+        .otherwise(otherwise)
+        .route("order.created", say)
+        .route("order.cancelled", |State(seen): State<Seen>| async move { note(&seen, "cancelled") })
+        .build()
+        .unwrap();
+    for subject in ["order.created", "order.cancelled", "Order.Created", "order", ""] {
+        assert_eq!(call(&router, about(subject)).await, Disposition::Complete);
+    }
+    call(&router, Message::new("")).await;
+    let expected = [
+        r#"Some("order.created")"#,
+        "cancelled",
+        r#"otherwise Some("Order.Created")"#,
+        r#"otherwise Some("order")"#,
+        r#"otherwise Some("")"#,
+        "otherwise None",
+    ];
+    assert_eq!(taken(&seen), expected);
+}
+
+#[tokio::test]
+async fn what_no_route_takes_is_an_unknown_message_type() {
+    let router = Router::new(codecs()).route("order.created", || async {}).build().unwrap();
+    let found = dead(call(&router, about("order.deleted")).await);
+    let text = r#"no handler takes the subject "order.deleted""#;
+    assert_eq!(found, (DeadLetterReason::UnknownMessageType, text.to_owned()));
+    let found = dead(call(&router, Message::new("")).await);
+    let text = "the message has no subject, and no handler takes it";
+    assert_eq!(found, (DeadLetterReason::UnknownMessageType, text.to_owned()));
+    let nothing = Router::new(codecs()).build().unwrap();
+    assert_eq!(dead(call(&nothing, about("order.created")).await).0, DeadLetterReason::UnknownMessageType);
+}
+
+#[test]
+fn two_routes_cannot_have_one_subject() {
+    let error = Router::new(codecs())
+        .route("a", || async {})
+        .route("b", || async {})
+        .route("a", || async {})
+        .route("b", || async {})
+        .build()
+        .unwrap_err();
+    assert_eq!(error.subject(), "a");
+    assert_eq!(error.to_string(), "two routes have the subject \"a\"; remove one of them");
+}
+
+#[tokio::test]
+async fn twenty_routes() {
+    let seen = Seen::default();
+    let route = |number: u8| {
+        move |State(seen): State<Seen>, Body(_): Body<serde_json::Value>| async move {
+            note(&seen, number.to_string());
+        }
+    };
+    let router = Router::with_state(codecs(), Arc::clone(&seen))
+        .route("1", route(1))
+        .route("2", route(2))
+        .route("3", route(3))
+        .route("4", route(4))
+        .route("5", route(5))
+        .route("6", route(6))
+        .route("7", route(7))
+        .route("8", route(8))
+        .route("9", route(9))
+        .route("10", route(10))
+        .route("11", route(11))
+        .route("12", route(12))
+        .route("13", route(13))
+        .route("14", route(14))
+        .route("15", route(15))
+        .route("16", route(16))
+        .route("17", route(17))
+        .route("18", route(18))
+        .route("19", route(19))
+        .route("20", route(20))
+        .build()
+        .unwrap();
+    for number in 1..=20 {
+        let message = Message::builder().subject(number.to_string()).build("{}").unwrap();
+        assert_eq!(call(&router, message).await, Disposition::Complete);
+    }
+    assert_eq!(taken(&seen), (1..=20).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert_eq!(dead(call(&router, about("21")).await).0, DeadLetterReason::UnknownMessageType);
+}
+
+#[tokio::test]
+async fn a_clone_is_the_same_router() {
+    let seen = Seen::default();
+    let router = Router::with_state(codecs(), Arc::clone(&seen)).route("a", say).build().unwrap();
+    let clone = router.clone();
+    drop(router);
+    call(&clone.clone(), about("a")).await;
+    call(&clone, about("a")).await;
+    assert_eq!(taken(&seen).len(), 2);
+}
+
+/// Handlers of all kinds, erased at the edge.
+fn erased(seen: &Seen) -> BoxCloneSyncService<Message, Disposition, Infallible> {
+    let router = Router::with_state(Codecs::json(), Arc::clone(seen))
+        .otherwise(otherwise)
+        .route("order.created", |State(seen): State<Seen>, Body(order): Body<Order>| async move {
+            note(&seen, order.sku);
+        })
+        .build()
+        .unwrap();
+    BoxCloneSyncService::new(router)
+}
+
+#[tokio::test]
+async fn a_router_is_erased_by_towers_own_box() {
+    let seen = Seen::default();
+    let mut service = erased(&seen);
+    service.ready().await.unwrap();
+    assert_eq!(service.call(delivered(full())).await, Ok(Disposition::Complete));
+    let other = service.clone();
+    tokio::spawn(async move { call(&other, about("other")).await }).await.unwrap();
+    assert_eq!(taken(&seen), ["nail", r#"otherwise Some("other")"#]);
+}
+
+#[test]
+fn what_is_printed_of_a_router_is_its_subjects() {
+    let router = Router::new(codecs()).otherwise(|| async {}).route("a", || async {}).build().unwrap();
+    let text = format!("{router:?}");
+    assert!(text.contains("\"a\"") && text.contains("Otherwise"), "{text}");
+}
