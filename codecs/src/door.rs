@@ -52,8 +52,8 @@ use crate::{
     message = "`{Self}` cannot be read out of a body",
     label = "no `Decode` for this type",
     note = "derive `serde::Deserialize` for it, so that the codecs of the set read it",
-    note = "or implement `consign_codecs::Decode`, if it has a format of its own",
-    note = "or wrap it in `consign_codecs::Protobuf`, if it is a `prost` message"
+    note = "or implement `Decode`, if it has a format of its own",
+    note = "or wrap it in `Protobuf`, if it is a `prost` message"
 )]
 pub trait Decode<'de>: Sized {
     /// Reads one value, and says how it was read.
@@ -85,8 +85,8 @@ impl<T: for<'de> Decode<'de>> DecodeOwned for T {}
     message = "`{Self}` cannot be written into a body",
     label = "no `Encode` for this type",
     note = "derive `serde::Serialize` for it, so that the codecs of the set write it",
-    note = "or implement `consign_codecs::Encode`, if it has a format of its own",
-    note = "or wrap it in `consign_codecs::Protobuf`, if it is a `prost` message"
+    note = "or implement `Encode`, if it has a format of its own",
+    note = "or wrap it in `Protobuf`, if it is a `prost` message"
 )]
 pub trait Encode {
     /// Writes the value with the first codec of the set, or in its own format.

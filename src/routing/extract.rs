@@ -17,6 +17,7 @@ use crate::{
     message = "`{Self}` cannot be taken out of a message",
     label = "not an argument of a handler",
     note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `Raw`, `Message`, `State<S>`, `Received`, `MessageId` and the other properties, and types of yours that implement `FromMessage`",
+    note = "`State<S>` needs the `S` that `Router::with_state` was given",
     note = "`Body<T>` needs a `T` that owns its data: borrow through `Payload<C>` instead"
 )]
 pub trait FromMessage<S, C>: Sized {

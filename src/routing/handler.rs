@@ -15,15 +15,20 @@ use crate::{Disposition, Message, settlement::IntoDisposition};
     message = "`{Self}` is not a handler of messages",
     label = "not a handler",
     note = "a handler is an `async fn` with up to 8 arguments that implement `FromMessage`, returning what implements `IntoDisposition`",
-    note = "for instance: `async fn created(State(db): State<Db>, Body(order): Body<Order>) -> Result<(), Transient>`"
+    note = "for instance: `async fn created(State(db): State<Db>, Body(order): Body<Order>) -> Result<(), Transient>`",
+    note = "more than 8 arguments fit into one type of yours that implements `FromMessage`"
 )]
-pub trait Handler<Args, S, C>: 'static {
+pub trait Handler<Args, S, C>: Call<Args> + 'static {
     /// The handler's own future, or the rejection of an argument. It is not boxed.
     type Future: Future<Output = Disposition>;
 
     /// Takes the arguments out of the message and calls the handler.
     fn handle(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
 }
+
+/// A function of up to eight arguments, whatever they are. As a bound beside [`Handler`] it tells the compiler what the
+/// arguments are before it asks whether they can be taken out of a message, so that an error names the one that cannot.
+pub trait Call<Args> {}
 
 pin_project! {
     /// The future of a handler, or the disposition that a rejected argument decided.
@@ -75,6 +80,13 @@ where
 macro_rules! handlers {
     ($($($argument:ident)*;)*) => {$(
         #[diagnostic::do_not_recommend]
+        impl<F, Fut, $($argument,)*> Call<($($argument,)*)> for F
+        where
+            F: Fn($($argument),*) -> Fut,
+            Fut: Future,
+        {
+        }
+
         impl<F, Fut, S, C, $($argument,)*> Handler<($($argument,)*), S, C> for F
         where
             F: Fn($($argument),*) -> Fut + 'static,

@@ -41,8 +41,9 @@
 //!
 //! # Borrowing from the body
 //!
-//! A handler's arguments are owned, so `Body<OrderRef<'_>>` cannot be one. Take the [`Payload`], which owns the message, and
-//! decode from it; the value lives as long as the payload, also across awaits:
+//! A handler's arguments are owned, so `Body<OrderRef<'_>>` cannot be one: the compiler says that the implementation of
+//! `Decode` is not general enough. Take the [`Payload`], which owns the message, and decode from it; the value lives as long
+//! as the payload, also across awaits:
 //!
 //! ```
 //! use consign::{codecs::CodecSet, decode::Undecodable, routing::Payload};
@@ -70,7 +71,7 @@ mod router;
 pub use self::{
     context::Context,
     extract::{Body, FromMessage, NotReceived, Payload, Raw, State},
-    handler::{Handler, HandlerFuture},
+    handler::{Call, Handler, HandlerFuture},
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
     route::{NoRoute, Otherwise, Route, Routes, RoutesFuture, Unrouted},
     router::{RouteError, Router, RouterBuilder, RouterFuture},

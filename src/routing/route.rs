@@ -18,9 +18,6 @@ pub trait Routes<S, C>: 'static {
 
     /// Hands the message to the route of its subject.
     fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
-
-    /// Whether a route has this subject.
-    fn has(&self, subject: &str) -> bool;
 }
 
 /// No route: the message is dead-lettered as `UnknownMessageType`.
@@ -44,10 +41,6 @@ impl<S, C> Routes<S, C> for NoRoute {
         };
         ready(Disposition::dead_letter(DeadLetterReason::UnknownMessageType, description))
     }
-
-    fn has(&self, _: &str) -> bool {
-        false
-    }
 }
 
 /// The handler of all messages that no route takes.
@@ -68,10 +61,6 @@ impl<H: Handler<A, S, C>, A: 'static, S, C> Routes<S, C> for Otherwise<H, A> {
     #[inline]
     fn dispatch(&self, message: Message, cx: &Context<S, C>) -> H::Future {
         self.handler.handle(message, cx)
-    }
-
-    fn has(&self, _: &str) -> bool {
-        false
     }
 }
 
@@ -100,10 +89,6 @@ impl<H: Handler<A, S, C>, A: 'static, R: Routes<S, C>, S, C> Routes<S, C> for Ro
             Taken::Others { future: self.others.dispatch(message, cx) }
         };
         RoutesFuture { taken }
-    }
-
-    fn has(&self, subject: &str) -> bool {
-        *self.subject == *subject || self.others.has(subject)
     }
 }
 

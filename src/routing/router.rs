@@ -1,4 +1,5 @@
 use std::{
+    collections::HashSet,
     convert::Infallible,
     error, fmt,
     future::Future,
@@ -11,7 +12,7 @@ use consign_codecs::{CodecSet, Codecs};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::{Context, Handler, NoRoute, Otherwise, Route, Routes};
+use super::{Call, Context, Handler, NoRoute, Otherwise, Route, Routes};
 use crate::{Disposition, Message};
 
 /// Chooses a handler by the subject of the message. It is always ready, and a clone is two reference counts.
@@ -25,7 +26,7 @@ pub struct Router<S, C, R> {
 pub struct RouterBuilder<S, C, R> {
     cx: Context<S, C>,
     routes: R,
-    duplicate: Option<Box<str>>,
+    subjects: Vec<Box<str>>,
 }
 
 /// A router that cannot be built: two routes have one subject.
@@ -43,35 +44,39 @@ impl Router<(), (), NoRoute> {
 
     /// Starts a router whose handlers share `state`.
     pub fn with_state<S, C: CodecSet>(codecs: Codecs<C>, state: S) -> RouterBuilder<S, C, NoRoute> {
-        RouterBuilder { cx: Context::new(state, codecs), routes: NoRoute, duplicate: None }
+        RouterBuilder { cx: Context::new(state, codecs), routes: NoRoute, subjects: Vec::new() }
     }
 }
 
 impl<S, C> RouterBuilder<S, C, NoRoute> {
     /// Hands every message that no route takes to `handler`. It comes before the routes in the code, as it is the end of
     /// their list. Without it such messages are dead-lettered as `UnknownMessageType`.
-    pub fn otherwise<H: Handler<A, S, C>, A: 'static>(self, handler: H) -> RouterBuilder<S, C, Otherwise<H, A>> {
-        RouterBuilder { cx: self.cx, routes: Otherwise::new(handler), duplicate: None }
+    pub fn otherwise<H, A>(self, handler: H) -> RouterBuilder<S, C, Otherwise<H, A>>
+    where
+        H: Call<A> + Handler<A, S, C>,
+        A: 'static,
+    {
+        RouterBuilder { cx: self.cx, routes: Otherwise::new(handler), subjects: self.subjects }
     }
 }
 
-impl<S, C, R: Routes<S, C>> RouterBuilder<S, C, R> {
+impl<S, C, R> RouterBuilder<S, C, R> {
     /// Hands messages with this subject to `handler`. Subjects are compared as they are, case and all.
-    pub fn route<H: Handler<A, S, C>, A: 'static>(
-        self,
-        subject: impl Into<Box<str>>,
-        handler: H,
-    ) -> RouterBuilder<S, C, Route<H, A, R>> {
+    pub fn route<H, A>(mut self, subject: impl Into<Box<str>>, handler: H) -> RouterBuilder<S, C, Route<H, A, R>>
+    where
+        H: Call<A> + Handler<A, S, C>,
+        A: 'static,
+    {
         let subject = subject.into();
-        let duplicate = self.duplicate.or_else(|| self.routes.has(&subject).then(|| subject.clone()));
-        let routes = Route::new(subject, handler, self.routes);
-        RouterBuilder { cx: self.cx, routes, duplicate }
+        self.subjects.push(subject.clone());
+        RouterBuilder { cx: self.cx, routes: Route::new(subject, handler, self.routes), subjects: self.subjects }
     }
 
-    /// The router, or the subject that two routes have.
+    /// The router, or the first subject that two routes have.
     pub fn build(self) -> Result<Router<S, C, R>, RouteError> {
-        match self.duplicate {
-            Some(subject) => Err(RouteError { subject }),
+        let mut known = HashSet::new();
+        match self.subjects.iter().find(|subject| !known.insert(*subject)) {
+            Some(subject) => Err(RouteError { subject: subject.clone() }),
             None => Ok(Router { cx: Arc::new(self.cx), routes: Arc::new(self.routes) }),
         }
     }
