@@ -152,7 +152,7 @@ async fn p_45_a_codec_that_panics_has_failed() {
         Message::builder().content_type("application/x-brittle").subject("order").build(body).unwrap()
     };
     let (queue, seen) = (queue(), Arc::<Mutex<Vec<u64>>>::default());
-    send(&queue, [message(br#"[7]"#), message(JSON_SYNTAX), message(br#"[8]"#)]).await;
+    send(&queue, [message(b"[7]"), message(JSON_SYNTAX), message(b"[8]")]).await;
     let codecs = Codecs::builder().with(Json::default()).with(Brittle).fallback(["json"]).build().unwrap();
     let router = Router::with_state(codecs, Arc::clone(&seen))
         .otherwise(|State(seen): State<Arc<Mutex<Vec<u64>>>>, Body(numbers): Body<Vec<u64>>| async move {

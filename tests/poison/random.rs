@@ -63,10 +63,7 @@ fn message(rng: &mut Rng, number: u64) -> Message {
     if rng.bool() {
         builder = builder.content_type(*rng.choice(&TYPES).unwrap());
     }
-    builder = match rng.bool() {
-        true => builder.subject("no-body"),
-        false => builder.subject(text(rng)).session_id(text(rng)),
-    };
+    builder = if rng.bool() { builder.subject("no-body") } else { builder.subject(text(rng)).session_id(text(rng)) };
     if rng.bool() {
         builder = builder.correlation_id(text(rng)).reply_to(text(rng)).reply_to_session_id(text(rng));
     }

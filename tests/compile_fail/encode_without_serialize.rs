@@ -1,0 +1,9 @@
+use consign::codecs::Codecs;
+
+struct Order {
+    id: u64,
+}
+
+fn main() {
+    let _ = Codecs::json().encode(&Order { id: 1 });
+}

@@ -1,0 +1,12 @@
+use consign::{
+    codecs::Codecs,
+    routing::{Body, Router},
+};
+
+fn created(Body(id): Body<u64>) {
+    let _ = id;
+}
+
+fn main() {
+    let _ = Router::new(Codecs::json()).route("order.created", created).build();
+}

@@ -1,0 +1,21 @@
+//! What must not compile, and what the compiler says then.
+//!
+//! After a change of the texts: `TRYBUILD=overwrite cargo test --features full --test compile_fail`, and read them as a
+//! user would.
+#![cfg(feature = "full")]
+
+use std::{env, process::Command};
+
+/// The compiler that wrote the texts. Another one words them otherwise.
+const COMPILER: &str = "rustc 1.95.";
+
+#[test]
+fn misuse_does_not_compile_and_says_what_to_do() {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version = Command::new(rustc).arg("--version").output().expect("a test is run where it was compiled");
+    if !version.stdout.starts_with(COMPILER.as_bytes()) {
+        eprintln!("not compared: the expected texts are those of {COMPILER}x");
+        return;
+    }
+    trybuild::TestCases::new().compile_fail("tests/compile_fail/*_*.rs");
+}

@@ -1,0 +1,18 @@
+use consign::{
+    broker::{Broker, QueueSettings},
+    codecs::Codecs,
+    middleware::encode::{EncodeLayer, Outgoing},
+    transport::SendService,
+};
+use tower::{Service, ServiceBuilder};
+
+struct Order {
+    id: u64,
+}
+
+fn main() {
+    let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
+    let sender = SendService::new(queue.sender().unwrap());
+    let mut stack = ServiceBuilder::new().layer(EncodeLayer::new(Codecs::json())).service(sender);
+    let _ = stack.call(Outgoing::new(Order { id: 1 }));
+}

@@ -1,0 +1,13 @@
+use consign::{
+    Disposition,
+    broker::QueueLease,
+    transport::{Delivery, Lease},
+};
+
+async fn handle(delivery: Delivery<QueueLease>) {
+    let lease = delivery.lease;
+    let _ = lease.settle(Disposition::Complete).await;
+    let _ = lease.settle(Disposition::ABANDON).await;
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+use consign::{
+    codecs::Codecs,
+    routing::{Router, State},
+};
+
+#[derive(Clone)]
+struct Database;
+
+async fn created(State(database): State<Database>) {
+    drop(database);
+}
+
+fn main() {
+    let _ = Router::new(Codecs::json()).route("order.created", created).build();
+}
