@@ -4,7 +4,7 @@
 #[cfg(feature = "embedded")]
 pub mod broker;
 pub mod consumer;
-pub mod decode;
+mod decode;
 pub mod message;
 pub mod middleware;
 pub mod routing;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use consign::{
     Disposition, Message,
     codecs::{Bincode, Cbor, CodecSet, Codecs, ConfigError, Decoded, Json, MessagePack},
-    decode::Undecodable,
     middleware::from_fn::from_fn,
     routing::{Payload, RouteError, Router, State},
+    settlement::Undecodable,
 };
 use tower::{BoxError, Service, ServiceBuilder};
 

@@ -6,9 +6,8 @@ use consign_codecs::{CodecSet, Codecs, Decode, DecodeOwned, Decoded};
 use super::Context;
 use crate::{
     Disposition, Message,
-    decode::Undecodable,
     message::{Body as MessageBody, Received},
-    settlement::{DeadLetterReason, IntoDisposition},
+    settlement::{DeadLetterReason, IntoDisposition, Undecodable},
 };
 
 /// An argument of a handler: what can be taken out of a message without waiting. What must wait is a layer, or a call on

@@ -46,7 +46,7 @@
 //! as the payload, also across awaits:
 //!
 //! ```
-//! use consign::{codecs::CodecSet, decode::Undecodable, routing::Payload};
+//! use consign::{codecs::CodecSet, routing::Payload, settlement::Undecodable};
 //! use serde::Deserialize;
 //!
 //! #[derive(Deserialize)]

@@ -16,10 +16,9 @@ use consign::{
     broker::{Broker, Queue, QueueSettings},
     codecs::{Codec, CodecSet, Codecs, DecodeContext, DecodeError, EncodeError, Format, Json, MediaType},
     consumer::Consumer,
-    decode::Undecodable,
     message::{SequenceNumber, limits},
     routing::{Body, Payload, Router, State},
-    settlement::{DeadLetterReason, Permanent, Transient},
+    settlement::{DeadLetterReason, Permanent, Transient, Undecodable},
     time::{ManualClock, Timestamp},
     transport::ReceiverExt,
 };

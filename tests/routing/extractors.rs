@@ -1,13 +1,12 @@
 use consign::{
     Disposition, Message,
     codecs::{Chosen, CodecSet, Decoded},
-    decode::Undecodable,
     message::{Received, Value},
     routing::{
         Body, Context, CorrelationId, FromMessage, MessageId, MissingProperty, NotReceived, Payload, Raw, ReplyTo,
         ReplyToSessionId, SessionId, State, Subject,
     },
-    settlement::{DeadLetterReason, IntoDisposition, Permanent, Transient},
+    settlement::{DeadLetterReason, IntoDisposition, Permanent, Transient, Undecodable},
 };
 use serde::Deserialize;
 use tokio::task::yield_now;

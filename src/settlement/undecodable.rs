@@ -1,0 +1,90 @@
+use std::{borrow::Cow, error, fmt};
+
+use consign_codecs::{DecodeFailure, FailureReason};
+
+use super::{DeadLetter, DeadLetterReason, Disposition, IntoDisposition};
+use crate::message::ApplicationProperties;
+
+/// A message that could not be decoded. As a [`Disposition`] it is a dead letter with the reason, a line for each attempt,
+/// and the attempts in the property `x-decode-trail`. It holds no bytes of the body.
+#[derive(Debug)]
+pub struct Undecodable(Box<Cause>);
+
+#[derive(Debug)]
+enum Cause {
+    Codecs(DecodeFailure),
+    ContentEncoding(Box<str>),
+    NotBytes,
+}
+
+impl Undecodable {
+    #[cold]
+    pub(crate) fn codecs(failure: DecodeFailure) -> Self {
+        Self(Box::new(Cause::Codecs(failure)))
+    }
+
+    #[cold]
+    pub(crate) fn content_encoding(encoding: &str) -> Self {
+        let shown = encoding.chars().take(64).flat_map(char::escape_debug).collect();
+        Self(Box::new(Cause::ContentEncoding(shown)))
+    }
+
+    #[cold]
+    pub(crate) fn not_bytes() -> Self {
+        Self(Box::new(Cause::NotBytes))
+    }
+
+    /// What the codecs tried, unless the body never came to them.
+    #[must_use]
+    pub fn failure(&self) -> Option<&DecodeFailure> {
+        match &*self.0 {
+            Cause::Codecs(failure) => Some(failure),
+            Cause::ContentEncoding(_) | Cause::NotBytes => None,
+        }
+    }
+
+    /// The code under which the message is dead-lettered.
+    #[must_use]
+    pub fn reason(&self) -> DeadLetterReason {
+        match &*self.0 {
+            Cause::ContentEncoding(_) => DeadLetterReason::UnsupportedEncoding,
+            Cause::NotBytes => DeadLetterReason::DeserializationFailed,
+            Cause::Codecs(failure) => match failure.reason() {
+                FailureReason::UnsupportedContentType => DeadLetterReason::UnsupportedContentType,
+                FailureReason::MalformedContentType => DeadLetterReason::MalformedContentType,
+                FailureReason::ContentTypeNotAllowed => DeadLetterReason::ContentTypeNotAllowed,
+                FailureReason::UnsupportedCharset => DeadLetterReason::UnsupportedCharset,
+                FailureReason::LimitExceeded => DeadLetterReason::LimitExceeded,
+                _ => DeadLetterReason::DeserializationFailed,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Undecodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Cause::Codecs(failure) => fmt::Display::fmt(failure, f),
+            Cause::ContentEncoding(encoding) => write!(f, "the content encoding `{encoding}` is not supported"),
+            Cause::NotBytes => f.write_str("the body is an AMQP value or sequence that byte codecs cannot read"),
+        }
+    }
+}
+
+impl error::Error for Undecodable {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.failure().map(|failure| failure as _)
+    }
+}
+
+impl IntoDisposition for Undecodable {
+    #[cold]
+    fn into_disposition(self) -> Disposition {
+        let mut dead_letter = DeadLetter::new(self.reason(), Cow::Owned(self.to_string()));
+        if let Some(failure) = self.failure().filter(|failure| !failure.attempts().is_empty()) {
+            let trail: ApplicationProperties = [(DeadLetter::TRAIL, failure.trail().to_string())].into_iter().collect();
+            dead_letter.changes = trail.into();
+        }
+        dead_letter.into_disposition()
+    }
+}
