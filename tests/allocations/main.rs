@@ -25,17 +25,19 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-fn count() {
+fn count(bytes: usize) {
     // There is none any more while a thread ends.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+    let _ = BYTES.try_with(|sum| sum.set(sum.get() + bytes));
 }
 
 // SAFETY: everything is handed on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         unsafe { System.alloc(layout) }
     }
 
@@ -44,12 +46,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        count(size);
         unsafe { System.realloc(place, layout, size) }
     }
 }
@@ -64,6 +66,14 @@ fn allocations(work: impl FnOnce()) -> usize {
     ALLOCATIONS.get() - before
 }
 
+/// Bytes that this thread allocates while `work` runs.
+#[cfg(feature = "json")]
+fn allocated_bytes(work: impl FnOnce()) -> usize {
+    let before = BYTES.get();
+    work();
+    BYTES.get() - before
+}
+
 #[test]
 fn the_count_counts() {
     let allocated = allocations(|| drop(std::hint::black_box(Box::new(1))));
@@ -73,6 +83,13 @@ fn the_count_counts() {
 /// What it allocates to receive, handle and settle `MESSAGES` messages. They are sent before, and the driver is polled by
 /// hand, so that nothing else runs in between.
 fn steady_state<S>(slots: usize, service: S) -> usize
+where
+    S: Service<Message, Response = Disposition, Error = Infallible>,
+{
+    steady_state_of(slots, service, || Message::new("a small message"))
+}
+
+fn steady_state_of<S>(slots: usize, service: S, message: impl Fn() -> Message) -> usize
 where
     S: Service<Message, Response = Disposition, Error = Infallible>,
 {
@@ -89,18 +106,18 @@ where
         }
     };
     // The tables of the broker and of the driver get their size, and the driver has once had nothing to do.
-    fill(&queue, MESSAGES);
+    fill(&queue, &message);
     handle_all(MESSAGES);
-    fill(&queue, MESSAGES);
+    fill(&queue, &message);
     let allocated = allocations(|| handle_all(2 * MESSAGES));
     assert_eq!((queue.counts().active, queue.counts().locked), (0, 0));
     allocated
 }
 
-fn fill(queue: &Queue, messages: usize) {
+fn fill(queue: &Queue, message: impl Fn() -> Message) {
     let sender = queue.sender().expect("not a dead-letter sub-queue");
-    for _ in 0..messages {
-        let sent = pin!(sender.send(Message::new("a small message"))).poll(&mut Context::from_waker(Waker::noop()));
+    for _ in 0..MESSAGES {
+        let sent = pin!(sender.send(message())).poll(&mut Context::from_waker(Waker::noop()));
         assert!(matches!(sent, Poll::Ready(Ok(()))));
     }
 }
@@ -159,4 +176,61 @@ fn a_handler_that_waits_allocates_nothing() {
     }
 }
 
-// json_by_a_router_allocates_nothing belongs here: `steady_state` over a router whose handler takes JSON.
+#[cfg(feature = "json")]
+mod json {
+    use consign::{
+        codecs::{Codecs, Limits},
+        routing::{Body, Payload, Router},
+        settlement::{Transient, Undecodable},
+    };
+    use serde::Deserialize;
+
+    use super::*;
+
+    const ORDER: &str = r#"{"id":1000000,"quantity":37}"#;
+
+    #[derive(Deserialize)]
+    struct Order {
+        id: u64,
+        quantity: u32,
+    }
+
+    #[test]
+    fn json_by_a_router_allocates_nothing() {
+        for slots in [1, 16] {
+            let handler = async |Body(order): Body<Order>| {
+                assert_eq!((order.id, order.quantity), (1_000_000, 37));
+                Ok::<(), Transient>(())
+            };
+            let router = Router::new(Codecs::json()).route("order.created", handler).build().expect("one route");
+            let message = || Message::builder().subject("order.created").content_type("application/json").build(ORDER);
+            assert_eq!(steady_state_of(slots, router, || message().expect("a valid message")), 0, "{slots} slots");
+        }
+    }
+
+    #[derive(Deserialize)]
+    struct Blob<'a> {
+        name: &'a str,
+        data: &'a str,
+    }
+
+    /// A body of 1 MiB into borrowed fields: the bytes are not copied on the way to the handler or in it.
+    #[test]
+    fn a_large_body_is_borrowed() {
+        let codecs = Codecs::builder().with(consign::codecs::Json::default());
+        let codecs = codecs.limits(Limits::default().with_bytes(2 << 20)).build().expect("one codec");
+        let handler = async |payload: Payload<_>| {
+            let blob: Blob<'_> = payload.decode()?;
+            assert_eq!((blob.name, blob.data.len()), ("blob", 1 << 20));
+            Ok::<(), Undecodable>(())
+        };
+        let mut router = Router::new(codecs).otherwise(handler).build().expect("one handler");
+        let body = format!(r#"{{"name":"blob","data":"{}"}}"#, "x".repeat(1 << 20));
+        let message = Message::builder().content_type("application/json").build(body).expect("a valid message");
+        let bytes = allocated_bytes(|| {
+            let handled = pin!(router.call(message)).poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!(handled, Poll::Ready(Ok(Disposition::Complete)));
+        });
+        assert!(bytes < 4_096, "{bytes} bytes");
+    }
+}

@@ -148,7 +148,7 @@ async fn p_48_a_lost_lock_dead_letters_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p_48_a_dead_token_is_used_once() {
+async fn s_63_p_48_a_dead_token_is_used_once() {
     let script = Script { settle: Answer::Fails(ErrorKind::MessageLockLost), ..Script::default() };
     let fake = Fake::new([Step::Deliver(script)]);
     let handler = service_fn(|_: Message| {

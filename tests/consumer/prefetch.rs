@@ -124,6 +124,24 @@ async fn a_prefetched_message_that_lost_its_lock_is_dropped() {
     assert_eq!((stats.handled(), stats.lock_lost(), stats.released()), (1, 1, 0));
 }
 
+/// A lock that runs out in the buffer is a failed delivery like any other.
+#[tokio::test(start_paused = true)]
+async fn s_77_a_lock_that_runs_out_in_the_buffer_counts() {
+    let queue = queue_with_lock(10);
+    fill(&queue, 2).await;
+    let handler = service_fn(|message: Message| async move {
+        if delivery(&message) == 1 {
+            wakes::pass(seconds(11));
+        }
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(queue.receiver(), handler).concurrency(1).prefetch(1);
+    let stats = consumer.stats();
+    let stats = within(60, consumer.run_until(until(move || stats.completed() == 2))).await.unwrap();
+    assert_eq!((stats.handled(), stats.lock_lost()), (3, 2), "the second one was counted and no handler saw it");
+    assert_empty(&queue);
+}
+
 #[tokio::test(start_paused = true)]
 async fn releases_that_hang_take_no_slot_and_are_bounded() {
     let held = Script { lock: Some(seconds(5)), release: Answer::Never, ..Script::default() };

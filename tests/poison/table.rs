@@ -100,7 +100,7 @@ fn a_log_is_captured() {
 }
 
 #[test]
-fn the_table_is_whole() {
+fn s_98_every_reason_stands_in_the_table() {
     let rows = rows();
     let reasons = [
         "DeserializationFailed",

@@ -18,6 +18,8 @@ pub(crate) enum Error {
     Metadata(serde_json::Error),
     /// Features that do not pass alone, each as `package/feature`.
     Features(Vec<String>),
+    /// A program said nothing of what it was run for.
+    NoCount { command: String },
     /// A filter matched no test, so nothing was checked.
     NoTest { filter: &'static str },
     /// What is wrong with the rows, their tests or the exceptions.
@@ -32,6 +34,7 @@ impl std::fmt::Display for Error {
             Self::Failed { command, status } => write!(f, "`{command}` failed: {status}"),
             Self::Metadata(source) => write!(f, "cannot read the output of `cargo metadata`: {source}"),
             Self::Features(failed) => write!(f, "these do not pass alone: {}", failed.join(", ")),
+            Self::NoCount { command } => write!(f, "`{command}` counted nothing"),
             Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
             Self::Rows(problems) => {
                 write!(f, "{} problem(s)", problems.len())?;
@@ -46,7 +49,9 @@ impl std::error::Error for Error {
         match self {
             Self::Read { source, .. } | Self::Start { source, .. } => Some(source),
             Self::Metadata(source) => Some(source),
-            Self::Failed { .. } | Self::Features(_) | Self::NoTest { .. } | Self::Rows(_) => None,
+            Self::Failed { .. } | Self::Features(_) | Self::NoCount { .. } | Self::NoTest { .. } | Self::Rows(_) => {
+                None
+            }
         }
     }
 }

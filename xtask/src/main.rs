@@ -4,6 +4,7 @@
 mod deny;
 mod error;
 mod features;
+mod instructions;
 mod random;
 mod rows;
 mod workspace;
@@ -40,6 +41,12 @@ const WORDS: &[Word] = &[
         run: deny::run,
     },
     Word { name: "features", about: "clippy on each feature alone", accepts: JSON, run: features::run },
+    Word {
+        name: "instructions",
+        about: "instructions per consumed message, by callgrind (wants valgrind)",
+        accepts: JSON,
+        run: instructions::run,
+    },
     Word {
         name: "random",
         about: "random bytes through the ContentType parser and every codec: 100,000 a test, 1,000,000 with --long",
