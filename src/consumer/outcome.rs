@@ -4,8 +4,10 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     task::Poll,
+    time::Duration,
 };
 
+use tokio::time::Instant;
 use tower::BoxError;
 use tower_service::Service;
 
@@ -61,9 +63,10 @@ where
     #[inline]
     pub(super) fn end(&mut self, slot: usize, disposition: Disposition) {
         let Some(lease) = self.slots[slot].end_call() else { return };
+        let lock = lease.lock_duration();
         let (settling, disposition) = match disposition {
-            Disposition::Complete if lease.lock_duration().is_some() => (Settling::Complete, disposition),
-            other => match self.settle_otherwise(slot, lease.lock_duration().is_some(), other) {
+            Disposition::Complete if lock.is_some() => (Settling::Complete, disposition),
+            other => match self.settle_otherwise(slot, lock.is_some(), other) {
                 Some(settlement) => settlement,
                 None => return self.free.push(slot),
             },
@@ -71,6 +74,25 @@ where
         self.slots[slot].message = None;
         self.slots[slot].start_settling(settling, lease.settle(disposition));
         self.poll_settle(slot);
+        if self.slots[slot].is_settling() {
+            self.await_settlement(slot, lock.unwrap_or_default());
+        }
+    }
+
+    /// A settlement that is not answered within a lock is given up: it would have come too late.
+    #[cold]
+    fn await_settlement(&mut self, slot: usize, lock: Duration) {
+        let by = Instant::now() + lock;
+        self.slots[slot].settle_by = Some(by);
+        self.deadline.include(by);
+    }
+
+    #[cold]
+    pub(super) fn give_settlement_up(&mut self, slot: usize) {
+        tracing::warn!("a settlement was not answered");
+        count::settle_failed(&self.options.stats);
+        self.slots[slot].forget_settling();
+        self.free.push(slot);
     }
 
     /// The settlement of a message that has no lock, or for an outcome other than complete. `None` if the message is

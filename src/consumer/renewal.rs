@@ -42,10 +42,18 @@ where
         self.slots[slot].renewing = Some(renewing);
     }
 
-    /// Renews what is due, and ends handlers whose lock has run out.
+    /// Renews what is due, and ends handlers whose lock has run out and settlements that nobody answers.
     pub(super) fn renew_due(&mut self, now: Instant) {
         for slot in 0..self.slots.len() {
             let place = &mut self.slots[slot];
+            if let Some(by) = place.settle_by {
+                if now < by {
+                    self.deadline.include(by);
+                } else {
+                    self.give_settlement_up(slot);
+                }
+                continue;
+            }
             let (Some(renewing), Some(lease)) = (&mut place.renewing, &place.lease) else { continue };
             if now < renewing.due {
                 self.deadline.include(renewing.due);
@@ -91,6 +99,7 @@ where
         count::cancelled(&self.options.stats);
         count::lock_lost(&self.options.stats);
         drop(self.slots[slot].end_call());
+        self.slots[slot].message = None;
         self.free.push(slot);
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Slot<F, L: Lease> {
     call: Pin<Box<Option<F>>>,
     settle: Pin<Box<Option<L::Settle>>>,
     settling: Settling,
+    /// When a settlement that was not answered at once is given up.
+    pub(super) settle_by: Option<Instant>,
     /// The message that is being handled, as it was received.
     pub(super) message: Option<Message>,
     /// The right to settle it. It is there exactly while a call runs.
@@ -63,6 +65,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
             call: Box::pin(None),
             settle: Box::pin(None),
             settling: Settling::Complete,
+            settle_by: None,
             message: None,
             lease: None,
             locked_at: None,
@@ -125,13 +128,15 @@ impl<F: Future, L: Lease> Slot<F, L> {
         match settle.poll(&mut cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(result) => {
-                self.settle.as_mut().set(None);
+                self.forget_settling();
                 Poll::Ready((self.settling, result))
             }
         }
     }
 
+    #[inline]
     pub(super) fn forget_settling(&mut self) {
+        self.settle_by = None;
         self.settle.as_mut().set(None);
     }
 }

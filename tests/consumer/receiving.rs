@@ -1,6 +1,10 @@
 //! A receiver that fails.
 
-use std::{convert::Infallible, error::Error, future::pending};
+use std::{
+    convert::Infallible,
+    error::Error,
+    future::{pending, ready},
+};
 
 use consign::{
     Disposition, Message,
@@ -11,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tower::service_fn;
 
 use crate::{
-    fake::{Asked, Fake, Script, Step},
+    fake::{Answer, Asked, Fake, Script, Step},
     seconds, within,
 };
 
@@ -66,4 +70,20 @@ async fn a_pause_does_not_hold_up_what_runs_nor_the_shutdown() {
     let started = Instant::now();
     within(120, consumer.run_until(sleep(seconds(64)))).await.unwrap();
     assert_eq!((stats.renewed(), stats.cancelled(), started.elapsed().as_secs()), (2, 1, 65));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_hangs_is_given_up_after_a_lock() {
+    let hangs = Script { lock: Some(seconds(30)), settle: Answer::Never, ..Script::default() };
+    let fake = Fake::new([Step::Deliver(hangs), Step::Deliver(Script::default())]);
+    let handler = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::Complete)));
+    let consumer = Consumer::new(fake.receiver(), handler).concurrency(1);
+    let stats = within(60, consumer.run_until(sleep(seconds(29)))).await.unwrap();
+    assert_eq!((stats.handled(), stats.completed()), (1, 0), "it is waited for");
+
+    let hangs = Script { lock: Some(seconds(30)), settle: Answer::Never, ..Script::default() };
+    let fake = Fake::new([Step::Deliver(hangs), Step::Deliver(Script::default())]);
+    let consumer = Consumer::new(fake.receiver(), handler).concurrency(1);
+    let stats = within(60, consumer.run_until(sleep(seconds(31)))).await.unwrap();
+    assert_eq!((stats.handled(), stats.completed(), stats.settle_failed()), (2, 1, 1));
 }
