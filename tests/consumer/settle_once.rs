@@ -27,10 +27,10 @@ use tower::{BoxError, Service, ServiceBuilder, service_fn};
 
 use crate::{delivery, fill, hush, number, panic_on_purpose, queue_with_lock, until, within};
 
-/// Which runs: `CONSIGN_SEED` is one, `CONSIGN_SEEDS` is how many.
+/// Which runs: `SEED` is one, `CONSIGN_SEEDS` is how many.
 pub(crate) fn seeds(count: u64) -> Range<u64> {
     let read = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
-    match read("CONSIGN_SEED") {
+    match read("SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..read("CONSIGN_SEEDS").unwrap_or(count),
     }
@@ -42,7 +42,7 @@ pub(crate) struct Replay(pub(crate) &'static str, pub(crate) u64);
 impl Drop for Replay {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("seed {}; replay: CONSIGN_SEED={} cargo test --test consumer {}", self.1, self.1, self.0);
+            eprintln!("seed {}; replay: SEED={} cargo test --test consumer {}", self.1, self.1, self.0);
         }
     }
 }

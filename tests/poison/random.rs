@@ -32,9 +32,8 @@ async fn never(_: routing::Body<Never>) {
 #[tokio::test(start_paused = true)]
 async fn p_43_p_44_random_messages_are_kept_to_the_byte() {
     let number = |name, default| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
-    let (seed, cases) = (number("CONSIGN_SEED", 7), number("CONSIGN_CASES", 1_000));
-    let replay =
-        format!("CONSIGN_SEED={seed} CONSIGN_CASES={cases} cargo test --features full --test poison random_messages");
+    let (seed, cases) = (number("SEED", 7), number("CONSIGN_CASES", 1_000));
+    let replay = format!("SEED={seed} CONSIGN_CASES={cases} cargo test --features full --test poison random_messages");
 
     let mut rng = Rng::with_seed(seed);
     let sent: Vec<_> = (0..cases).map(|number| message(&mut rng, number)).collect();

@@ -1,6 +1,6 @@
 //! The formats through their public face: what they read back, what they refuse, and what refusing costs.
 //!
-//! Random tests are seeded. `CONSIGN_SEED` sets the seed and `CONSIGN_CASES` the number of cases; a failure prints both.
+//! Random tests are seeded. `SEED` sets the seed and `CONSIGN_CASES` the number of cases; a failure prints both.
 #![cfg(feature = "full")]
 // Unsafe: an allocator that counts. Unwraps: clippy lets them pass in test functions, not in what those call.
 #![allow(unsafe_code, clippy::unwrap_used)]

@@ -115,7 +115,7 @@ pub(crate) fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
 }
 
 pub(crate) fn seed() -> u64 {
-    from_env("CONSIGN_SEED", 7)
+    from_env("SEED", 7)
 }
 
 /// A seeded runner. Its own failure report holds the smallest input; [`explain`] adds how to come back to it.
@@ -133,7 +133,7 @@ pub(crate) fn explain<E: fmt::Display>(result: Result<(), E>, test: &str) {
         let cases = env::var("CONSIGN_CASES").map(|cases| format!("CONSIGN_CASES={cases} ")).unwrap_or_default();
         let seed = seed();
         panic!(
-            "{error}\nreplay: CONSIGN_SEED={seed} {cases}cargo test -p consign-codecs --features full --test formats {test}"
+            "{error}\nreplay: SEED={seed} {cases}cargo test -p consign-codecs --features full --test formats {test}"
         );
     }
 }

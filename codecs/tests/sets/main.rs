@@ -1,6 +1,6 @@
 //! Sets of codecs through their public face: which codec reads, what happens when none does, and what is said about it.
 //!
-//! Random tests are seeded. `CONSIGN_SEED` sets the seed and `CONSIGN_CASES` the number of cases; a failure prints both.
+//! Random tests are seeded. `SEED` sets the seed and `CONSIGN_CASES` the number of cases; a failure prints both.
 #![cfg(feature = "full")]
 // Unsafe: an allocator that counts. Unwraps: clippy lets them pass in test functions, not in what those call.
 #![allow(unsafe_code, clippy::unwrap_used)]

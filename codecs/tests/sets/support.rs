@@ -109,7 +109,7 @@ fn setting<T: FromStr + Copy>(name: &str, default: T) -> T
 where
     T::Err: fmt::Debug,
 {
-    env::var(name).map_or(default, |text| text.parse().expect("CONSIGN_SEED and CONSIGN_CASES are numbers"))
+    env::var(name).map_or(default, |text| text.parse().expect("SEED and CONSIGN_CASES are numbers"))
 }
 
 /// Tells how to see a failure again, from a test that is failing.
@@ -122,7 +122,7 @@ pub(crate) struct Replay {
 
 pub(crate) fn replay(test: &'static str) -> Replay {
     let cases = setting("CONSIGN_CASES", 20_000);
-    Replay { test, seed: setting("CONSIGN_SEED", 42), cases, asked: cases }
+    Replay { test, seed: setting("SEED", 42), cases, asked: cases }
 }
 
 impl Replay {
@@ -140,7 +140,7 @@ impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(
-                "CONSIGN_SEED={} CONSIGN_CASES={} cargo test -p consign-codecs --features full --test sets {}",
+                "SEED={} CONSIGN_CASES={} cargo test -p consign-codecs --features full --test sets {}",
                 self.seed, self.asked, self.test
             );
         }
