@@ -73,12 +73,12 @@ pub fn parse<C: CodecSet>(text: &'static [u8], codecs: &Codecs<C>) -> Result<Vec
 }
 
 fn parse_line<C: CodecSet>(line: usize, text: &'static [u8], codecs: &Codecs<C>) -> Result<Event, Failure> {
-    let Line { event, action, payload } = read_json::<Line<Anything>, C>(line, text, codecs)?;
+    let Line { event, action, payload } = read_json::<Line<Anything>>(line, text)?;
     let typed = match &*event {
-        "push" => Some(Typed::Push(read_json::<Line<Push>, C>(line, text, codecs)?.payload)),
-        "issues" => Some(Typed::Issues(read_json::<Line<Issues>, C>(line, text, codecs)?.payload)),
+        "push" => Some(Typed::Push(read_json::<Line<Push>>(line, text)?.payload)),
+        "issues" => Some(Typed::Issues(read_json::<Line<Issues>>(line, text)?.payload)),
         "pull_request" => {
-            let payload = read_json::<Line<PullRequest>, C>(line, text, codecs)?.payload;
+            let payload = read_json::<Line<PullRequest>>(line, text)?.payload;
             Some(Typed::PullRequest(Box::new(payload)))
         }
         _ => None,
@@ -90,13 +90,9 @@ fn parse_line<C: CodecSet>(line: usize, text: &'static [u8], codecs: &Codecs<C>)
     Ok(Event { line, name: event, action, payload, typed })
 }
 
-/// The codecs are within limits, and their errors hold nothing of the text.
-fn read_json<T: Decode<'static>, C: CodecSet>(
-    line: usize,
-    text: &'static [u8],
-    codecs: &Codecs<C>,
-) -> Result<T, Failure> {
-    codecs.decode(Some("application/json"), text).map_err(|error| at(line, error))
+/// The codec keeps to limits, and its errors hold nothing of the text.
+fn read_json<T: Decode<'static>>(line: usize, text: &'static [u8]) -> Result<T, Failure> {
+    Codecs::json().decode(Some("application/json"), text).map_err(|error| at(line, error))
 }
 
 fn at(line: usize, source: impl Into<tower::BoxError>) -> Failure {
