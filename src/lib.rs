@@ -2,7 +2,7 @@
 //!
 //! That is a consumer of messages, and this crate puts a [tower] stack around it: codecs that are chosen by a message's
 //! ContentType, a fallback chain that is explicit, bounded and recorded, dead letters that say why, and any tower layer
-//! between. The message model is that of Azure Service Bus; a queue with those semantics is [built in](broker) and lives
+//! between. The message model is that of Azure Service Bus; a queue with those semantics is built in (`broker`) and lives
 //! in memory. Other brokers come in by the [seam](transport), or stay outside of it altogether.
 //!
 //! [tower]: https://docs.rs/tower
