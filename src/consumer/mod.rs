@@ -35,7 +35,8 @@
 //! - It receives as many messages as it has free slots, so the lock of a message starts when there is room to work on it.
 //! - The stack is made ready only with a message in hand, and is called at once, on the instance that was ready.
 //! - The right to settle stays here. A call that answers with an error, panics, or is dropped abandons its message: that
-//!   is one failed delivery, and the consumer goes on.
+//!   is one failed delivery, and the consumer goes on. An error that is an [`Undecodable`](crate::settlement::Undecodable)
+//!   dead-letters it, for no further delivery can be read.
 //! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock is
 //!   lost all the same, its future is dropped, and the message comes again.
 //! - On shutdown it stops receiving, gives back what no handler has seen without counting it, waits for handlers up to

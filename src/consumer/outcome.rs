@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Disposition, Message,
-    settlement::DeadLetter,
+    settlement::{DeadLetter, IntoDisposition},
     transport::{Delivery, Lease, Receiver, SettleError},
 };
 
@@ -40,16 +40,16 @@ where
         match place.poll_call() {
             Poll::Pending => self.still_running(slot, turn),
             Poll::Ready(Ended::Answered(Ok(disposition))) => self.end(slot, disposition),
-            Poll::Ready(Ended::Answered(Err(error))) => self.call_failed(slot, &error.into()),
+            Poll::Ready(Ended::Answered(Err(error))) => self.call_failed(slot, error.into()),
             Poll::Ready(Ended::Panicked) => self.call_panicked(slot),
         }
     }
 
     #[cold]
-    fn call_failed(&mut self, slot: usize, error: &BoxError) {
+    fn call_failed(&mut self, slot: usize, error: BoxError) {
         tracing::debug!(%error, "a call of the stack failed");
         count::failed(&self.options.stats);
-        self.end(slot, Disposition::ABANDON);
+        self.end(slot, error.into_disposition());
     }
 
     #[cold]

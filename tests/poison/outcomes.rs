@@ -12,7 +12,7 @@ use std::{
 
 use bytes::BytesMut;
 use consign::{
-    Message,
+    Disposition, Message,
     broker::{Broker, Queue, QueueSettings},
     codecs::{Codec, CodecSet, Codecs, DecodeContext, DecodeError, EncodeError, Format, Json, MediaType},
     consumer::Consumer,
@@ -23,6 +23,7 @@ use consign::{
     transport::ReceiverExt,
 };
 use serde::{Deserialize, Serialize};
+use tower::{BoxError, ServiceBuilder, service_fn, timeout::TimeoutLayer};
 
 use crate::{
     attacks::{JSON_SYNTAX, JSON_WRONG_TYPE},
@@ -107,6 +108,24 @@ async fn p_43_a_body_that_the_handler_cannot_decode_is_no_transient_failure() {
     for dead in dead_letters(&queue).await {
         assert_eq!((reason(&dead), trail(&dead)), ("DeserializationFailed", Some("json;default;Type;1:1")));
     }
+}
+
+/// The same without a router, and through a layer that boxes errors.
+#[tokio::test(start_paused = true)]
+async fn p_43_a_stack_that_answers_with_an_undecodable_body_dead_letters_it() {
+    let queue = queue();
+    send(&queue, [Message::new(JSON_SYNTAX), Message::new("7"), Message::new("8")]).await;
+    let decode = service_fn(async |message: Message| {
+        let number: u64 = message.decode(&Codecs::json())?;
+        if number == 8 { Err("the database is away".into()) } else { Ok::<_, BoxError>(Disposition::Complete) }
+    });
+    let stack = ServiceBuilder::new().layer(TimeoutLayer::new(Duration::from_secs(1))).service(decode);
+    let stats = Consumer::new(queue.receiver(), stack).run_until(empty(&queue)).await.unwrap();
+    assert_eq!((stats.completed(), stats.dead_lettered(), stats.abandoned(), stats.failed()), (1, 1, 10, 11));
+    let dead = dead_letters(&queue).await;
+    let found: Vec<_> = dead.iter().map(|dead| (reason(dead), trail(dead))).collect();
+    let trail = Some("json;default;Type;1:1");
+    assert_eq!(found, [("DeserializationFailed", trail), ("MaxDeliveryCountExceeded", None)]);
 }
 
 #[tokio::test(start_paused = true)]
