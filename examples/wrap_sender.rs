@@ -1,10 +1,10 @@
 //! The sending stack around a client that you have: values go in, calls of the client come out.
 use consign::middleware::encode::{EncodeLayer, Outgoing};
 use consign::middleware::{in_flight::InFlightLayer, message_id::MessageIdLayer, size_limit::SizeLimitLayer};
-use consign::transport::{ErrorKind, SendError};
+use consign::transport::{ErrorKind, SendError, SendExt};
 use consign::{Message, codecs::Codecs};
 use std::{future, io, sync::Mutex, time::Duration};
-use tower::{BoxError, ServiceBuilder, ServiceExt, retry, service_fn};
+use tower::{BoxError, ServiceBuilder, retry, service_fn};
 
 /// Your client. The first call of this one fails.
 struct Client(Mutex<Vec<(String, Vec<u8>)>>);
@@ -35,7 +35,7 @@ impl retry::Policy<Message, (), SendError> for Attempts {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    let sender = ServiceBuilder::new()
+    let mut sender = ServiceBuilder::new()
         .layer(MessageIdLayer::new()) // once, so that every attempt has the same id
         .timeout(Duration::from_secs(5))
         .layer(EncodeLayer::new(Codecs::json()))
@@ -47,7 +47,7 @@ async fn main() -> Result<(), BoxError> {
             let sent = CLIENT.publish(id, content_type, message.payload().unwrap_or(b"")).await;
             sent.map_err(|error| SendError::new(ErrorKind::CommunicationProblem).with_source(error))
         }));
-    sender.clone().oneshot(Outgoing::new(("sku-7", 3)).subject("order.created")).await?;
+    sender.send(Outgoing::new(("sku-7", 3)).subject("order.created")).await?;
     let calls = CLIENT.0.lock().expect("no call panics");
     assert_eq!(calls[0], calls[1], "the same id and the same bytes, after the connection was reset");
     assert!(calls.len() == 2 && calls[0].0.ends_with(" application/json") && calls[0].1 == br#"["sku-7",3]"#);

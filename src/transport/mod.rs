@@ -13,5 +13,5 @@ pub use self::{
     error::{ErrorKind, ManageError, ReceiveError, SendError, SettleError},
     lease::{Delivery, Lease},
     receiver::{AsyncReceiver, BoxFuture, FromAsync, Receiver, ReceiverExt},
-    sender::{Batch, Outbound, SendService, Sender},
+    sender::{Batch, Outbound, SendExt, SendService, Sender},
 };

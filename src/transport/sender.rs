@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     task::{Context, Poll},
 };
 
@@ -43,6 +43,23 @@ impl Outbound for Batch {
         self.0.iter_mut().for_each(|message| f(message.properties_mut()));
     }
 }
+
+/// `send` on every sending stack.
+pub trait SendExt {
+    /// Makes the stack ready and sends one request: a message, a batch, or a value that a layer encodes.
+    fn send<R>(&mut self, request: R) -> impl Future<Output = Result<(), SendError>>
+    where
+        Self: Service<R, Response = ()>,
+        Self::Error: Into<SendError>,
+    {
+        async move {
+            poll_fn(|cx| self.poll_ready(cx)).await.map_err(Into::into)?;
+            self.call(request).await.map_err(Into::into)
+        }
+    }
+}
+
+impl<S> SendExt for S {}
 
 /// A [`Sender`] as the innermost service of a sending stack.
 #[derive(Clone)]

@@ -45,8 +45,9 @@ fn executable(built: &str) -> Option<PathBuf> {
 }
 
 fn instructions(program: &Path, scenario: &str, messages: u64) -> Result<u64, Error> {
+    let out = format!("--callgrind-out-file={}", root().join("target/consume.callgrind").display());
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"]);
+    command.args(["--tool=callgrind", &out, "--collect-atstart=no"]);
     command.arg("--toggle-collect=*hot_phase*").arg(program).arg(scenario).arg(messages.to_string());
     let name = format!("valgrind consume {scenario}");
     let ran = command.current_dir(root()).stdin(Stdio::null()).output();

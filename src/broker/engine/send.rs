@@ -108,9 +108,9 @@ impl Engine {
     }
 }
 
-/// A sender cannot say that a message was dead-lettered.
+/// A sender cannot say that a message was dead-lettered, and one that is sent again starts without its old trail.
 fn strip_broker_properties(message: &mut Stored) {
-    for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION] {
+    for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
         if message.properties().application().get(key).is_some() {
             message.properties_mut().application_mut().remove(key);
         }
