@@ -71,7 +71,7 @@ where
         }
     }
 
-    fn poll_releases(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn poll_releases(&mut self, cx: &mut Context<'_>) {
         while !self.releases.is_empty() {
             let Poll::Ready(Some(result)) = self.releases.poll_next_unpin(cx) else { return };
             self.settled(Settling::Release, result);

@@ -67,7 +67,7 @@ impl Turn {
     }
 }
 
-/// Messages that are handed out before the task yields.
+/// Messages that are handed out or given back before the task yields.
 const TURN: usize = 128;
 
 impl<R, S, F> Run<R, S, F>
@@ -137,9 +137,11 @@ where
             }
             self.paused_until = None;
         }
-        // Releases that do not end hold receiving up, rather than to pile up.
+        // Releases that do not end hold receiving up, rather than to pile up. Those that are left have this task's waker.
+        self.poll_releases(cx);
         let wanted = (self.free.len() + self.options.prefetch).saturating_sub(self.releases.len());
         if wanted == 0 {
+            self.receiver.stop();
             return false;
         }
         match self.receiver.poll_receive(cx, wanted, &mut self.batch) {
@@ -147,6 +149,8 @@ where
             Poll::Ready(Ok(_)) if !self.batch.is_empty() => {
                 self.receive_failures = 0;
                 self.batch.reverse();
+                // These locks begin now, and a handler may have held the thread since the turn began.
+                turn.now = None;
                 // One message is handed out at once; of more, the later ones wait for the earlier, which may block.
                 self.batch_at = (self.batch.len() > 1).then(|| turn.now());
                 true
@@ -181,6 +185,7 @@ where
         while !self.batch.is_empty() && *left > 0 {
             let Some(&slot) = self.free.last() else { break };
             if self.batch_at.is_some() && self.give_back_if_old() {
+                *left -= 1;
                 continue;
             }
             let service = &mut self.service;

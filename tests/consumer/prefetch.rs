@@ -19,7 +19,7 @@ use tower::service_fn;
 use crate::{
     assert_empty, delivery,
     fake::{Answer, Asked, Fake, Script, Step},
-    fill, queue_with_lock, seconds, until, wakes, within,
+    fill, number, queue_with_lock, seconds, until, wakes, within,
 };
 
 #[tokio::test(start_paused = true)]
@@ -71,6 +71,45 @@ async fn block(concurrency: usize, prefetch: usize) {
     let stats = consumer.stats();
     let stats = within(3_600, consumer.run_until(until(move || stats.completed() == 100))).await.unwrap();
     assert_eq!((late.load(Ordering::Relaxed), stats.handled(), stats.lock_lost()), (0, 100, 0));
+}
+
+/// What was given back is there to be received at once, and there is room for it.
+#[tokio::test(start_paused = true)]
+async fn what_was_given_back_after_a_handler_that_blocked_is_received_again() {
+    let queue = queue_with_lock(10);
+    fill(&queue, 3).await;
+    let handler = service_fn(|message: Message| async move {
+        if number(&message) == 1 {
+            wakes::pass(seconds(6));
+        } else {
+            sleep(seconds(60)).await;
+        }
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(queue.receiver(), handler).concurrency(3).renew_for(Duration::ZERO);
+    let stats = consumer.stats();
+    tokio::spawn(consumer.run());
+    sleep(seconds(7)).await;
+    assert_eq!((stats.completed(), stats.released(), stats.handled()), (1, 2, 3));
+}
+
+/// A lock begins when it is taken, not when the turn of the driver began.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_taken_after_a_handler_blocked_is_a_new_one() {
+    let queue = queue_with_lock(10);
+    fill(&queue, 2).await;
+    let handler = service_fn(|message: Message| async move {
+        match (number(&message), delivery(&message)) {
+            (2, 1) => wakes::pass(seconds(11)),
+            _ => sleep(seconds(1)).await,
+        }
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(queue.receiver(), handler).concurrency(2).renew_for(Duration::ZERO);
+    let stats = consumer.stats();
+    let stats = within(60, consumer.run_until(until(move || stats.completed() == 2))).await.unwrap();
+    assert_eq!((stats.handled(), stats.cancelled()), (4, 1), "the first delivery of the first message");
+    assert_empty(&queue);
 }
 
 #[tokio::test(start_paused = true)]
