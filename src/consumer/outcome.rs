@@ -1,11 +1,6 @@
 //! What becomes of a message when its handler has ended.
 
-use std::{
-    future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
-    task::Poll,
-    time::Duration,
-};
+use std::{future::Future, task::Poll, time::Duration};
 
 use tokio::time::Instant;
 use tower::BoxError;
@@ -14,7 +9,7 @@ use tower_service::Service;
 use super::{
     Undeliverable,
     run::{Run, Turn},
-    slot::{Ended, Settling},
+    slot::{Ended, Settling, caught, lock_of},
     stats::count,
 };
 use crate::{
@@ -63,7 +58,7 @@ where
     #[inline]
     pub(super) fn end(&mut self, slot: usize, disposition: Disposition) {
         let Some(lease) = self.slots[slot].end_call() else { return };
-        let lock = lease.lock_duration();
+        let lock = lock_of(&lease);
         let (settling, disposition) = match disposition {
             Disposition::Complete if lock.is_some() => (Settling::Complete, disposition),
             other => match self.settle_otherwise(slot, lock.is_some(), other) {
@@ -130,7 +125,7 @@ where
         count::undeliverable(&self.options.stats);
         let Some(sink) = &mut self.options.undeliverable else { return };
         let undeliverable = Undeliverable { message, dead_letter };
-        if catch_unwind(AssertUnwindSafe(|| sink(undeliverable))).is_err() {
+        if caught(|| sink(undeliverable)).is_none() {
             tracing::warn!("what takes undeliverable messages panicked");
         }
     }

@@ -11,7 +11,7 @@ use tower_service::Service;
 
 use super::{
     run::{Run, Turn},
-    slot::Renewing,
+    slot::{Renewing, lock_of},
     stats::count,
 };
 use crate::{
@@ -34,7 +34,7 @@ where
             return;
         }
         let place = &self.slots[slot];
-        let Some(lock) = place.lease.as_ref().and_then(Lease::lock_duration) else { return };
+        let Some(lock) = place.lease.as_ref().and_then(lock_of) else { return };
         let last = place.locked_at.unwrap_or_else(|| turn.now());
         let mut renewing = Renewing { lock, started: last, last, asked: None, due: last };
         renewing.schedule(self.deadline.epoch, self.options.renewal, turn.now());

@@ -1,7 +1,6 @@
 use std::{
     fmt,
     future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -13,7 +12,13 @@ use tokio::time::{Instant, Sleep};
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{ConsumeError, Options, Stats, drain::Drain, slot::Slot, stats::count, woken::WokenSet};
+use super::{
+    ConsumeError, Options, Stats,
+    drain::Drain,
+    slot::{Slot, caught, lock_of},
+    stats::count,
+    woken::WokenSet,
+};
 use crate::{
     Disposition, Message,
     transport::{Delivery, ErrorKind, Lease, ReceiveError, Receiver},
@@ -189,17 +194,17 @@ where
                 continue;
             }
             let service = &mut self.service;
-            match catch_unwind(AssertUnwindSafe(|| service.poll_ready(cx))) {
-                Ok(Poll::Ready(Ok(()))) => {}
-                Ok(Poll::Pending) => {
+            match caught(|| service.poll_ready(cx)) {
+                Some(Poll::Ready(Ok(()))) => {}
+                Some(Poll::Pending) => {
                     self.batch_waits(turn);
                     return false;
                 }
-                Ok(Poll::Ready(Err(error))) => {
+                Some(Poll::Ready(Err(error))) => {
                     self.begin_drain(Some(ConsumeError::service(error.into())));
                     return false;
                 }
-                Err(_) => {
+                None => {
                     self.begin_drain(Some(ConsumeError::service("the stack panicked in poll_ready".into())));
                     return false;
                 }
@@ -229,7 +234,7 @@ where
     /// may have held the thread, so the time of the turn does not do.
     fn give_back_if_old(&mut self) -> bool {
         let (Some(at), Some(oldest)) = (self.batch_at, self.batch.last()) else { return false };
-        let Some(lock) = oldest.lease.lock_duration() else { return false };
+        let Some(lock) = lock_of(&oldest.lease) else { return false };
         if Instant::now().saturating_duration_since(at) < lock / 2 {
             return false;
         }
@@ -243,7 +248,7 @@ where
     /// back.
     fn batch_waits(&mut self, turn: &mut Turn) {
         let at = *self.batch_at.get_or_insert_with(|| turn.now());
-        if let Some(lock) = self.batch.last().and_then(|oldest| oldest.lease.lock_duration()) {
+        if let Some(lock) = self.batch.last().and_then(|oldest| lock_of(&oldest.lease)) {
             self.deadline.include(at + lock / 2);
         }
     }

@@ -1,5 +1,7 @@
 use std::{
+    any::Any,
     future::Future,
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
@@ -14,6 +16,9 @@ use crate::{
     Message,
     transport::{Lease, SettleError},
 };
+
+/// What a longer lock is taken for: a year.
+const LONGEST_LOCK: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// The place where one message at a time is handled and settled. Its boxes are made once and used again.
 pub(super) struct Slot<F, L: Lease> {
@@ -59,6 +64,32 @@ pub(super) enum Ended<T> {
     Panicked,
 }
 
+/// Runs code of the user. `None` if it panicked; what the panic carries may panic too when it is dropped.
+#[inline]
+pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            drop_payload(payload);
+            None
+        }
+    }
+}
+
+#[cold]
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        // Who panics twice is not asked a third time.
+        mem::forget(another);
+    }
+}
+
+/// How long a lease says that its lock holds. A transport may answer with anything, and instants must not overflow.
+#[inline]
+pub(super) fn lock_of(lease: &impl Lease) -> Option<Duration> {
+    lease.lock_duration().map(|lock| lock.min(LONGEST_LOCK))
+}
+
 impl<F: Future, L: Lease> Slot<F, L> {
     pub(super) fn new(set: &Arc<WokenSet>, index: usize) -> Self {
         Self {
@@ -90,17 +121,16 @@ impl<F: Future, L: Lease> Slot<F, L> {
     /// Makes the call. `false` if making it panicked.
     #[inline]
     pub(super) fn start(&mut self, call: impl FnOnce() -> F) -> bool {
-        catch_unwind(AssertUnwindSafe(|| self.call.as_mut().set(Some(call())))).is_ok()
+        caught(|| self.call.as_mut().set(Some(call()))).is_some()
     }
 
     #[inline]
     pub(super) fn poll_call(&mut self) -> Poll<Ended<F::Output>> {
         let mut cx = Context::from_waker(&self.waker);
         let Some(call) = self.call.as_mut().as_pin_mut() else { return Poll::Pending };
-        match catch_unwind(AssertUnwindSafe(|| call.poll(&mut cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ended::Answered(output)),
-            Err(_) => Poll::Ready(Ended::Panicked),
+        match caught(|| call.poll(&mut cx)) {
+            Some(polled) => polled.map(Ended::Answered),
+            None => Poll::Ready(Ended::Panicked),
         }
     }
 
@@ -108,7 +138,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
     /// a finished drop.
     #[inline]
     pub(super) fn end_call(&mut self) -> Option<L> {
-        if catch_unwind(AssertUnwindSafe(|| self.call.as_mut().set(None))).is_err() {
+        if caught(|| self.call.as_mut().set(None)).is_none() {
             self.call = Box::pin(None);
         }
         self.renewing = None;

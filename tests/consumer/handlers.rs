@@ -58,6 +58,33 @@ async fn i_33_a_panicking_handler_costs_one_delivery() {
     assert_empty(&queue);
 }
 
+/// What a panic carries is the handler's, and may panic when it is dropped.
+#[tokio::test(start_paused = true)]
+async fn a_panic_whose_payload_panics_costs_one_delivery() {
+    struct Payload;
+
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            panic_on_purpose();
+        }
+    }
+
+    hush();
+    let queue = queue_with_lock(60);
+    fill(&queue, 1).await;
+    let handler = service_fn(|message: Message| async move {
+        if delivery(&message) == 1 {
+            std::panic::resume_unwind(Box::new(Payload));
+        }
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let consumer = Consumer::new(queue.receiver(), handler);
+    let stats = consumer.stats();
+    let stats = within(60, consumer.run_until(until(move || stats.completed() == 1))).await.unwrap();
+    assert_eq!((stats.panicked(), stats.abandoned(), stats.handled()), (1, 1, 2));
+    assert_empty(&queue);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_error_abandons_and_counts() {
     let queue = queue_with_lock(60);

@@ -185,3 +185,21 @@ async fn a_handler_that_runs_for_long_is_renewed_while_others_never_pause() {
     run.await.unwrap().unwrap();
     assert_eq!((stats.lock_lost(), stats.renewed() >= 6), (0, true), "{stats:?}");
 }
+
+/// A transport may say that a lock never ends.
+#[tokio::test(start_paused = true)]
+async fn a_lock_of_any_length_is_no_overflow() {
+    for concurrency in [1, 2] {
+        let forever = Script { lock: Some(Duration::MAX), settle: Answer::Later(seconds(1)), ..Script::default() };
+        let fake = Fake::new((0..4).map(|_| Step::Deliver(forever.clone())));
+        let handler = service_fn(|_: Message| async {
+            sleep(seconds(400)).await;
+            Ok::<_, Infallible>(Disposition::Complete)
+        });
+        let consumer =
+            Consumer::new(fake.receiver(), handler).concurrency(concurrency).prefetch(1).renew_for(Duration::MAX);
+        let stats = consumer.stats();
+        let stats = within(3_600, consumer.run_until(until(move || stats.completed() == 4))).await.unwrap();
+        assert_eq!((stats.handled(), stats.lock_lost()), (4, 0));
+    }
+}
