@@ -72,7 +72,7 @@ impl Lease for QueueLease {
         ready(self.take_lock().and_then(|lock| {
             let now = self.shared.now();
             let settled = self.shared.with(|state| state.engine.settle(now, self.key, lock, disposition));
-            settled.map_err(|refused| self.answer(refused))
+            settled.map(drop).map_err(|refused| self.answer(refused))
         }))
     }
 

@@ -56,15 +56,17 @@ impl Shared {
         self.clock.now().into()
     }
 
-    /// Runs a command on the engine and wakes whom its effects concern. A waker is the user's code, so it runs outside
-    /// the lock.
+    /// Runs a command on the engine and wakes whom its effects concern. A waker is the user's code, and so is the drop of
+    /// a message, so these run outside the lock.
     #[inline]
     pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let answer = command(&mut state);
         state.note_effects();
         let mut woken = state.next_woken();
+        let expired = state.engine.take_expired();
         drop(state);
+        drop(expired);
         while let Some(waker) = woken {
             waker.wake();
             woken = self.state.lock().next_woken();

@@ -33,12 +33,14 @@ impl Sender for QueueSender {
     #[inline]
     fn send(&self, message: Message) -> Self::Send {
         let now = self.shared.now();
-        ready(self.shared.with(|state| state.engine.send(now, message)))
+        let sent = self.shared.with(|state| state.engine.send(now, message));
+        ready(sent.map_err(|(error, _)| error))
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
         let now = self.shared.now();
-        ready(self.shared.with(|state| state.engine.send_batch(now, batch.0)))
+        let sent = self.shared.with(|state| state.engine.send_batch(now, batch.0));
+        ready(sent.map_err(|(error, _)| error))
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) use self::{
 };
 use super::QueueSettings;
 use crate::{
-    message::SequenceNumber,
+    message::{SequenceNumber, Stored},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
 };
@@ -38,6 +38,7 @@ pub(super) struct Engine {
     last_sequence: SequenceNumber,
     last_enqueued: Timestamp,
     size: u64,
+    expired: Vec<Stored>,
     /// Locks are numbered, so that a lease of an earlier delivery is told from the current one.
     last_lock: u64,
 }
@@ -69,6 +70,7 @@ impl Engine {
             last_sequence: SequenceNumber::new(0),
             last_enqueued: Timestamp::EPOCH,
             size: 0,
+            expired: Vec::new(),
             last_lock: 0,
         }
     }
@@ -113,12 +115,20 @@ impl Engine {
         }
     }
 
-    /// Forgets a message for good. It stands in no index any more.
+    /// Forgets a message for good. It stands in no index any more. The bytes of a body may be the user's, and their
+    /// drop the user's code, so the caller drops it where no lock is held.
     #[inline]
-    fn remove(&mut self, key: u32) {
+    fn remove(&mut self, key: u32) -> Stored {
         let entry = self.entries.remove(key as usize);
         self.size -= entry.size;
         self.forget_expiry(&entry, key);
+        entry.message
+    }
+
+    /// Messages that were removed because they expired, to be dropped where no lock is held.
+    #[inline]
+    pub(super) fn take_expired(&mut self) -> Vec<Stored> {
+        std::mem::take(&mut self.expired)
     }
 
     #[inline]

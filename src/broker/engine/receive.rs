@@ -57,7 +57,8 @@ impl Engine {
             };
             let entry = &self.entries[key as usize];
             out(delivered(entry, None));
-            self.remove(key);
+            // The delivery has it too.
+            drop(self.remove(key));
             taken += 1;
         }
         taken

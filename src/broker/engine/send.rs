@@ -15,20 +15,25 @@ use crate::{
 };
 
 impl Engine {
-    /// Accepts one message, or says why not. What is refused consumes no sequence number.
-    pub(crate) fn send(&mut self, now: Now, message: Message) -> Result<(), SendError> {
+    /// Accepts one message, or gives it back and says why not. What is refused consumes no sequence number.
+    pub(crate) fn send(&mut self, now: Now, message: Message) -> Result<(), (SendError, Message)> {
         self.advance(now);
-        let size = self.check(now, &message)?;
-        self.check_quota(size)?;
+        let size = match self.check(now, &message).and_then(|size| self.check_quota(size).map(|()| size)) {
+            Ok(size) => size,
+            Err(error) => return Err((error, message)),
+        };
         self.accept(now, message, size);
         Ok(())
     }
 
-    /// Accepts all messages or none.
-    pub(crate) fn send_batch(&mut self, now: Now, messages: Vec<Message>) -> Result<(), SendError> {
+    /// Accepts all messages, or gives them back.
+    pub(crate) fn send_batch(&mut self, now: Now, messages: Vec<Message>) -> Result<(), (SendError, Vec<Message>)> {
         self.advance(now);
-        let sizes = messages.iter().map(|message| self.check(now, message)).collect::<Result<Vec<_>, _>>()?;
-        self.check_quota(sizes.iter().sum())?;
+        let sizes: Result<Vec<_>, _> = messages.iter().map(|message| self.check(now, message)).collect();
+        let sizes = match sizes.and_then(|sizes| self.check_quota(sizes.iter().sum()).map(|()| sizes)) {
+            Ok(sizes) => sizes,
+            Err(error) => return Err((error, messages)),
+        };
         for (message, size) in messages.into_iter().zip(sizes) {
             self.accept(now, message, size);
         }

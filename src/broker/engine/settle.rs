@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Disposition,
-    message::{ApplicationProperties, Field, InvalidArgument, Problem, limits},
+    message::{ApplicationProperties, Field, InvalidArgument, Problem, Stored, limits},
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
 };
@@ -23,19 +23,24 @@ pub(crate) enum Refused {
 }
 
 impl Engine {
-    /// Settles the delivery that `key` and `lock` name.
+    /// Settles the delivery that `key` and `lock` name. Answers with the message if it is gone.
     #[inline]
-    pub(crate) fn settle(&mut self, now: Now, key: u32, lock: u64, disposition: Disposition) -> Result<(), Refused> {
+    pub(crate) fn settle(
+        &mut self,
+        now: Now,
+        key: u32,
+        lock: u64,
+        disposition: Disposition,
+    ) -> Result<Option<Stored>, Refused> {
         let part = self.held(now, key, lock)?;
         if matches!(disposition, Disposition::Complete) {
             match part {
                 Part::Main => self.main.remove_lock(&mut self.entries, key),
                 Part::DeadLetter => self.dead.remove_lock(&mut self.entries, key),
             }
-            self.remove(key);
-            return Ok(());
+            return Ok(Some(self.remove(key)));
         }
-        self.settle_otherwise(now, key, part, disposition)
+        self.settle_otherwise(now, key, part, disposition).map(|()| None)
     }
 
     fn settle_otherwise(&mut self, now: Now, key: u32, part: Part, disposition: Disposition) -> Result<(), Refused> {

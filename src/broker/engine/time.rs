@@ -110,7 +110,8 @@ impl Engine {
             let text = "The message expired and was dead lettered.";
             self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::TtlExpired, text));
         } else {
-            self.remove(key);
+            let expired = self.remove(key);
+            self.expired.push(expired);
         }
     }
 }
