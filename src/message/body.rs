@@ -60,13 +60,17 @@ impl Body {
         }
     }
 
-    /// Bytes that the body counts for against a size limit.
+    /// Bytes that the body counts for against a size limit. Of several sections, and of values in a sequence, each counts
+    /// one more, so that empty ones are bounded too.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
-            Self::Data(data) => data.sections().iter().map(Bytes::len).sum(),
+            Self::Data(Data(Sections::One(bytes))) => bytes.len(),
+            Self::Data(data) => data.sections().iter().map(|section| 1 + section.len()).sum(),
             Self::Value(value) => value.size(),
-            Self::Sequence(sections) => sections.iter().flatten().map(Value::size).sum(),
+            Self::Sequence(sections) => {
+                sections.iter().map(|values| 1 + values.iter().map(Value::size_inside).sum::<usize>()).sum()
+            }
         }
     }
 }

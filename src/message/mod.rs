@@ -223,6 +223,23 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_without_size_in_a_container() {
+        let nulls = |count| vec![Value::from(PropertyValue::Null); count];
+        let lists = Value::List(vec![Value::List(vec![]); 1_000]);
+        for body in [
+            Body::from(Value::List(nulls(1_000))),
+            Body::from(Value::Map(vec![(Value::List(vec![]), Value::Array(vec![])); 1_000])),
+            Body::from(lists),
+            Body::Sequence([nulls(1_000)].into()),
+            Body::Sequence(vec![vec![]; 1_000].into()),
+            Body::sections(vec![Bytes::new(); 1_000]),
+        ] {
+            assert!(body.size() >= 1_000, "{body:?}");
+        }
+        assert_eq!(Body::from("abc").size(), 3);
+    }
+
+    #[test]
     fn b_04_no_section_is_one_empty_section() {
         assert_eq!(Message::new(Body::sections(vec![])).payload(), Some(&[][..]));
     }

@@ -185,16 +185,22 @@ impl Value {
         }
     }
 
-    /// Bytes that the value counts for against a size limit.
+    /// Bytes that the value counts for against a size limit. What is inside another value counts one more each, so that
+    /// empty ones are bounded too.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
             Self::Simple(simple) => simple.size(),
             Self::Symbol(text) => text.len(),
-            Self::List(values) | Self::Array(values) => values.iter().map(Self::size).sum(),
-            Self::Map(entries) => entries.iter().map(|(key, value)| key.size() + value.size()).sum(),
-            Self::Described(pair) => pair.0.size() + pair.1.size(),
+            Self::List(values) | Self::Array(values) => values.iter().map(Self::size_inside).sum(),
+            Self::Map(entries) => entries.iter().map(|(key, value)| key.size_inside() + value.size_inside()).sum(),
+            Self::Described(pair) => pair.0.size_inside() + pair.1.size_inside(),
         }
+    }
+
+    /// The size of a value in a container.
+    pub(super) fn size_inside(&self) -> usize {
+        1 + self.size()
     }
 
     /// The value as an application property called `key`. A symbol becomes text; lists, maps, arrays and described
