@@ -1,16 +1,23 @@
 //! The time to live.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use consign::{
     Message,
+    broker::Broker,
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
-    time::Timestamp,
-    transport::Lease,
+    time::{Clock, Moment, Timestamp},
+    transport::{Lease, Sender},
 };
 
-use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, START, facts, settings, text, texts, why};
+use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why};
 
 const TTL: Duration = Duration::from_secs(2);
 /// A millisecond before its end.
@@ -225,4 +232,31 @@ fn t_04_utc_that_is_set_does_not_move_an_expiry_or_a_lock() {
     bench.advance(MS);
     assert_eq!(bench.counts(), [0; 4]);
     drop(held);
+}
+
+/// Calls read the time before they have the queue: one that read it earlier may come later.
+#[test]
+fn t_04_a_call_with_an_earlier_time_does_not_keep_a_message_for_ever() {
+    struct Shown(Arc<AtomicU64>);
+
+    impl Clock for Shown {
+        fn now(&self) -> Moment {
+            let millis = self.0.load(Ordering::Relaxed);
+            let elapsed = Duration::from_millis(millis);
+            Moment { elapsed, utc: START.saturating_add(elapsed) }
+        }
+    }
+
+    let millis = Arc::new(AtomicU64::new(0));
+    let queue = Broker::with_clock(Shown(Arc::clone(&millis))).create_queue("orders", settings()).unwrap();
+    let message = Message::builder().time_to_live(Duration::from_millis(11)).build("a").unwrap();
+    queue.sender().unwrap().send(message).into_inner().unwrap();
+    let delivery = take(&mut queue.receiver(), 1).pop().unwrap();
+    millis.store(12, Ordering::Relaxed);
+    assert_eq!(queue.counts().locked, 1);
+    millis.store(10, Ordering::Relaxed);
+    delivery.abandon().into_inner().unwrap();
+    assert_eq!(queue.counts().active, 1);
+    millis.store(13, Ordering::Relaxed);
+    assert_eq!(queue.counts().active, 0);
 }

@@ -1,6 +1,6 @@
 use super::{
     Engine,
-    entry::{Part, Place, Ticks},
+    entry::{NEVER, Part, Place, Ticks},
 };
 use crate::{
     settlement::{DeadLetter, DeadLetterReason},
@@ -99,6 +99,10 @@ impl Engine {
         } else if failure == Failure::Counts && entry.failures >= self.settings.max_delivery_count {
             self.bury_undeliverable(key);
         } else {
+            // Its expiry may have been passed over while it was locked, by a call that read a later time than this one.
+            if entry.expires != NEVER {
+                self.expiries.insert((entry.expires, key));
+            }
             self.main.make_ready(entry, key);
         }
     }
