@@ -104,7 +104,7 @@ where
         let dead_letter = match disposition {
             Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => Some(*dead_letter),
             Disposition::DeadLetter(mut dead_letter) => {
-                dead_letter.fit(message.properties().size());
+                dead_letter.fit(message.properties());
                 return Some((Settling::DeadLetter, Disposition::DeadLetter(dead_letter)));
             }
             Disposition::Complete if !is_locked => {

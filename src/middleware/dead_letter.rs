@@ -229,7 +229,7 @@ impl<C> DeadLetterLayer<C> {
             properties.merge(std::mem::take(&mut letter.changes).into_properties());
             letter.changes = properties.into();
         }
-        letter.fit(message.properties().size());
+        letter.fit(message.properties());
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::Changes;
-use crate::message::{ApplicationProperties, limits};
+use crate::message::{ApplicationProperties, Properties, limits};
 
 /// Why a message was dead-lettered. It travels in the application properties `DeadLetterReason` and
 /// `DeadLetterErrorDescription`.
@@ -105,42 +105,66 @@ impl DeadLetter {
         Self { reason, description: description.into(), changes: Changes::NONE }
     }
 
-    /// Cuts what is too long, so that a broker accepts the dead letter beside properties of `present` bytes: the reason
-    /// and the description to 4,096 UTF-16 code units, and to what is left of the 65,534 bytes for all properties. What
-    /// matters least goes first: further properties, then the description, then the trail; the reason stays, even where
-    /// nothing is left, for a broker always admits it.
-    pub fn fit(&mut self, present: usize) {
+    /// Cuts what is too long, so that a broker accepts the dead letter beside the properties that are `present`: the reason
+    /// and the description to 4,096 UTF-16 code units, and to what is left of the 65,534 bytes and the 1,024 application
+    /// properties. What matters least goes first: further properties, then the description, then the trail; the reason
+    /// stays, even where nothing is left, for a broker always admits it.
+    pub fn fit(&mut self, present: &Properties) {
         if let DeadLetterReason::Application(code) = &mut self.reason {
             cut(code, limits::DEAD_LETTER_TEXT, limits::PROPERTY_BYTES - Self::REASON.len());
         }
         cut(&mut self.description, limits::DEAD_LETTER_TEXT, limits::PROPERTY_BYTES - Self::DESCRIPTION.len());
 
-        let mut free = limits::ALL_PROPERTIES_BYTES.saturating_sub(present);
-        free = free.saturating_sub(Self::REASON.len() + self.reason.as_str().len());
+        let mut room = Room::beside(present);
+        room.bytes = room.bytes.saturating_sub(Self::REASON.len() + self.reason.as_str().len());
         let mut changes = std::mem::take(&mut self.changes).into_properties();
         let mut kept = ApplicationProperties::new();
-        if let Some(trail) = changes.remove(Self::TRAIL) {
-            let size = Self::TRAIL.len() + trail.size();
-            if size <= free {
-                free -= size;
-                kept.insert(Self::TRAIL, trail);
-            }
+        if let Some(trail) = changes.remove(Self::TRAIL).filter(|trail| room.take(Self::TRAIL, trail.size())) {
+            kept.insert(Self::TRAIL, trail);
         }
-        let key = Self::DESCRIPTION.len();
-        if free < key + self.description.len() {
-            cut(&mut self.description, limits::DEAD_LETTER_TEXT, free.saturating_sub(key));
+        let left = room.bytes.saturating_sub(Self::DESCRIPTION.len());
+        if left < self.description.len() {
+            cut(&mut self.description, limits::DEAD_LETTER_TEXT, left);
         }
-        if !self.description.is_empty() {
-            free = free.saturating_sub(key + self.description.len());
+        if !self.description.is_empty() && !room.take(Self::DESCRIPTION, self.description.len()) {
+            self.description = Cow::Borrowed("");
         }
         for (name, value) in changes.iter() {
-            let size = name.len() + value.size();
-            if size <= free && size <= limits::PROPERTY_BYTES && kept.len() < limits::PROPERTIES / 2 {
-                free -= size;
+            if name.len() + value.size() <= limits::PROPERTY_BYTES && room.take(name, value.size()) {
                 kept.insert(name, value.clone());
             }
         }
         self.changes = kept.into();
+    }
+}
+
+/// What is left for a dead letter beside the properties of its message.
+struct Room<'p> {
+    present: &'p ApplicationProperties,
+    bytes: usize,
+    places: usize,
+}
+
+impl<'p> Room<'p> {
+    fn beside(properties: &'p Properties) -> Self {
+        let present = properties.application();
+        Self {
+            present,
+            bytes: limits::ALL_PROPERTIES_BYTES.saturating_sub(properties.size()),
+            places: limits::PROPERTIES.saturating_sub(present.len()),
+        }
+    }
+
+    /// Takes the room for one property. A name that is there already needs no further place.
+    fn take(&mut self, name: &str, size: usize) -> bool {
+        let place = usize::from(self.present.get(name).is_none());
+        let bytes = name.len() + size;
+        let fits = bytes <= self.bytes && place <= self.places;
+        if fits {
+            self.bytes -= bytes;
+            self.places -= place;
+        }
+        fits
     }
 }
 
@@ -170,7 +194,9 @@ mod tests {
     use super::*;
 
     fn fitted(mut dead_letter: DeadLetter, present: usize) -> DeadLetter {
-        dead_letter.fit(present);
+        let mut properties = Properties::new();
+        properties.set_subject("s".repeat(present));
+        dead_letter.fit(&properties);
         dead_letter
     }
 
@@ -208,5 +234,18 @@ mod tests {
             assert_eq!(has(DeadLetter::TRAIL), present <= 65_000, "{present}");
         }
         assert_eq!(fitted(full(), 0), full());
+    }
+
+    #[test]
+    fn there_is_a_reason_beside_the_most_properties() {
+        for (present, kept) in [(1_022, (true, true)), (1_023, (true, false)), (1_024, (false, false))] {
+            let mut properties = Properties::new();
+            *properties.application_mut() = (0..present).map(|i| (i.to_string(), true)).collect();
+            let mut dead_letter = DeadLetter::new(DeadLetterReason::DeserializationFailed, "why");
+            dead_letter.changes =
+                [(DeadLetter::TRAIL, "json;exact;Syntax;1:1")].into_iter().collect::<ApplicationProperties>().into();
+            dead_letter.fit(&properties);
+            assert_eq!((!dead_letter.changes.is_empty(), !dead_letter.description.is_empty()), kept, "{present}");
+        }
     }
 }
