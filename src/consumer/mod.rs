@@ -87,6 +87,19 @@ pub(crate) struct Options {
     undeliverable: Option<Box<dyn FnMut(Undeliverable) + Send>>,
 }
 
+impl Options {
+    /// Hands a message to the sink. A panic of it is caught.
+    #[cold]
+    fn undeliverable(&mut self, message: Message, dead_letter: Option<DeadLetter>) {
+        stats::count::undeliverable(&self.stats);
+        let Some(sink) = &mut self.undeliverable else { return };
+        let undeliverable = Undeliverable { message, dead_letter };
+        if slot::caught(|| sink(undeliverable)).is_none() {
+            tracing::warn!("what takes undeliverable messages panicked");
+        }
+    }
+}
+
 /// A message that a handler, or a decoder, dead-lettered where no dead-letter sub-queue can take it: it was removed when
 /// it was received, or it is a dead letter already.
 #[derive(Debug)]
@@ -151,7 +164,7 @@ where
 
     /// Where messages go that cannot be dead-lettered. One that is a dead letter already is deferred afterwards, so that
     /// it does not stand before the others; one that was received and deleted exists nowhere else, so one that no handler
-    /// has finished at shutdown comes here too. A panic of `sink` is caught.
+    /// has finished when the consumer ends, or is dropped, comes here too. A panic of `sink` is caught.
     pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
         self.options.undeliverable = Some(Box::new(sink));
         self

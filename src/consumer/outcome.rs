@@ -7,14 +7,13 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    Undeliverable,
     run::{Run, Turn},
     slot::{Ended, Settling, caught, lock_of},
     stats::count,
 };
 use crate::{
     Disposition, Message,
-    settlement::{DeadLetter, IntoDisposition},
+    settlement::IntoDisposition,
     transport::{Delivery, Lease, Receiver, SettleError},
 };
 
@@ -35,16 +34,22 @@ where
         match place.poll_call() {
             Poll::Pending => self.still_running(slot, turn),
             Poll::Ready(Ended::Answered(Ok(disposition))) => self.end(slot, disposition),
-            Poll::Ready(Ended::Answered(Err(error))) => self.call_failed(slot, error.into()),
+            Poll::Ready(Ended::Answered(Err(error))) => self.call_failed(slot, error),
             Poll::Ready(Ended::Panicked) => self.call_panicked(slot),
         }
     }
 
+    /// Converting, showing and dropping the error is the user's code.
     #[cold]
-    fn call_failed(&mut self, slot: usize, error: BoxError) {
-        tracing::debug!(%error, "a call of the stack failed");
+    fn call_failed(&mut self, slot: usize, error: S::Error) {
+        let disposition = caught(|| {
+            let error: BoxError = error.into();
+            tracing::debug!(%error, "a call of the stack failed");
+            error.into_disposition()
+        });
+        let Some(disposition) = disposition else { return self.call_panicked(slot) };
         count::failed(&self.options.stats);
-        self.end(slot, error.into_disposition());
+        self.end(slot, disposition);
     }
 
     #[cold]
@@ -116,18 +121,8 @@ where
             Disposition::Abandon(_) => return Some((Settling::Abandon, disposition)),
             Disposition::Defer(_) => return Some((Settling::Defer, disposition)),
         };
-        self.undeliverable(message, dead_letter);
+        self.options.undeliverable(message, dead_letter);
         is_locked.then_some((Settling::Defer, Disposition::DEFER))
-    }
-
-    #[cold]
-    fn undeliverable(&mut self, message: Message, dead_letter: Option<DeadLetter>) {
-        count::undeliverable(&self.options.stats);
-        let Some(sink) = &mut self.options.undeliverable else { return };
-        let undeliverable = Undeliverable { message, dead_letter };
-        if caught(|| sink(undeliverable)).is_none() {
-            tracing::warn!("what takes undeliverable messages panicked");
-        }
     }
 
     /// Gives a message back that no handler has seen.
@@ -136,7 +131,7 @@ where
         if lease.lock_duration().is_some() {
             self.releases.push(lease.release());
         } else {
-            self.undeliverable(message, None);
+            self.options.undeliverable(message, None);
         }
     }
 

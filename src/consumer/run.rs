@@ -357,10 +357,17 @@ where
 {
     fn drop(&mut self) {
         for slot in &mut self.slots {
-            drop(slot.end_call());
+            let is_locked = slot.end_call().is_none_or(|lease| lease.lock_duration().is_some());
+            if let Some(message) = slot.message.take().filter(|_| !is_locked) {
+                self.options.undeliverable(message, None);
+            }
         }
-        for delivery in self.batch.drain(..) {
-            drop(delivery.lease.release());
+        for Delivery { message, lease } in self.batch.drain(..) {
+            if lease.lock_duration().is_some() {
+                drop(lease.release());
+            } else {
+                self.options.undeliverable(message, None);
+            }
         }
     }
 }

@@ -276,3 +276,27 @@ async fn idle_consumers_do_not_fill_a_shared_buffer() {
     let last = last.unwrap();
     within(60, until(|| last.completed() == 10)).await;
 }
+
+/// An error of a handler whose conversion panics.
+struct Hostile;
+
+impl From<Hostile> for BoxError {
+    fn from(_: Hostile) -> Self {
+        panic_on_purpose()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i_33_an_error_that_panics_costs_one_delivery() {
+    hush();
+    let queue = queue_with_lock(60);
+    fill(&queue, 2).await;
+    let handler = service_fn(|message: Message| {
+        ready(if delivery(&message) == 1 { Err(Hostile) } else { Ok(Disposition::Complete) })
+    });
+    let consumer = Consumer::new(queue.receiver(), handler);
+    let stats = consumer.stats();
+    let stats = within(60, consumer.run_until(until(move || stats.completed() == 2))).await.unwrap();
+    assert_eq!((stats.handled(), stats.panicked(), stats.failed()), (4, 2, 0));
+    assert_empty(&queue);
+}

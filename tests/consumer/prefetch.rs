@@ -215,3 +215,19 @@ async fn t_90_what_was_received_and_deleted_ahead_is_not_lost_at_shutdown() {
     let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
     assert_eq!((stats.completed(), sunk.load(Ordering::Relaxed), stats.settle_failed()), (2, 8, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn t_90_what_was_received_and_deleted_is_not_lost_with_a_dropped_run() {
+    let queue = queue_with_lock(60);
+    fill(&queue, 10).await;
+    let handler = service_fn(|_: Message| std::future::pending::<Result<Disposition, Infallible>>());
+    let sunk = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&sunk);
+    let consumer =
+        Consumer::new(queue.receive_and_delete(), handler).concurrency(2).prefetch(8).on_undeliverable(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+    let stats = consumer.stats();
+    assert!(tokio::time::timeout(seconds(1), consumer.run()).await.is_err());
+    assert_eq!((stats.handled(), sunk.load(Ordering::Relaxed)), (2, 10), "two were with handlers, eight ahead");
+}
