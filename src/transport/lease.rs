@@ -21,7 +21,8 @@ pub trait Lease: Send + 'static {
     /// Settles the delivery. The future must be driven to its end; whether a dropped one had its effect is unknown.
     fn settle(self, disposition: Disposition) -> Self::Settle;
 
-    /// Gives the lock up without counting the delivery: for messages that no handler has seen.
+    /// Gives the lock up without counting the delivery: for messages that no handler has seen. It begins when it is
+    /// called: where nothing can wait, as in a drop, the future is dropped.
     fn release(self) -> Self::Settle;
 
     /// Extends the lock to the full lock duration from now, and answers until when it holds.

@@ -115,6 +115,21 @@ impl Engine {
         }
     }
 
+    /// One part's indexes, and the messages.
+    #[inline]
+    fn split(&mut self, part: Part) -> (&mut Indexes, &mut Slab<Entry>) {
+        match part {
+            Part::Main => (&mut self.main, &mut self.entries),
+            Part::DeadLetter => (&mut self.dead, &mut self.entries),
+        }
+    }
+
+    #[inline]
+    fn remove_lock(&mut self, part: Part, key: u32) {
+        let (indexes, entries) = self.split(part);
+        indexes.remove_lock(entries, key);
+    }
+
     /// Forgets a message for good. It stands in no index any more. The bytes of a body may be the user's, and their
     /// drop the user's code, so the caller drops it where no lock is held.
     #[inline]

@@ -26,12 +26,8 @@ impl Engine {
         self.advance(now);
         let mut taken = 0;
         while taken < max {
-            let Some(key) = (match part {
-                Part::Main => self.main.pop_ready(&self.entries),
-                Part::DeadLetter => self.dead.pop_ready(&self.entries),
-            }) else {
-                break;
-            };
+            let (indexes, entries) = self.split(part);
+            let Some(key) = indexes.pop_ready(entries) else { break };
             out(self.lock(now, key, Place::Locked));
             taken += 1;
         }
@@ -49,12 +45,8 @@ impl Engine {
         self.advance(now);
         let mut taken = 0;
         while taken < max {
-            let Some(key) = (match part {
-                Part::Main => self.main.pop_ready(&self.entries),
-                Part::DeadLetter => self.dead.pop_ready(&self.entries),
-            }) else {
-                break;
-            };
+            let (indexes, entries) = self.split(part);
+            let Some(key) = indexes.pop_ready(entries) else { break };
             let entry = &self.entries[key as usize];
             out(delivered(entry, None));
             // The delivery has it too.
@@ -102,10 +94,8 @@ impl Engine {
         entry.locked_until = now.ticks.saturating_add(ticks(duration));
         let part = entry.part;
         let message = delivered(entry, Some(now.utc.saturating_add(duration)));
-        match part {
-            Part::Main => self.main.push_lock(&mut self.entries, key),
-            Part::DeadLetter => self.dead.push_lock(&mut self.entries, key),
-        }
+        let (indexes, entries) = self.split(part);
+        indexes.push_lock(entries, key);
         Locked { message, key, lock, lock_duration: duration }
     }
 }

@@ -34,10 +34,7 @@ impl Engine {
     ) -> Result<Option<Stored>, Refused> {
         let part = self.held(now, key, lock)?;
         if matches!(disposition, Disposition::Complete) {
-            match part {
-                Part::Main => self.main.remove_lock(&mut self.entries, key),
-                Part::DeadLetter => self.dead.remove_lock(&mut self.entries, key),
-            }
+            self.remove_lock(part, key);
             return Ok(Some(self.remove(key)));
         }
         self.settle_otherwise(now, key, part, disposition).map(|()| None)
@@ -55,13 +52,11 @@ impl Engine {
             }
             Disposition::Defer(changes) => {
                 if self.change(key, changes) {
-                    self.indexes_remove_lock(part, key);
-                    let entry = &mut self.entries[key as usize];
+                    self.remove_lock(part, key);
+                    let (indexes, entries) = self.split(part);
+                    let entry = &mut entries[key as usize];
                     entry.lock = 0;
-                    match part {
-                        Part::Main => self.main.defer(entry, key),
-                        Part::DeadLetter => self.dead.defer(entry, key),
-                    }
+                    indexes.defer(entry, key);
                 } else {
                     self.bury_locked(key, header_size_exceeded());
                 }
@@ -82,12 +77,10 @@ impl Engine {
     /// Extends a lock to its full duration from now, and answers until when it holds.
     pub(crate) fn renew(&mut self, now: Now, key: u32, lock: u64) -> Result<Timestamp, Refused> {
         let part = self.held(now, key, lock)?;
-        self.indexes_remove_lock(part, key);
+        self.remove_lock(part, key);
         self.entries[key as usize].locked_until = now.ticks.saturating_add(ticks(self.settings.lock_duration));
-        match part {
-            Part::Main => self.main.push_lock(&mut self.entries, key),
-            Part::DeadLetter => self.dead.push_lock(&mut self.entries, key),
-        }
+        let (indexes, entries) = self.split(part);
+        indexes.push_lock(entries, key);
         Ok(now.utc.saturating_add(self.settings.lock_duration))
     }
 
@@ -112,13 +105,6 @@ impl Engine {
         match self.entries.get(key as usize) {
             Some(entry) if entry.lock == lock && entry.is_locked() && entry.locked_until > now.ticks => Ok(entry.part),
             _ => Err(Refused::LockLost),
-        }
-    }
-
-    fn indexes_remove_lock(&mut self, part: Part, key: u32) {
-        match part {
-            Part::Main => self.main.remove_lock(&mut self.entries, key),
-            Part::DeadLetter => self.dead.remove_lock(&mut self.entries, key),
         }
     }
 
@@ -160,7 +146,7 @@ impl Engine {
         let entry = &mut self.entries[key as usize];
         entry.lock = 0;
         let (part, deliveries) = (entry.part, entry.failures.saturating_add(1));
-        self.indexes_remove_lock(part, key);
+        self.remove_lock(part, key);
         if part == Part::DeadLetter {
             // Its properties outgrew their limit in the dead-letter sub-queue, where it stays as it was.
             let entry = &mut self.entries[key as usize];

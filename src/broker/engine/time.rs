@@ -76,10 +76,7 @@ impl Engine {
     /// removed.
     pub(super) fn unlock(&mut self, key: u32, instant: Ticks, failure: Failure) {
         let part = self.entries[key as usize].part;
-        match part {
-            Part::Main => self.main.remove_lock(&mut self.entries, key),
-            Part::DeadLetter => self.dead.remove_lock(&mut self.entries, key),
-        }
+        self.remove_lock(part, key);
         let entry = &mut self.entries[key as usize];
         entry.lock = 0;
         if part == Part::DeadLetter {
