@@ -2,7 +2,7 @@ use std::{borrow::Cow, time::Duration};
 
 use bytes::Bytes;
 
-use super::{ApplicationProperties, Field, InvalidArgument, Problem, Value, limits};
+use super::{ApplicationProperties, Field, InvalidArgument, Problem, PropertyValue, Value, limits};
 use crate::time::Timestamp;
 
 type Text = Cow<'static, str>;
@@ -74,6 +74,11 @@ macro_rules! free_text {
 }
 
 impl Properties {
+    /// The application property that holds the reason of a dead letter.
+    pub const DEAD_LETTER_REASON: &'static str = "DeadLetterReason";
+    /// The application property that holds the description of a dead letter.
+    pub const DEAD_LETTER_DESCRIPTION: &'static str = "DeadLetterErrorDescription";
+
     /// No properties.
     #[must_use]
     pub fn new() -> Self {
@@ -113,6 +118,18 @@ impl Properties {
     #[must_use]
     pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
         self.scheduled_enqueue_time
+    }
+
+    /// Why the message was dead-lettered: the application property [`Properties::DEAD_LETTER_REASON`].
+    #[must_use]
+    pub fn dead_letter_reason(&self) -> Option<&str> {
+        self.application.get(Self::DEAD_LETTER_REASON).and_then(PropertyValue::as_str)
+    }
+
+    /// What exactly the message died of: the application property [`Properties::DEAD_LETTER_DESCRIPTION`].
+    #[must_use]
+    pub fn dead_letter_description(&self) -> Option<&str> {
+        self.application.get(Self::DEAD_LETTER_DESCRIPTION).and_then(PropertyValue::as_str)
     }
 
     /// The user's own properties.
@@ -359,7 +376,7 @@ mod tests {
     fn u_10_a_symbol_becomes_text() {
         let mut properties = Properties::new();
         properties.application_mut().try_insert("k", Value::Symbol("s".into())).unwrap();
-        assert_eq!(properties.application().get("k").and_then(super::super::PropertyValue::as_str), Some("s"));
+        assert_eq!(properties.application().get("k").and_then(PropertyValue::as_str), Some("s"));
     }
 
     #[test]

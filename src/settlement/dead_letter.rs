@@ -93,9 +93,9 @@ impl fmt::Display for DeadLetterReason {
 
 impl DeadLetter {
     /// The application property that holds the reason.
-    pub const REASON: &'static str = "DeadLetterReason";
+    pub const REASON: &'static str = Properties::DEAD_LETTER_REASON;
     /// The application property that holds the description.
-    pub const DESCRIPTION: &'static str = "DeadLetterErrorDescription";
+    pub const DESCRIPTION: &'static str = Properties::DEAD_LETTER_DESCRIPTION;
     /// The application property that holds the attempts to decode the body.
     pub const TRAIL: &'static str = "x-decode-trail";
 

@@ -133,6 +133,5 @@ pub(crate) fn texts<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<
 
 /// The reason and the description of a dead letter.
 pub(crate) fn why(message: &Message) -> (&str, &str) {
-    let property = |key| message.application().get(key).and_then(PropertyValue::as_str).unwrap_or_default();
-    (property(DeadLetter::REASON), property(DeadLetter::DESCRIPTION))
+    (message.dead_letter_reason().unwrap_or_default(), message.dead_letter_description().unwrap_or_default())
 }
