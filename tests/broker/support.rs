@@ -5,8 +5,7 @@ use std::{future::Ready, sync::Arc, task::Poll, time::Duration};
 use consign::{
     Message,
     broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSettings},
-    message::{PropertyValue, Received},
-    settlement::DeadLetter,
+    message::Received,
     time::{ManualClock, Timestamp},
     transport::{Delivery, ErrorKind, ReceiverExt, SendError, Sender, SettleError},
 };
