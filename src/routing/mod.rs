@@ -73,6 +73,6 @@ pub use self::{
     extract::{Body, FromMessage, NotReceived, Payload, Raw, State},
     handler::{Call, Handler, HandlerFuture},
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
-    route::{NoRoute, Otherwise, Route, Routes, RoutesFuture, Unrouted},
+    route::{NoRoute, OpenEnd, Otherwise, Route, Routes, RoutesFuture, Unrouted},
     router::{RouteError, Router, RouterBuilder, RouterFuture},
 };

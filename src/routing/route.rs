@@ -43,6 +43,35 @@ impl<S, C> Routes<S, C> for NoRoute {
     }
 }
 
+/// A list of routes whose end is still open, so that a handler of all other messages can be put there.
+#[diagnostic::on_unimplemented(
+    message = "these routes have a handler of all other messages already",
+    note = "`otherwise` is called once, before or after the routes"
+)]
+pub trait OpenEnd<E> {
+    /// The list with its end.
+    type Ended;
+
+    /// Puts `end` where no route is left.
+    fn end_with(self, end: E) -> Self::Ended;
+}
+
+impl<E> OpenEnd<E> for NoRoute {
+    type Ended = E;
+
+    fn end_with(self, end: E) -> E {
+        end
+    }
+}
+
+impl<H, A, R: OpenEnd<E>, E> OpenEnd<E> for Route<H, A, R> {
+    type Ended = Route<H, A, R::Ended>;
+
+    fn end_with(self, end: E) -> Self::Ended {
+        Route::new(self.subject, self.handler, self.others.end_with(end))
+    }
+}
+
 /// The handler of all messages that no route takes.
 pub struct Otherwise<H, A> {
     handler: H,

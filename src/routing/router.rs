@@ -12,7 +12,7 @@ use consign_codecs::{CodecSet, Codecs};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::{Call, Context, Handler, NoRoute, Otherwise, Route, Routes};
+use super::{Call, Context, Handler, NoRoute, OpenEnd, Otherwise, Route, Routes};
 use crate::{Disposition, Message};
 
 /// Chooses a handler by the subject of the message. It is always ready, and a clone is two reference counts.
@@ -48,18 +48,6 @@ impl Router<(), (), NoRoute> {
     }
 }
 
-impl<S, C> RouterBuilder<S, C, NoRoute> {
-    /// Hands every message that no route takes to `handler`. It comes before the routes in the code, as it is the end of
-    /// their list. Without it such messages are dead-lettered as `UnknownMessageType`.
-    pub fn otherwise<H, A>(self, handler: H) -> RouterBuilder<S, C, Otherwise<H, A>>
-    where
-        H: Call<A> + Handler<A, S, C>,
-        A: 'static,
-    {
-        RouterBuilder { cx: self.cx, routes: Otherwise::new(handler), subjects: self.subjects }
-    }
-}
-
 impl<S, C, R> RouterBuilder<S, C, R> {
     /// Hands messages with this subject to `handler`. Subjects are compared as they are, case and all.
     pub fn route<H, A>(mut self, subject: impl Into<Box<str>>, handler: H) -> RouterBuilder<S, C, Route<H, A, R>>
@@ -70,6 +58,18 @@ impl<S, C, R> RouterBuilder<S, C, R> {
         let subject = subject.into();
         self.subjects.push(subject.clone());
         RouterBuilder { cx: self.cx, routes: Route::new(subject, handler, self.routes), subjects: self.subjects }
+    }
+
+    /// Hands every message that no route takes to `handler`, whether the routes come before or after. Without it such
+    /// messages are dead-lettered as `UnknownMessageType`.
+    pub fn otherwise<H, A>(self, handler: H) -> RouterBuilder<S, C, R::Ended>
+    where
+        H: Call<A> + Handler<A, S, C>,
+        A: 'static,
+        R: OpenEnd<Otherwise<H, A>>,
+    {
+        let routes = self.routes.end_with(Otherwise::new(handler));
+        RouterBuilder { cx: self.cx, routes, subjects: self.subjects }
     }
 
     /// The router, or the first subject that two routes have.

@@ -152,3 +152,30 @@ fn what_is_printed_of_a_router_is_its_subjects() {
     let text = format!("{router:?}");
     assert!(text.contains("\"a\"") && text.contains("Otherwise"), "{text}");
 }
+
+#[tokio::test]
+async fn otherwise_stands_before_between_or_after_the_routes() {
+    let builder = |seen: &Seen| Router::with_state(codecs(), Arc::clone(seen));
+    let routed = async |State(seen): State<Seen>| note(&seen, "routed");
+    for place in 0..3 {
+        let seen = Seen::default();
+        match place {
+            0 => {
+                let router = builder(&seen).otherwise(otherwise).route("a", routed).route("b", routed).build().unwrap();
+                call(&router, about("b")).await;
+                call(&router, about("c")).await;
+            }
+            1 => {
+                let router = builder(&seen).route("a", routed).otherwise(otherwise).route("b", routed).build().unwrap();
+                call(&router, about("a")).await;
+                call(&router, about("c")).await;
+            }
+            _ => {
+                let router = builder(&seen).route("a", routed).route("b", routed).otherwise(otherwise).build().unwrap();
+                call(&router, about("a")).await;
+                call(&router, about("c")).await;
+            }
+        }
+        assert_eq!(taken(&seen), ["routed", r#"otherwise Some("c")"#], "{place}");
+    }
+}
