@@ -135,6 +135,7 @@ mod decode;
 pub mod message;
 pub mod middleware;
 pub mod routing;
+pub mod rules;
 pub mod settlement;
 pub mod time;
 pub mod transport;

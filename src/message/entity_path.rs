@@ -87,7 +87,7 @@ impl EntityPath {
 }
 
 /// What would look like another path, or mean something in an address or a log.
-fn is_forbidden(char: char) -> bool {
+pub(crate) fn is_forbidden(char: char) -> bool {
     matches!(char, '@' | '?' | '#' | '*' | '\\' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
         || matches!(char, '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
         || char.is_control()

@@ -41,6 +41,8 @@ pub enum Field {
     EntityPath,
     /// An entity's name.
     EntityName,
+    /// The name of a rule of a subscription.
+    RuleName,
     /// A setting of an entity.
     Setting(&'static str),
 }
@@ -106,6 +108,7 @@ impl fmt::Display for Field {
             Self::Message => f.write_str("the message"),
             Self::EntityPath => f.write_str("the entity's path"),
             Self::EntityName => f.write_str("the entity's name"),
+            Self::RuleName => f.write_str("the rule's name"),
             Self::Setting(name) => f.write_str(name),
             plain => fmt::Debug::fmt(plain, f),
         }

@@ -15,7 +15,7 @@
 mod application_properties;
 mod body;
 mod builder;
-mod entity_path;
+pub(crate) mod entity_path;
 pub(crate) mod fluent;
 mod invalid;
 pub mod limits;
