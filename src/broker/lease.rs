@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    engine::{Locked, Refused},
-    queue::Shared,
+    engine::{Locked, Operation, Refused, Settlement, Source, StoreId},
+    namespace::Namespace,
 };
 use crate::{
     Disposition, Message,
@@ -17,24 +17,60 @@ use crate::{
 };
 
 /// The right to settle a message of the embedded broker.
+///
+/// Errors: [`MessageLockLost`](ErrorKind::MessageLockLost), or [`SessionLockLost`](ErrorKind::SessionLockLost) for a
+/// message of a session; [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted,
+/// for a dead letter that is to be dead-lettered, and for the renewal of a message of a session, where the session is
+/// renewed; [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or description that is too long.
 pub struct QueueLease {
-    shared: Arc<Shared>,
+    namespace: Arc<Namespace>,
+    store: StoreId,
     key: u32,
+    lock_millis: u32,
     /// 0 once it is settled, and from the start if the message was removed when it was received.
     lock: u64,
-    lock_millis: u32,
+    in_session: bool,
 }
 
 impl QueueLease {
-    pub(super) fn deliver(shared: &Arc<Shared>, locked: Locked) -> Delivery<Self> {
+    pub(super) fn deliver(
+        namespace: &Arc<Namespace>,
+        store: StoreId,
+        source: Source,
+        locked: Locked,
+    ) -> Delivery<Self> {
         let Locked { message, key, lock, lock_duration } = locked;
         let lock_millis = u32::try_from(lock_duration.as_millis()).unwrap_or(u32::MAX);
-        Delivery { message, lease: Self { shared: Arc::clone(shared), key, lock, lock_millis } }
+        let in_session = matches!(source, Source::Session { .. });
+        let lease = Self { namespace: Arc::clone(namespace), store, key, lock_millis, lock, in_session };
+        Delivery { message, lease }
     }
 
-    pub(super) fn deliver_removed(shared: &Arc<Shared>, message: Message) -> Delivery<Self> {
-        let lease = Self { shared: Arc::clone(shared), key: 0, lock: 0, lock_millis: 0 };
+    pub(super) fn deliver_removed(namespace: &Arc<Namespace>, store: StoreId, message: Message) -> Delivery<Self> {
+        let namespace = Arc::clone(namespace);
+        let lease = Self { namespace, store, key: 0, lock_millis: 0, lock: 0, in_session: false };
         Delivery { message, lease }
+    }
+
+    pub(super) fn store(&self) -> StoreId {
+        self.store
+    }
+
+    pub(super) fn namespace(&self) -> &Arc<Namespace> {
+        &self.namespace
+    }
+
+    /// What a transaction does with it. `None` if the message was removed when it was received.
+    pub(super) fn operation(&self, settlement: Settlement) -> Result<Operation, SettleError> {
+        match self.lock {
+            0 => Err(received_and_deleted()),
+            lock => Ok(Operation::Settle { store: self.store, key: self.key, lock, settlement }),
+        }
+    }
+
+    /// It was settled by a transaction.
+    pub(super) fn forget(mut self) {
+        self.lock = 0;
     }
 
     #[inline]
@@ -47,12 +83,26 @@ impl QueueLease {
 
     fn answer(&self, refused: Refused) -> SettleError {
         match refused {
-            Refused::LockLost => SettleError::new(ErrorKind::MessageLockLost),
+            Refused::LockLost if self.in_session => SettleError::new(ErrorKind::SessionLockLost),
+            refused => refused.into(),
+        }
+    }
+}
+
+impl From<Refused> for SettleError {
+    #[cold]
+    fn from(refused: Refused) -> Self {
+        let invalid = |detail: &'static str| Self::new(ErrorKind::InvalidOperation).with_detail(detail);
+        match refused {
+            Refused::LockLost => Self::new(ErrorKind::MessageLockLost),
+            Refused::SessionLockLost => Self::new(ErrorKind::SessionLockLost),
             Refused::Invalid(error) => error.into(),
-            Refused::AlreadyDead => {
-                let detail = format!("{} is a dead-letter sub-queue", self.shared.path().dead_letter());
-                SettleError::new(ErrorKind::InvalidOperation).with_detail(detail)
+            Refused::AlreadyDead => invalid("it is a dead letter already"),
+            Refused::InSession => invalid("the session is renewed, not its messages"),
+            Refused::StateTooLarge { limit } => {
+                Self::new(ErrorKind::MessageSizeExceeded).with_detail(format!("at most {limit} bytes"))
             }
+            Refused::Full => Self::new(ErrorKind::QuotaExceeded),
         }
     }
 }
@@ -70,16 +120,16 @@ impl Lease for QueueLease {
     #[inline]
     fn settle(mut self, disposition: Disposition) -> Self::Settle {
         ready(self.take_lock().and_then(|lock| {
-            let now = self.shared.now();
-            let settled = self.shared.with(|state| state.engine.settle(now, self.key, lock, disposition));
-            settled.map(drop).map_err(|refused| self.answer(refused))
+            let now = self.namespace.now();
+            let settle = self.namespace.with(|state| state.engine.settle(now, self.store, self.key, lock, disposition));
+            settle.map(drop).map_err(|refused| self.answer(refused))
         }))
     }
 
     fn release(mut self) -> Self::Settle {
         ready(self.take_lock().and_then(|lock| {
-            let now = self.shared.now();
-            let released = self.shared.with(|state| state.engine.release(now, self.key, lock));
+            let now = self.namespace.now();
+            let released = self.namespace.with(|state| state.engine.release(now, self.store, self.key, lock));
             released.map_err(|refused| self.answer(refused))
         }))
     }
@@ -88,13 +138,13 @@ impl Lease for QueueLease {
         if self.lock == 0 {
             return ready(Err(received_and_deleted()));
         }
-        let now = self.shared.now();
-        let renewed = self.shared.with(|state| state.engine.renew(now, self.key, self.lock));
+        let now = self.namespace.now();
+        let renewed = self.namespace.with(|state| state.engine.renew(now, self.store, self.key, self.lock));
         ready(renewed.map_err(|refused| self.answer(refused)))
     }
 
     fn lock_token(&self) -> Option<LockToken> {
-        (self.lock != 0).then(|| self.shared.lock_token(self.lock))
+        (self.lock != 0).then(|| self.namespace.lock_token(self.lock))
     }
 
     fn lock_duration(&self) -> Option<Duration> {
@@ -107,15 +157,17 @@ impl Drop for QueueLease {
     #[inline]
     fn drop(&mut self) {
         if self.lock != 0 {
-            let now = self.shared.now();
+            let now = self.namespace.now();
             // A lock that is lost already has been counted.
-            let _ = self.shared.with(|state| state.engine.settle(now, self.key, self.lock, Disposition::ABANDON));
+            let _ = self
+                .namespace
+                .with(|state| state.engine.settle(now, self.store, self.key, self.lock, Disposition::ABANDON));
         }
     }
 }
 
 impl fmt::Debug for QueueLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueueLease").field("queue", self.shared.path()).finish_non_exhaustive()
+        f.debug_struct("QueueLease").field("lock_token", &self.lock_token()).finish_non_exhaustive()
     }
 }

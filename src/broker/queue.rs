@@ -1,133 +1,77 @@
-use std::{fmt, sync::Arc, task::Waker};
-
-use parking_lot::Mutex;
+use std::{fmt, sync::Arc};
 
 use super::{
-    Counts, QueueReceiver, QueueSender, QueueSettings, ReceiveMode,
-    engine::{Engine, Now, Part},
+    Ages, Counts, QueueReceiver, QueueSender, QueueSettings, ReceiveMode, SessionAcceptor, SessionReceiver,
+    engine::{Part, Source, StoreId},
     lease::QueueLease,
-    waiters::Waiters,
+    namespace::Namespace,
 };
 use crate::{
     Message,
-    message::{EntityPath, LockToken, SequenceNumber},
-    time::Clock,
-    transport::{Delivery, ErrorKind, ReceiveError, SendError},
+    message::{EntityPath, SequenceNumber},
+    time::Timestamp,
+    transport::{Delivery, ErrorKind, ManageError, ReceiveError, SendError},
 };
 
-/// A queue of the embedded broker, or its dead-letter sub-queue.
+/// A queue of the embedded broker, or the part of a subscription that is received from, or a sub-queue of either.
+///
+/// It is a handle: when the entity is deleted its calls answer [`EntityNotFound`](ErrorKind::EntityNotFound), or with
+/// nothing, also if another of the same path is created.
 #[derive(Clone)]
 pub struct Queue {
-    pub(super) shared: Arc<Shared>,
+    pub(super) namespace: Arc<Namespace>,
+    pub(super) store: StoreId,
     pub(super) part: Part,
-}
-
-/// One queue: its state behind one lock that is never held across an await.
-pub(super) struct Shared {
-    path: EntityPath,
-    clock: Arc<dyn Clock>,
-    state: Mutex<State>,
-    /// What makes the numbers of this queue's locks unlike those of any other.
-    locks: u128,
-}
-
-pub(super) struct State {
-    pub(super) engine: Engine,
-    main: Waiters,
-    dead: Waiters,
-}
-
-impl Shared {
-    pub(super) fn new(path: EntityPath, clock: Arc<dyn Clock>, settings: QueueSettings) -> Self {
-        let state = State { engine: Engine::new(settings), main: Waiters::default(), dead: Waiters::default() };
-        Self { path, clock, state: Mutex::new(state), locks: uuid::Uuid::new_v4().as_u128() }
-    }
-
-    pub(super) fn path(&self) -> &EntityPath {
-        &self.path
-    }
-
-    pub(super) fn lock_token(&self, lock: u64) -> LockToken {
-        LockToken::from_bytes((self.locks ^ u128::from(lock)).to_be_bytes())
-    }
-
-    #[inline]
-    pub(super) fn now(&self) -> Now {
-        self.clock.now().into()
-    }
-
-    /// Runs a command on the engine and wakes whom its effects concern. A waker is the user's code, and so is the drop of
-    /// a message, so these run outside the lock.
-    #[inline]
-    pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.state.lock();
-        let answer = command(&mut state);
-        state.note_effects();
-        let mut woken = state.next_woken();
-        let expired = state.engine.take_expired();
-        drop(state);
-        drop(expired);
-        while let Some(waker) = woken {
-            waker.wake();
-            woken = self.state.lock().next_woken();
-        }
-        answer
-    }
-}
-
-impl State {
-    pub(super) fn waiters(&mut self, part: Part) -> &mut Waiters {
-        match part {
-            Part::Main => &mut self.main,
-            Part::DeadLetter => &mut self.dead,
-        }
-    }
-
-    #[inline]
-    fn note_effects(&mut self) {
-        let main = self.engine.take_arrivals(Part::Main);
-        let dead = self.engine.take_arrivals(Part::DeadLetter);
-        if self.main.is_empty() && self.dead.is_empty() {
-            return;
-        }
-        self.main.owe(main);
-        self.dead.owe(dead);
-        let deadline = self.engine.next_deadline();
-        self.main.cover(deadline);
-        self.dead.cover(deadline);
-    }
-
-    #[inline]
-    fn next_woken(&mut self) -> Option<Waker> {
-        self.main.next_woken().or_else(|| self.dead.next_woken())
-    }
+    /// Of the entity, whatever the part.
+    pub(super) entity: EntityPath,
 }
 
 impl Queue {
-    /// The path, with `/$deadletterqueue` on a dead-letter sub-queue.
+    /// Most messages that one call of [`Queue::delete_messages`] removes.
+    pub const MAX_DELETED: usize = 4_000;
+
+    /// The path, with `/$deadletterqueue` or `/$Transfer/$deadletterqueue` on a sub-queue.
     #[must_use]
     pub fn path(&self) -> EntityPath {
         match self.part {
-            Part::Main => self.shared.path().clone(),
-            Part::DeadLetter => self.shared.path().dead_letter(),
+            Part::Main => self.entity.clone(),
+            Part::DeadLetter => self.entity.dead_letter(),
+            Part::TransferDeadLetter => self.entity.transfer_dead_letter(),
         }
     }
 
     /// The dead-letter sub-queue. It is there as long as its queue.
     #[must_use]
     pub fn dead_letter(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), part: Part::DeadLetter }
+        Self { part: Part::DeadLetter, ..self.clone() }
     }
 
-    /// A sender. Nothing can be sent to a dead-letter sub-queue: that is [`ErrorKind::InvalidOperation`].
+    /// The sub-queue of messages that this entity was to hand over in a transaction, and could not.
+    #[must_use]
+    pub fn transfer_dead_letter(&self) -> Self {
+        Self { part: Part::TransferDeadLetter, ..self.clone() }
+    }
+
+    /// A sender. Nothing can be sent to a sub-queue or a subscription: that is [`ErrorKind::InvalidOperation`].
     pub fn sender(&self) -> Result<QueueSender, SendError> {
-        match self.part {
-            Part::Main => Ok(QueueSender::new(Arc::clone(&self.shared))),
-            Part::DeadLetter => {
-                Err(SendError::new(ErrorKind::InvalidOperation)
-                    .with_detail("a dead-letter sub-queue takes no messages"))
+        let refused = match self.part {
+            Part::Main if self.entity.subscription().is_none() => {
+                return Ok(QueueSender::new(Arc::clone(&self.namespace), self.store, self.entity.clone()));
             }
-        }
+            Part::Main => "a subscription takes messages from its topic only",
+            Part::DeadLetter | Part::TransferDeadLetter => "a dead-letter sub-queue takes no messages",
+        };
+        Err(SendError::new(ErrorKind::InvalidOperation).with_detail(refused))
+    }
+
+    /// Sends messages that cannot be received before `at`: [`QueueSender::schedule`].
+    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
+        self.sender()?.schedule(messages, at)
+    }
+
+    /// Takes scheduled messages back: [`QueueSender::cancel_scheduled`].
+    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
+        self.sender()?.cancel_scheduled(numbers)
     }
 
     /// A receiver in peek-lock mode.
@@ -142,42 +86,90 @@ impl Queue {
         QueueReceiver::new(self.clone(), ReceiveMode::ReceiveAndDelete)
     }
 
-    /// Locks deferred messages by their sequence numbers. If one of them is not deferred here, or has expired, that is
-    /// [`ErrorKind::MessageNotFound`] and none is locked.
-    pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
-        let now = self.shared.now();
-        let locked = self.shared.with(|state| state.engine.receive_deferred(now, self.part, numbers))?;
-        Ok(locked.into_iter().map(|locked| QueueLease::deliver(&self.shared, locked)).collect())
+    /// Locks the session of this id, which may be empty so far. Errors:
+    /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it,
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue, and those of a
+    /// receive.
+    pub fn accept_session(&self, id: &str) -> Result<SessionReceiver, ReceiveError> {
+        self.session_acceptor()?.accept(id)
     }
 
-    /// Looks at up to `max` messages from sequence number `from` on, in order, without locking or counting. Messages
-    /// that are locked or deferred are among them, dead-lettered ones are not. The list may be empty.
+    /// Locks sessions one after the other: those that have a message and that nobody holds. Errors:
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
+    pub fn session_acceptor(&self) -> Result<SessionAcceptor, ReceiveError> {
+        match self.part {
+            Part::Main => Ok(SessionAcceptor::new(self.clone())),
+            Part::DeadLetter | Part::TransferDeadLetter => {
+                Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue has no sessions"))
+            }
+        }
+    }
+
+    /// The ids of the sessions that have a message or a state, in order. Every session is looked at once for it.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<String> {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.session_ids(now, self.store))
+    }
+
+    /// Locks deferred messages by their sequence numbers. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one of
+    /// them is not deferred here, or has expired, and none is locked; those of a receive. Messages of a session are fetched
+    /// by [`SessionReceiver::receive_deferred`].
+    pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
+        let (now, source) = (self.namespace.now(), Source::Part(self.part));
+        let locked = self.namespace.with(|state| state.engine.receive_deferred(now, self.store, source, numbers))?;
+        Ok(locked.into_iter().map(|locked| QueueLease::deliver(&self.namespace, self.store, source, locked)).collect())
+    }
+
+    /// Looks at up to `max` messages from sequence number `from` on, in order, without locking or counting. Messages that
+    /// are locked, deferred or scheduled are among them, dead-lettered ones are not. The list may be empty.
     ///
-    /// Every locked message of the queue is looked at once for it.
+    /// Every locked message of the entity is looked at once for it; if it is partitioned or has sessions, every message.
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
-        let now = self.shared.now();
-        self.shared.with(|state| state.engine.peek(now, self.part, from, max))
+        let (now, source) = (self.namespace.now(), Source::Part(self.part));
+        self.namespace.with(|state| state.engine.peek(now, self.store, source, from, max))
+    }
+
+    /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that nobody holds and that are not scheduled, the
+    /// oldest first; with a time only those enqueued before it. Answers how many. Every message is looked at once for it.
+    /// Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a partitioned entity,
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Result<usize, ManageError> {
+        if self.settings()?.partitioned {
+            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("the entity is partitioned"));
+        }
+        let (now, max) = (self.namespace.now(), max.min(Self::MAX_DELETED));
+        let (store, part) = (self.store, self.part);
+        Ok(self.namespace.with(|state| state.engine.delete_messages(now, store, part, max, enqueued_before)))
     }
 
     /// Ends every lock before its time, as if it had run out. A broker elsewhere does so when it restarts or when a
     /// connection breaks; here it lets a test see what becomes of the settlements.
     pub fn lose_locks(&self) {
-        let now = self.shared.now();
-        self.shared.with(|state| state.engine.lose_locks(now, self.part));
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.lose_locks(now, self.store, self.part));
     }
 
-    /// How many messages there are, by state.
+    /// How many messages there are, by state. None if the entity is deleted.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let now = self.shared.now();
-        self.shared.with(|state| state.engine.counts(now, self.part))
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.counts(now, self.store, self.part))
     }
 
-    /// The settings.
+    /// Since when the oldest messages wait. Every message is looked at once for it.
     #[must_use]
-    pub fn settings(&self) -> QueueSettings {
-        self.shared.with(|state| state.engine.settings().clone())
+    pub fn ages(&self) -> Ages {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.ages(now, self.store))
+    }
+
+    /// The settings; for a subscription as a queue would have them. Errors:
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn settings(&self) -> Result<QueueSettings, ManageError> {
+        let settings = self.namespace.with(|state| state.engine.queue_settings(self.store));
+        settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.entity.to_string()))
     }
 }
 

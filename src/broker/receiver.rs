@@ -1,15 +1,15 @@
 use std::{
     fmt,
-    future::Future,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
-use tokio::time::Sleep;
-
-use super::{Queue, engine::Ticks, lease::QueueLease};
+use super::{
+    Queue,
+    engine::{Line, Source},
+    lease::QueueLease,
+    wait::Wait,
+};
 use crate::{
     Message,
     message::SequenceNumber,
@@ -26,30 +26,27 @@ pub enum ReceiveMode {
     ReceiveAndDelete,
 }
 
-/// Receives from a queue of the embedded broker, in the order of sequence numbers.
+/// Receives from a queue or subscription of the embedded broker, in the order of acceptance.
 ///
-/// While it waits it keeps one timer for the next lock that runs out or message that expires, so it must be polled in a
-/// tokio runtime with time enabled.
+/// Errors: [`EntityNotFound`](crate::transport::ErrorKind::EntityNotFound) when the entity has been deleted,
+/// [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled),
+/// [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) on an entity that requires sessions or forwards its
+/// messages.
+///
+/// While it waits it may have a timer for what happens next by itself in the broker, so it must be polled in a tokio
+/// runtime with time enabled.
 pub struct QueueReceiver {
     queue: Queue,
     mode: ReceiveMode,
-    id: u64,
-    /// Whether it stood in the line when it was last polled.
-    waiting: bool,
-    timer: Option<Pin<Box<Sleep>>>,
+    wait: Wait,
     /// Where the next peek begins.
     cursor: SequenceNumber,
 }
 
-enum Waiting {
-    Received(usize),
-    Until(Option<Ticks>, Ticks),
-}
-
 impl QueueReceiver {
     pub(super) fn new(queue: Queue, mode: ReceiveMode) -> Self {
-        let id = queue.shared.with(|state| state.waiters(queue.part).new_id());
-        Self { queue, mode, id, waiting: false, timer: None, cursor: SequenceNumber::new(1) }
+        let wait = Wait::new(Arc::clone(&queue.namespace), Line::Messages(queue.store, queue.part));
+        Self { queue, mode, wait, cursor: SequenceNumber::new(1) }
     }
 
     /// How this receiver takes messages.
@@ -67,51 +64,6 @@ impl QueueReceiver {
         }
         peeked
     }
-
-    fn take(&self, cx: &mut Context<'_>, max: usize, out: &mut Vec<Delivery<QueueLease>>) -> Waiting {
-        let (shared, part) = (&self.queue.shared, self.queue.part);
-        let now = shared.now();
-        let (waiting, waker) = shared.with(|state| {
-            let taken = match self.mode {
-                ReceiveMode::PeekLock => {
-                    state.engine.receive(now, part, max, |locked| out.push(QueueLease::deliver(shared, locked)))
-                }
-                ReceiveMode::ReceiveAndDelete => state.engine.receive_and_delete(now, part, max, |message| {
-                    out.push(QueueLease::deliver_removed(shared, message));
-                }),
-            };
-            if taken > 0 {
-                let waker = if self.waiting { state.waiters(part).leave(self.id) } else { None };
-                return (Waiting::Received(taken), waker);
-            }
-            let deadline = state.engine.next_deadline();
-            let waiters = state.waiters(part);
-            let replaced = waiters.wait(self.id, cx.waker());
-            waiters.set_timer(self.id, deadline);
-            (Waiting::Until(deadline, now.ticks), replaced)
-        });
-        // Not under the lock: the last clone of a waker may own a delivery, which settles when it is dropped.
-        drop(waker);
-        waiting
-    }
-
-    /// Pending until `deadline`; ready if that has passed meanwhile.
-    fn poll_timer(&mut self, cx: &mut Context<'_>, deadline: Option<Ticks>, now: Ticks) -> Poll<()> {
-        let Some(deadline) = deadline else {
-            self.timer = None;
-            return Poll::Pending;
-        };
-        // tokio's timers tick in milliseconds and round up.
-        let wait = Duration::from_nanos(deadline.saturating_sub(now));
-        let timer = match &mut self.timer {
-            Some(timer) => {
-                timer.as_mut().reset(tokio::time::Instant::now() + wait);
-                timer
-            }
-            None => self.timer.insert(Box::pin(tokio::time::sleep(wait))),
-        };
-        timer.as_mut().poll(cx)
-    }
 }
 
 impl Receiver for QueueReceiver {
@@ -124,37 +76,27 @@ impl Receiver for QueueReceiver {
         max: usize,
         out: &mut Vec<Delivery<QueueLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
-        loop {
-            match self.take(cx, max.max(1), out) {
-                Waiting::Received(taken) => {
-                    self.waiting = false;
-                    return Poll::Ready(Ok(taken));
-                }
-                Waiting::Until(deadline, now) => {
-                    self.waiting = true;
-                    if self.poll_timer(cx, deadline, now).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
+        let Queue { namespace, store, part, .. } = &self.queue;
+        let (mode, source, max) = (self.mode, Source::Part(*part), max.max(1));
+        self.wait.poll(cx, |engine, now| {
+            let taken = match mode {
+                ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {
+                    out.push(QueueLease::deliver(namespace, *store, source, locked));
+                }),
+                ReceiveMode::ReceiveAndDelete => engine.receive_and_delete(now, *store, source, max, |message| {
+                    out.push(QueueLease::deliver_removed(namespace, *store, message));
+                }),
+            };
+            match taken {
+                Ok(0) => None,
+                taken => Some(taken),
             }
-        }
+        })
     }
 
     fn stop(&mut self) {
-        self.timer = None;
-        if !std::mem::take(&mut self.waiting) {
-            return;
-        }
-        let (id, part) = (self.id, self.queue.part);
-        let waker = self.queue.shared.with(|state| {
-            let waker = state.waiters(part).leave(id);
-            // A wake-up that this receiver will not act on goes to the next.
-            if waker.is_none() && state.engine.has_ready(part) {
-                state.waiters(part).owe(1);
-            }
-            waker
-        });
-        drop(waker);
+        let (store, part) = (self.queue.store, self.queue.part);
+        self.wait.stop(|engine| engine.has_ready(store, part));
     }
 }
 

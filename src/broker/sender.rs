@@ -4,26 +4,72 @@ use std::{
     sync::Arc,
 };
 
-use super::queue::Shared;
+use super::{engine::StoreId, namespace::Namespace};
 use crate::{
     Message,
+    message::{EntityPath, SequenceNumber},
+    time::Timestamp,
     transport::{Batch, SendError, Sender},
 };
 
-/// Sends to a queue of the embedded broker. A send has happened when the call returns; its future is ready at once.
+/// Sends to a queue or a topic of the embedded broker. A send has happened when the call returns; its future is ready at
+/// once.
 ///
 /// Refusals: [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument) names the field,
 /// [`MessageSizeExceeded`](crate::transport::ErrorKind::MessageSizeExceeded) the limit,
-/// [`QuotaExceeded`](crate::transport::ErrorKind::QuotaExceeded) says that the queue is full, and
-/// [`NotSupported`](crate::transport::ErrorKind::NotSupported) that the message has an enqueue time in the future.
+/// [`QuotaExceeded`](crate::transport::ErrorKind::QuotaExceeded) says that the entity is full or remembers as many ids as it
+/// may, [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) that the entity requires sessions and the
+/// message has none, or that a batch for a partitioned entity has several keys,
+/// [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled) and
+/// [`EntityNotFound`](crate::transport::ErrorKind::EntityNotFound).
 #[derive(Clone)]
 pub struct QueueSender {
-    shared: Arc<Shared>,
+    pub(super) namespace: Arc<Namespace>,
+    pub(super) store: StoreId,
+    pub(super) path: EntityPath,
+    /// The entity that hands its messages over in a transaction.
+    pub(super) via: Option<StoreId>,
 }
 
 impl QueueSender {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(super) fn new(namespace: Arc<Namespace>, store: StoreId, path: EntityPath) -> Self {
+        Self { namespace, store, path, via: None }
+    }
+
+    /// The path of the entity.
+    #[must_use]
+    pub fn path(&self) -> &EntityPath {
+        &self.path
+    }
+
+    /// The same sender for a transaction that is about another entity: that entity hands the messages over. Outside of a
+    /// transaction it makes no difference.
+    #[must_use]
+    pub fn via(&self, entity: &super::Queue) -> Self {
+        Self { via: Some(entity.store), ..self.clone() }
+    }
+
+    /// As [`QueueSender::via`], for a transaction that is about a topic, as one is that receives from a subscription.
+    #[must_use]
+    pub fn via_topic(&self, entity: &super::Topic) -> Self {
+        Self { via: Some(entity.store), ..self.clone() }
+    }
+
+    /// Sends messages that cannot be received before `at`; if that has passed they are sent as any other. All are accepted,
+    /// or none. Answers with their sequence numbers, in order, by which [`Queue::cancel_scheduled`](super::Queue) takes
+    /// them back until they become active with new numbers. A duplicate answers with the number of the scheduled message
+    /// that it repeats, or with 0 if that is none any more. Refusals are those of a send.
+    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.send_all(now, self.store, messages, Some(at)))
+    }
+
+    /// Takes scheduled messages back: all of them, or none. Errors:
+    /// [`MessageNotFound`](crate::transport::ErrorKind::MessageNotFound) if one of them is not scheduled here, because it
+    /// has become active or was cancelled.
+    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.cancel(now, self.store, numbers))
     }
 }
 
@@ -32,20 +78,18 @@ impl Sender for QueueSender {
 
     #[inline]
     fn send(&self, message: Message) -> Self::Send {
-        let now = self.shared.now();
-        let sent = self.shared.with(|state| state.engine.send(now, message));
-        ready(sent.map_err(|(error, _)| error))
+        let now = self.namespace.now();
+        ready(self.namespace.with(|state| state.engine.send(now, self.store, message)))
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        let now = self.shared.now();
-        let sent = self.shared.with(|state| state.engine.send_batch(now, batch.0));
-        ready(sent.map_err(|(error, _)| error))
+        let now = self.namespace.now();
+        ready(self.namespace.with(|state| state.engine.send_all(now, self.store, batch.0, None)).map(drop))
     }
 }
 
 impl fmt::Debug for QueueSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueueSender").field("queue", self.shared.path()).finish()
+        f.debug_struct("QueueSender").field("path", &self.path).finish_non_exhaustive()
     }
 }

@@ -1,16 +1,28 @@
-use std::{collections::VecDeque, task::Waker};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    task::Waker,
+};
 
-use super::engine::Ticks;
+use super::engine::{Line, StoreId, Ticks};
 
-/// The receivers that wait at one part of a queue, first come, first woken.
+/// The receivers that wait, in lines: first come, first woken.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    waiting: VecDeque<(u64, Waker)>,
+    /// Lines in which someone stands.
+    lines: BTreeMap<Line, VecDeque<Waiting>>,
+    /// What empty lines leave for the next.
+    spare: Vec<VecDeque<Waiting>>,
+    /// Lines of which the first are to be woken, and how many.
+    owed: Vec<(Line, usize)>,
     last_id: u64,
-    /// How many of the first in line are to be woken.
-    owed: usize,
-    /// The earliest deadline that a waiting receiver has set a timer for, and which receiver.
+    /// The earliest instant that a waiting receiver has set a timer for, and which receiver.
     timer: Option<(Ticks, u64)>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: u64,
+    waker: Waker,
 }
 
 impl Waiters {
@@ -22,66 +34,114 @@ impl Waiters {
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.lines.is_empty()
     }
 
     /// Waits, keeping the place in the line if it has one. Returns the waker that is replaced: dropping it runs the
     /// user's code.
-    pub(super) fn wait(&mut self, id: u64, waker: &Waker) -> Option<Waker> {
-        match self.waiting.iter_mut().find(|(waiting, _)| *waiting == id) {
-            Some((_, old)) if old.will_wake(waker) => None,
-            Some((_, old)) => Some(std::mem::replace(old, waker.clone())),
+    pub(super) fn wait(&mut self, line: Line, id: u64, waker: &Waker) -> Option<Waker> {
+        let line = self.lines.entry(line).or_insert_with(|| self.spare.pop().unwrap_or_default());
+        match line.iter_mut().find(|waiting| waiting.id == id) {
+            Some(waiting) if waiting.waker.will_wake(waker) => None,
+            Some(waiting) => Some(std::mem::replace(&mut waiting.waker, waker.clone())),
             None => {
-                self.waiting.push_back((id, waker.clone()));
+                line.push_back(Waiting { id, waker: waker.clone() });
                 None
             }
         }
     }
 
-    /// Notes that a waiting receiver has a timer for `deadline`, and for nothing else.
-    pub(super) fn set_timer(&mut self, id: u64, deadline: Option<Ticks>) {
-        let deadline = deadline.map(|deadline| (deadline, id));
-        let is_covered = |(earliest, owner)| owner != id && deadline.is_none_or(|(deadline, _)| earliest < deadline);
-        if !self.timer.is_some_and(is_covered) {
-            self.timer = deadline;
+    /// Whether a waiting receiver has to set a timer for `deadline`: no other has one that is as early. It is noted to
+    /// have it then, and for nothing else.
+    pub(super) fn needs_timer(&mut self, id: u64, deadline: Option<Ticks>) -> Option<Ticks> {
+        if self.timer.is_some_and(|(_, owner)| owner == id) {
+            self.timer = None;
         }
+        let deadline = deadline.filter(|&deadline| self.timer.is_none_or(|(earliest, _)| deadline < earliest));
+        if let Some(deadline) = deadline {
+            self.timer = Some((deadline, id));
+        }
+        deadline
     }
 
     /// Leaves the line with the waker it waited with. `None` if the receiver had been woken, or never waited.
-    pub(super) fn leave(&mut self, id: u64) -> Option<Waker> {
-        if self.timer.is_some_and(|(_, owner)| owner == id) {
-            self.timer = None;
-        }
-        let at = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
-        self.waiting.remove(at).map(|(_, waker)| waker)
+    pub(super) fn leave(&mut self, line: Line, id: u64) -> Option<Waker> {
+        self.forget_timer(id);
+        let waiting = self.lines.get_mut(&line)?;
+        let at = waiting.iter().position(|waiting| waiting.id == id)?;
+        let left = waiting.remove(at);
+        self.tidy(line);
+        left.map(|left| left.waker)
     }
 
-    /// As many waiting receivers as there are new messages are to be woken.
+    /// As many of those that wait in a line are to be woken.
     #[inline]
-    pub(super) fn owe(&mut self, arrivals: usize) {
-        if !self.waiting.is_empty() {
-            self.owed = self.owed.saturating_add(arrivals);
+    pub(super) fn owe(&mut self, line: Line, arrivals: usize) {
+        if !self.lines.contains_key(&line) {
+            return;
+        }
+        match self.owed.last_mut() {
+            Some((last, count)) if *last == line => *count += arrivals,
+            _ => self.owed.push((line, arrivals)),
         }
     }
 
-    /// One waiting receiver is to be woken if no timer covers `deadline`, so that it sets one.
+    /// Everyone who waits at an entity is to be woken.
+    pub(super) fn owe_all(&mut self, store: StoreId) {
+        let lines = self.lines.iter().filter(|(line, _)| line.store() == store);
+        self.owed.extend(lines.map(|(&line, waiting)| (line, waiting.len())));
+    }
+
+    /// One waiting receiver is to be woken if no timer is there for `deadline`, so that it sets one.
+    #[inline]
     pub(super) fn cover(&mut self, deadline: Option<Ticks>) {
         let Some(deadline) = deadline else { return };
-        if self.owed == 0 && self.timer.is_none_or(|(earliest, _)| deadline < earliest) {
-            self.owe(1);
+        if self.owed.is_empty()
+            && self.timer.is_none_or(|(earliest, _)| deadline < earliest)
+            && let Some((&line, _)) = self.lines.first_key_value()
+        {
+            self.owed.push((line, 1));
         }
     }
 
-    /// The next receiver to wake, which leaves the line.
+    /// The next receiver to wake, which leaves its line.
+    #[inline]
     pub(super) fn next_woken(&mut self) -> Option<Waker> {
-        self.owed = self.owed.checked_sub(1)?;
-        let Some((id, waker)) = self.waiting.pop_front() else {
-            self.owed = 0;
-            return None;
-        };
+        while let Some((line, count)) = self.owed.last_mut() {
+            let line = *line;
+            *count -= 1;
+            let is_last = *count == 0;
+            let Some(waiting) = self.lines.get_mut(&line) else {
+                self.owed.pop();
+                continue;
+            };
+            if is_last {
+                self.owed.pop();
+            }
+            let first = waiting.pop_front();
+            self.tidy(line);
+            if let Some(Waiting { id, waker }) = first {
+                self.forget_timer(id);
+                return Some(waker);
+            }
+        }
+        None
+    }
+
+    /// Only lines in which someone stands are kept.
+    fn tidy(&mut self, line: Line) {
+        const SPARE: usize = 16;
+        if self.lines.get(&line).is_some_and(VecDeque::is_empty)
+            && let Some(empty) = self.lines.remove(&line)
+            && self.spare.len() < SPARE
+        {
+            self.spare.push(empty);
+        }
+    }
+
+    fn forget_timer(&mut self, id: u64) {
         if self.timer.is_some_and(|(_, owner)| owner == id) {
             self.timer = None;
         }
-        Some(waker)
     }
 }

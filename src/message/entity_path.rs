@@ -3,15 +3,25 @@ use std::{fmt, sync::Arc};
 use super::{Field, InvalidArgument, Problem, limits};
 
 const DEAD_LETTER: &str = "$deadletterqueue";
+const TRANSFER: &str = "$Transfer";
+const SUBSCRIPTIONS: &str = "Subscriptions";
 
-/// The path of an entity: `orders`, or its dead-letter sub-queue `orders/$deadletterqueue`. Case does not matter when
-/// paths are compared.
+/// The path of an entity: `orders`, a subscription `prices/Subscriptions/audit`, or a sub-queue of one:
+/// `orders/$deadletterqueue`, `orders/$Transfer/$deadletterqueue`. Case does not matter when paths are compared.
 #[derive(Clone)]
 pub struct EntityPath {
     /// As it was written, without slashes at the ends.
     text: Arc<str>,
-    /// The length of the part before `/$deadletterqueue`.
+    /// The length of the part before the sub-queue.
     main: usize,
+    sub_queue: SubQueue,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SubQueue {
+    None,
+    DeadLetter,
+    TransferDeadLetter,
 }
 
 impl EntityPath {
@@ -22,7 +32,7 @@ impl EntityPath {
 
     /// Parses a path: segments divided by `/`, none of them empty; at most 260 UTF-16 code units in all and 50 in a
     /// segment; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or zero-width character; no segment begins
-    /// with `$`, which is the broker's, but for `$deadletterqueue` at the end.
+    /// with `$`, which is the broker's, but for `$deadletterqueue` or `$Transfer/$deadletterqueue` at the end.
     pub fn new(path: &str) -> Result<Self, InvalidArgument> {
         let text = path.strip_prefix('/').unwrap_or(path);
         let text = text.strip_suffix('/').unwrap_or(text);
@@ -35,9 +45,12 @@ impl EntityPath {
         if let Some(found) = text.chars().find(|&char| is_forbidden(char)) {
             return Err(InvalidArgument::new(Field::EntityPath, Problem::ForbiddenCharacter(found)));
         }
-        let main = match text.rsplit_once('/') {
-            Some((main, last)) if last.eq_ignore_ascii_case(DEAD_LETTER) => main,
-            _ => text,
+        let (main, sub_queue) = match text.rsplit_once('/') {
+            Some((main, last)) if last.eq_ignore_ascii_case(DEAD_LETTER) => match main.rsplit_once('/') {
+                Some((main, last)) if last.eq_ignore_ascii_case(TRANSFER) => (main, SubQueue::TransferDeadLetter),
+                _ => (main, SubQueue::DeadLetter),
+            },
+            _ => (text, SubQueue::None),
         };
         for name in main.split('/') {
             if name.is_empty() {
@@ -50,7 +63,23 @@ impl EntityPath {
                 return Err(InvalidArgument::new(Field::EntityName, Problem::TooLong { limit: Self::MAX_NAME_LENGTH }));
             }
         }
-        Ok(Self { main: main.len(), text: text.into() })
+        Ok(Self { main: main.len(), sub_queue, text: text.into() })
+    }
+
+    /// The path of a subscription of the topic that has this path. Errors: a name that is empty, longer than 50 UTF-16
+    /// code units, or that has a character which a path must not have, or a slash.
+    pub fn subscription_of(&self, name: &str) -> Result<Self, InvalidArgument> {
+        if name.contains('/') {
+            return Err(InvalidArgument::new(Field::EntityName, Problem::ForbiddenCharacter('/')));
+        }
+        if name.is_empty() {
+            return Err(InvalidArgument::new(Field::EntityName, Problem::Empty));
+        }
+        let path = Self::new(&format!("{}/{SUBSCRIPTIONS}/{name}", self.text))?;
+        if path.is_sub_queue() {
+            return Err(InvalidArgument::new(Field::EntityName, Problem::ForbiddenCharacter('$')));
+        }
+        Ok(path)
     }
 
     /// The path as it was written, without slashes at the ends.
@@ -59,25 +88,50 @@ impl EntityPath {
         &self.text
     }
 
-    /// Whether this is a dead-letter sub-queue.
+    /// Whether this is the dead-letter sub-queue of an entity.
     #[must_use]
     pub fn is_dead_letter(&self) -> bool {
-        self.main < self.text.len()
+        self.sub_queue == SubQueue::DeadLetter
     }
 
-    /// The dead-letter sub-queue of this entity; a dead-letter sub-queue is its own.
+    /// Whether this is the transfer dead-letter sub-queue of an entity.
+    #[must_use]
+    pub fn is_transfer_dead_letter(&self) -> bool {
+        self.sub_queue == SubQueue::TransferDeadLetter
+    }
+
+    /// Whether this is a sub-queue of either kind.
+    #[must_use]
+    pub fn is_sub_queue(&self) -> bool {
+        self.sub_queue != SubQueue::None
+    }
+
+    /// The dead-letter sub-queue of this entity; a sub-queue answers with that of its entity.
     #[must_use]
     pub fn dead_letter(&self) -> Self {
-        if self.is_dead_letter() {
-            return self.clone();
-        }
-        Self { main: self.main, text: format!("{}/{DEAD_LETTER}", self.text).into() }
+        let text = format!("{}/{DEAD_LETTER}", &self.text[..self.main]).into();
+        Self { main: self.main, sub_queue: SubQueue::DeadLetter, text }
     }
 
-    /// The entity that a dead-letter sub-queue belongs to; any other entity is its own.
+    /// The transfer dead-letter sub-queue of this entity; a sub-queue answers with that of its entity.
+    #[must_use]
+    pub fn transfer_dead_letter(&self) -> Self {
+        let text = format!("{}/{TRANSFER}/{DEAD_LETTER}", &self.text[..self.main]).into();
+        Self { main: self.main, sub_queue: SubQueue::TransferDeadLetter, text }
+    }
+
+    /// The entity that a sub-queue belongs to; any other entity is its own.
     #[must_use]
     pub fn parent(&self) -> Self {
-        Self { main: self.main, text: self.text[..self.main].into() }
+        Self { main: self.main, sub_queue: SubQueue::None, text: self.text[..self.main].into() }
+    }
+
+    /// The topic and the name, if this is the path of a subscription or of a sub-queue of one.
+    #[must_use]
+    pub fn subscription(&self) -> Option<(&str, &str)> {
+        let (rest, name) = self.text[..self.main].rsplit_once('/')?;
+        let (topic, word) = rest.rsplit_once('/')?;
+        word.eq_ignore_ascii_case(SUBSCRIPTIONS).then_some((topic, name))
     }
 
     /// What equal paths share: lower case.

@@ -73,6 +73,8 @@ pub enum Problem {
     },
     /// A character that is not allowed there.
     ForbiddenCharacter(char),
+    /// It names the entity itself.
+    IsItself,
 }
 
 impl InvalidArgument {
@@ -128,6 +130,7 @@ impl fmt::Display for InvalidArgument {
             }
             Problem::UnsupportedType(name) => write!(f, "{field} has the type {name}, which a property cannot have"),
             Problem::TooMany { limit } => write!(f, "{field} are more than {limit}"),
+            Problem::IsItself => write!(f, "{field} must not name the entity itself"),
             Problem::ForbiddenCharacter(found) => write!(f, "{field} must not contain {found:?}"),
         }
     }

@@ -166,6 +166,17 @@ impl Stored {
     pub(crate) fn properties_mut(&mut self) -> &mut Properties {
         &mut Arc::make_mut(&mut self.0).properties
     }
+
+    pub(crate) fn set_dead_letter_source(&mut self, path: &str) {
+        Arc::make_mut(&mut self.0).dead_letter_source = Some(path.into());
+    }
+
+    #[inline]
+    pub(crate) fn clear_dead_letter_source(&mut self) {
+        if self.0.dead_letter_source.is_some() {
+            Arc::make_mut(&mut self.0).dead_letter_source = None;
+        }
+    }
 }
 
 #[cfg(feature = "embedded")]

@@ -54,6 +54,12 @@ pub enum DeadLetterReason {
     TtlExpired,
     /// The broker's: the properties grew past their limit.
     HeaderSizeExceeded,
+    /// The broker's: forwarded more often than it may be.
+    MaxTransferHopCountExceeded,
+    /// The broker's: the entity that the message was to be forwarded to is missing, disabled or full.
+    ForwardTargetUnavailable,
+    /// The broker's: a subscription that requires sessions and a message without one.
+    SessionIdIsNull,
     /// The application's own code, at most 4,096 UTF-16 code units.
     Application(Cow<'static, str>),
 }
@@ -80,6 +86,9 @@ impl DeadLetterReason {
             Self::MaxDeliveryCountExceeded => "MaxDeliveryCountExceeded",
             Self::TtlExpired => "TTLExpiredException",
             Self::HeaderSizeExceeded => "HeaderSizeExceeded",
+            Self::MaxTransferHopCountExceeded => "MaxTransferHopCountExceeded",
+            Self::ForwardTargetUnavailable => "ForwardTargetUnavailable",
+            Self::SessionIdIsNull => "Session ID is null.",
             Self::Application(code) => code,
         }
     }

@@ -40,6 +40,8 @@ pub enum ErrorKind {
     MessageSizeExceeded,
     /// The value could not be written, or its properties are too large.
     Serialization,
+    /// The transaction is unknown, has timed out, or was rolled back.
+    Transaction,
     /// A limit of this process was reached before the broker was asked.
     Throttled,
     /// Anything else.
@@ -66,6 +68,7 @@ impl ErrorKind {
             Self::QuotaExceeded => "the entity is full",
             Self::MessageSizeExceeded => "the message is too large",
             Self::Serialization => "the message could not be written",
+            Self::Transaction => "the transaction is over",
             Self::Throttled => "a limit of this process was reached",
             Self::General => "the operation failed",
         }

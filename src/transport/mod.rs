@@ -11,6 +11,7 @@ mod error;
 mod lease;
 mod receiver;
 mod sender;
+mod session;
 
 pub use self::{
     capabilities::{Capabilities, Capability, Level, Unsupported},
@@ -18,4 +19,5 @@ pub use self::{
     lease::{Delivery, Lease},
     receiver::{AsyncReceiver, BoxFuture, FromAsync, Receiver, ReceiverExt},
     sender::{Batch, Outbound, SendExt, SendService, Sender},
+    session::{Session, SessionSource},
 };

@@ -1,184 +1,198 @@
-//! A queue as a deterministic state machine: commands and the time go in, effects come out. No clock, no task, no I/O.
+//! The entities of a broker as one deterministic state machine: commands and the time go in, effects come out. No clock,
+//! no task, no I/O.
+//!
+//! All entities are in one machine, so that what concerns several happens in one step: a forward, the copies of a topic, a
+//! transaction. `store` is one entity's messages and knows no other entity; the rooms here move messages between them.
 
-mod entry;
-mod part;
-mod peek;
-mod receive;
-mod send;
-mod settle;
+mod accept;
+mod admin;
+mod commands;
+mod effects;
+mod forward;
+mod store;
 mod time;
+mod topic;
+mod transaction;
 
-use std::collections::BTreeSet;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
 
 use slab::Slab;
 
-use self::{entry::Entry, part::Indexes};
+pub use self::store::{Ages, Counts};
 pub(super) use self::{
-    entry::{Part, Ticks},
-    receive::Locked,
-    settle::Refused,
+    admin::Change,
+    effects::Line,
+    store::{Accepted, Locked, Part, Refused, Settlement, Source, StoreId, Ticks},
     time::Now,
+    transaction::{Operation, Rejected},
 };
-use super::QueueSettings;
-use crate::{
-    message::{SequenceNumber, Stored},
-    settlement::{DeadLetter, DeadLetterReason},
-    time::Timestamp,
+use self::{
+    effects::Effects,
+    store::{Event, NEVER, Store},
 };
+use super::{SubscriptionSettings, TopicSettings};
+use crate::{message::EntityPath, message::Stored, rules::RuleSet};
 
-/// One queue with its dead-letter sub-queue.
+/// All entities of a broker.
 #[derive(Debug)]
 pub(super) struct Engine {
-    settings: QueueSettings,
-    entries: Slab<Entry>,
-    main: Indexes,
-    dead: Indexes,
-    /// When messages of the main part expire; only those that do.
-    expiries: BTreeSet<(Ticks, u32)>,
-    last_sequence: SequenceNumber,
-    last_enqueued: Timestamp,
-    size: u64,
-    expired: Vec<Stored>,
-    /// Locks are numbered, so that a lease of an earlier delivery is told from the current one.
-    last_lock: u64,
+    entities: Slab<Entity>,
+    names: BTreeMap<Box<str>, StoreId>,
+    /// When an entity has to be looked at. What it has may be due later than this, but never earlier.
+    due: BinaryHeap<Reverse<(Ticks, StoreId)>>,
+    next_due: Ticks,
+    fx: Effects,
+    last_serial: u32,
 }
 
-/// How many messages a queue holds, by state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counts {
-    /// Messages that can be received.
-    pub active: usize,
-    /// Messages that a receiver holds.
-    pub locked: usize,
-    /// Messages that only their sequence number brings back.
-    pub deferred: usize,
-    /// Messages in the dead-letter sub-queue, in any state. On a dead-letter sub-queue itself, 0.
-    pub dead_lettered: usize,
-    /// Bytes that the queue counts against its size, dead letters included.
-    pub size: u64,
+#[derive(Debug)]
+struct Entity {
+    path: EntityPath,
+    role: Role,
+    store: Store,
+    /// The names of the entities that it hands messages to.
+    forward_to: Option<Box<str>>,
+    forward_dead_letters_to: Option<Box<str>>,
+}
+
+/// What becomes of a message that an entity has accepted.
+#[derive(Debug)]
+enum Role {
+    /// It is stored.
+    Queue,
+    /// It is copied to subscriptions; only scheduled messages are stored.
+    Topic(Box<Topic>),
+    /// As in a queue; it comes from a topic, if a rule says so.
+    Subscription(Box<Subscription>),
+}
+
+#[derive(Debug)]
+struct Topic {
+    settings: TopicSettings,
+    /// By name.
+    subscriptions: BTreeMap<Box<str>, StoreId>,
+}
+
+#[derive(Debug)]
+struct Subscription {
+    name: Box<str>,
+    settings: SubscriptionSettings,
+    topic: StoreId,
+    rules: RuleSet,
 }
 
 impl Engine {
-    pub(super) fn new(settings: QueueSettings) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            settings,
-            entries: Slab::new(),
-            main: Indexes::new(Part::Main),
-            dead: Indexes::new(Part::DeadLetter),
-            expiries: BTreeSet::new(),
-            last_sequence: SequenceNumber::new(0),
-            last_enqueued: Timestamp::EPOCH,
-            size: 0,
-            expired: Vec::new(),
-            last_lock: 0,
+            entities: Slab::new(),
+            names: BTreeMap::new(),
+            due: BinaryHeap::new(),
+            next_due: NEVER,
+            fx: Effects::default(),
+            last_serial: 0,
         }
     }
 
-    pub(super) fn settings(&self) -> &QueueSettings {
-        &self.settings
-    }
-
-    pub(super) fn counts(&mut self, now: Now, part: Part) -> Counts {
-        self.advance(now);
-        let dead = self.dead.ready() + self.dead.locked() + self.dead.deferred();
-        let (indexes, dead_lettered) = match part {
-            Part::Main => (&self.main, dead),
-            Part::DeadLetter => (&self.dead, 0),
-        };
-        Counts {
-            active: indexes.ready(),
-            locked: indexes.locked(),
-            deferred: indexes.deferred(),
-            dead_lettered,
-            size: self.size,
+    /// Applies everything that was due by `now`, each thing at its own instant and in the order of these.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Now) {
+        if self.next_due <= now.ticks {
+            self.run_due(now);
         }
     }
 
-    /// Messages of `part` that became ready since this was last asked.
-    pub(super) fn take_arrivals(&mut self, part: Part) -> usize {
-        self.indexes(part).take_arrivals()
+    #[cold]
+    fn run_due(&mut self, now: Now) {
+        while let Some(&Reverse((at, id))) = self.due.peek() {
+            if at > now.ticks {
+                break;
+            }
+            self.due.pop();
+            let Some(entity) = entity_mut(&mut self.entities, id) else { continue };
+            if entity.store.armed() != at {
+                continue;
+            }
+            entity.store.disarm();
+            match entity.store.next_event() {
+                Some((instant, event)) if instant <= at => self.happen(now.at(instant), id, event),
+                Some((later, _)) => entity.store.arm(later, &mut self.fx),
+                None => {}
+            }
+            self.finish(now.at(at));
+            if let Some(entity) = entity_mut(&mut self.entities, id)
+                && let Some((next, _)) = entity.store.next_event()
+            {
+                entity.store.arm(next, &mut self.fx);
+                self.take_due();
+            }
+        }
+        self.next_due = self.due.peek().map_or(NEVER, |Reverse((at, _))| *at);
     }
 
-    pub(super) fn has_ready(&self, part: Part) -> bool {
-        match part {
-            Part::Main => self.main.ready() > 0,
-            Part::DeadLetter => self.dead.ready() > 0,
+    fn happen(&mut self, now: Now, id: StoreId, event: Event) {
+        if event == Event::Idle {
+            self.remove_entity(id);
+            return;
         }
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return };
+        if let Some(arrival) = entity.store.happen(now.ticks, event, &mut self.fx) {
+            entity.store.touch(now);
+            self.arrive(now, id, arrival);
+        }
+    }
+
+    /// Hands over what a command left for other entities.
+    #[inline]
+    fn finish(&mut self, now: Now) {
+        if !self.fx.leaving.is_empty() {
+            self.hand_over(now);
+        }
+        if !self.fx.due.is_empty() {
+            self.take_due();
+        }
+    }
+
+    fn take_due(&mut self) {
+        for (at, id) in self.fx.due.drain(..) {
+            self.due.push(Reverse((at, id)));
+            self.next_due = self.next_due.min(at);
+        }
+    }
+
+    /// Until when nothing happens by itself.
+    pub(super) fn next_deadline(&self) -> Option<Ticks> {
+        (self.next_due != NEVER).then_some(self.next_due)
+    }
+
+    /// For each thing that receivers may take since this was last asked, where they wait for it.
+    #[inline]
+    pub(super) fn arrivals(&mut self) -> &mut Vec<Line> {
+        &mut self.fx.arrivals
+    }
+
+    /// Entities that are gone since this was last asked.
+    #[inline]
+    pub(super) fn closed(&mut self) -> &mut Vec<StoreId> {
+        &mut self.fx.closed
+    }
+
+    /// Removed messages, to be dropped where no lock is held.
+    #[inline]
+    pub(super) fn take_dropped(&mut self) -> Vec<Stored> {
+        std::mem::take(&mut self.fx.dropped)
     }
 
     #[inline]
-    fn indexes(&mut self, part: Part) -> &mut Indexes {
-        match part {
-            Part::Main => &mut self.main,
-            Part::DeadLetter => &mut self.dead,
-        }
+    fn entity(&self, id: StoreId) -> Option<&Entity> {
+        self.entities.get(id.index as usize).filter(|entity| entity.store.id() == id)
     }
+}
 
-    /// One part's indexes, and the messages.
-    #[inline]
-    fn split(&mut self, part: Part) -> (&mut Indexes, &mut Slab<Entry>) {
-        match part {
-            Part::Main => (&mut self.main, &mut self.entries),
-            Part::DeadLetter => (&mut self.dead, &mut self.entries),
-        }
-    }
-
-    #[inline]
-    fn remove_lock(&mut self, part: Part, key: u32) {
-        let (indexes, entries) = self.split(part);
-        indexes.remove_lock(entries, key);
-    }
-
-    /// Forgets a message for good. It stands in no index any more. The bytes of a body may be the user's, and their
-    /// drop the user's code, so the caller drops it where no lock is held.
-    #[inline]
-    fn remove(&mut self, key: u32) -> Stored {
-        let entry = self.entries.remove(key as usize);
-        self.size -= entry.size;
-        self.forget_expiry(&entry, key);
-        entry.message
-    }
-
-    /// Messages that were removed because they expired, to be dropped where no lock is held.
-    #[inline]
-    pub(super) fn take_expired(&mut self) -> Vec<Stored> {
-        std::mem::take(&mut self.expired)
-    }
-
-    #[inline]
-    fn forget_expiry(&mut self, entry: &Entry, key: u32) {
-        if entry.expires != entry::NEVER {
-            self.expiries.remove(&(entry.expires, key));
-        }
-    }
-
-    /// Moves a message that stands in no index to the dead-letter sub-queue. It keeps its sequence number, and reads as
-    /// many deliveries there as it had.
-    fn bury(&mut self, key: u32, deliveries: u32, dead_letter: DeadLetter) {
-        let entry = &mut self.entries[key as usize];
-        let expiry = (entry.expires, key);
-        entry.expires = entry::NEVER;
-        entry.expires_at = Timestamp::MAX;
-        entry.failures = deliveries.saturating_sub(1);
-        let before = entry.message.size() as u64;
-        let properties = entry.message.properties_mut().application_mut();
-        properties.merge(dead_letter.changes.into_properties());
-        properties.insert(DeadLetter::REASON, dead_letter.reason.as_str());
-        properties.remove(DeadLetter::DESCRIPTION);
-        if !dead_letter.description.is_empty() {
-            properties.insert(DeadLetter::DESCRIPTION, dead_letter.description.into_owned());
-        }
-        let growth = (entry.message.size() as u64).saturating_sub(before);
-        entry.size += growth;
-        self.size += growth;
-        self.expiries.remove(&expiry);
-        self.dead.make_ready(entry, key);
-    }
-
-    fn bury_undeliverable(&mut self, key: u32) {
-        let deliveries = self.entries[key as usize].failures;
-        let description = format!("Message could not be consumed after {deliveries} delivery attempts.");
-        self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description));
-    }
+/// A function of the field alone, so that the effects can be borrowed beside it.
+#[inline]
+fn entity_mut(entities: &mut Slab<Entity>, id: StoreId) -> Option<&mut Entity> {
+    entities.get_mut(id.index as usize).filter(|entity| entity.store.id() == id)
 }

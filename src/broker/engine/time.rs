@@ -1,11 +1,7 @@
-use super::{
-    Engine,
-    entry::{NEVER, Part, Place, Ticks},
-};
-use crate::{
-    settlement::{DeadLetter, DeadLetterReason},
-    time::{Moment, Timestamp},
-};
+use std::time::Duration;
+
+use super::store::Ticks;
+use crate::time::{Moment, Timestamp};
 
 /// The time of a command: monotonic for what ends, UTC for what is shown.
 #[derive(Clone, Copy, Debug)]
@@ -14,105 +10,33 @@ pub(crate) struct Now {
     pub(crate) utc: Timestamp,
 }
 
+impl Now {
+    /// The time at an instant that has passed.
+    pub(super) fn at(self, instant: Ticks) -> Self {
+        let ago = self.ticks.saturating_sub(instant) / 1_000_000;
+        let utc = self.utc.as_millis().saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX));
+        Self { ticks: instant, utc: Timestamp::from_millis(utc) }
+    }
+
+    /// The instant of the monotonic clock at which UTC will be `at`, if it goes on as it does now.
+    pub(super) fn ticks_at(self, at: Timestamp) -> Ticks {
+        self.ticks.saturating_add(ticks(at.saturating_since(self.utc)))
+    }
+}
+
 impl From<Moment> for Now {
     #[inline]
     fn from(moment: Moment) -> Self {
-        let ticks = moment.elapsed.as_secs().saturating_mul(1_000_000_000);
-        Self { ticks: ticks.saturating_add(u64::from(moment.elapsed.subsec_nanos())), utc: moment.utc }
+        Self { ticks: ticks(moment.elapsed), utc: moment.utc }
     }
 }
 
-/// What a failed delivery does to its count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
-    Counts,
-    IsForgiven,
+#[inline]
+pub(super) fn ticks(duration: Duration) -> Ticks {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(duration.subsec_nanos()))
 }
 
-impl Engine {
-    /// Applies everything that was due by `now`: ended locks, then expired messages.
-    #[inline]
-    pub(super) fn advance(&mut self, now: Now) {
-        for part in [Part::Main, Part::DeadLetter] {
-            while let Some((key, until)) = self.first_lock(part) {
-                if until > now.ticks {
-                    break;
-                }
-                self.unlock(key, until, Failure::Counts);
-            }
-        }
-        while let Some(&(expires, key)) = self.expiries.first() {
-            if expires > now.ticks {
-                break;
-            }
-            self.expiries.pop_first();
-            let entry = &self.entries[key as usize];
-            // A lock is not interrupted, and a deferred message waits for its number; both are looked at again when
-            // they come back.
-            if entry.place == Place::Ready {
-                let sequence = entry.sequence;
-                self.main.remove_ready(&self.entries, sequence);
-                self.expire(key);
-            }
-        }
-    }
-
-    /// The next instant at which something happens by itself.
-    pub(crate) fn next_deadline(&self) -> Option<Ticks> {
-        let locks = [&self.main, &self.dead].into_iter().filter_map(|part| part.first_lock(&self.entries));
-        let expiry = self.expiries.first().map(|&(expires, _)| expires);
-        locks.map(|(_, until)| until).chain(expiry).min()
-    }
-
-    #[inline]
-    pub(super) fn first_lock(&self, part: Part) -> Option<(u32, Ticks)> {
-        match part {
-            Part::Main => self.main.first_lock(&self.entries),
-            Part::DeadLetter => self.dead.first_lock(&self.entries),
-        }
-    }
-
-    /// Ends a lock and puts the message where it belonged at that `instant`: back, set aside again, dead-lettered, or
-    /// removed.
-    pub(super) fn unlock(&mut self, key: u32, instant: Ticks, failure: Failure) {
-        let part = self.entries[key as usize].part;
-        self.remove_lock(part, key);
-        let entry = &mut self.entries[key as usize];
-        entry.lock = 0;
-        if part == Part::DeadLetter {
-            match entry.place {
-                Place::DeferredLocked => self.dead.defer(entry, key),
-                _ => self.dead.make_ready(entry, key),
-            }
-            return;
-        }
-        if failure == Failure::Counts {
-            entry.failures = entry.failures.saturating_add(1);
-        }
-        if entry.place == Place::DeferredLocked {
-            self.main.defer(entry, key);
-        } else if entry.expires <= instant {
-            self.expire(key);
-        } else if failure == Failure::Counts && entry.failures >= self.settings.max_delivery_count {
-            self.bury_undeliverable(key);
-        } else {
-            // Its expiry may have been passed over while it was locked, by a call that read a later time than this one.
-            if entry.expires != NEVER {
-                self.expiries.insert((entry.expires, key));
-            }
-            self.main.make_ready(entry, key);
-        }
-    }
-
-    /// Ends a message of the main part whose time is up and that stands in no index any more.
-    fn expire(&mut self, key: u32) {
-        if self.settings.dead_letter_on_expiration {
-            let deliveries = self.entries[key as usize].failures;
-            let text = "The message expired and was dead lettered.";
-            self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::TtlExpired, text));
-        } else {
-            let expired = self.remove(key);
-            self.expired.push(expired);
-        }
-    }
+/// In whole milliseconds, so that the end that is shown is the one that holds.
+pub(super) fn whole_millis(duration: Duration) -> Ticks {
+    u64::try_from(duration.as_millis()).map_or(Ticks::MAX, |millis| millis.saturating_mul(1_000_000))
 }

@@ -1,9 +1,4 @@
-use super::{
-    Engine,
-    entry::{Part, Place},
-    receive::ticks,
-    time::{Failure, Now},
-};
+use super::{Effects, Now, Part, Store, events::Failure, ticks};
 use crate::{
     Disposition,
     message::{ApplicationProperties, Field, InvalidArgument, Problem, Stored, limits},
@@ -11,99 +6,146 @@ use crate::{
     time::Timestamp,
 };
 
-/// Why a settlement had no effect.
+/// Why a settlement, or a call on a session, had no effect.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refused {
     /// The lock is gone, or was never this one.
     LockLost,
+    /// The session's lock is gone, and with it those of its messages.
+    SessionLockLost,
     /// An argument breaks a rule; the lock holds.
     Invalid(InvalidArgument),
     /// A dead letter cannot be dead-lettered again; the lock holds.
     AlreadyDead,
+    /// The lock of a message in a session lasts as long as that of the session, which is renewed instead.
+    InSession,
+    /// The state of a session is larger than a message may be.
+    StateTooLarge { limit: usize },
+    /// There is no room for the state of a session.
+    Full,
 }
 
-impl Engine {
+/// What a lease asks for.
+#[derive(Debug)]
+pub(crate) enum Settlement {
+    By(Disposition),
+    /// Lock for the full duration from now.
+    Renew,
+}
+
+impl Store {
     /// Settles the delivery that `key` and `lock` name. Answers with the message if it is gone.
     #[inline]
-    pub(crate) fn settle(
+    pub(in super::super) fn settle(
         &mut self,
         now: Now,
         key: u32,
         lock: u64,
         disposition: Disposition,
+        fx: &mut Effects,
     ) -> Result<Option<Stored>, Refused> {
         let part = self.held(now, key, lock)?;
         if matches!(disposition, Disposition::Complete) {
-            self.remove_lock(part, key);
-            return Ok(Some(self.remove(key)));
+            self.remove_lock(key);
+            return Ok(Some(self.remove(key).message));
         }
-        self.settle_otherwise(now, key, part, disposition).map(|()| None)
+        self.settle_otherwise(now, key, part, disposition, fx).map(|()| None)
     }
 
-    fn settle_otherwise(&mut self, now: Now, key: u32, part: Part, disposition: Disposition) -> Result<(), Refused> {
+    fn settle_otherwise(
+        &mut self,
+        now: Now,
+        key: u32,
+        part: Part,
+        disposition: Disposition,
+        fx: &mut Effects,
+    ) -> Result<(), Refused> {
+        check(part, &disposition)?;
         match disposition {
             Disposition::Complete => {}
             Disposition::Abandon(changes) => {
                 if self.change(key, changes) {
-                    self.unlock(key, now.ticks, Failure::Counts);
+                    self.unlock(key, now.ticks, Failure::Counts, fx);
                 } else {
-                    self.bury_locked(key, header_size_exceeded());
+                    self.bury_locked(key, header_size_exceeded(), fx);
                 }
             }
             Disposition::Defer(changes) => {
                 if self.change(key, changes) {
-                    self.remove_lock(part, key);
-                    let (indexes, entries) = self.split(part);
-                    let entry = &mut entries[key as usize];
-                    entry.lock = 0;
-                    indexes.defer(entry, key);
+                    self.remove_lock(key);
+                    self.set_aside(key);
                 } else {
-                    self.bury_locked(key, header_size_exceeded());
+                    self.bury_locked(key, header_size_exceeded(), fx);
                 }
             }
             Disposition::DeadLetter(dead_letter) => {
-                if part == Part::DeadLetter {
-                    return Err(Refused::AlreadyDead);
-                }
-                check_text(Field::DeadLetterReason, dead_letter.reason.as_str())?;
-                check_text(Field::DeadLetterErrorDescription, &dead_letter.description)?;
                 let fits = self.fits(key, &dead_letter);
-                self.bury_locked(key, if fits { *dead_letter } else { header_size_exceeded() });
+                self.bury_locked(key, if fits { *dead_letter } else { header_size_exceeded() }, fx);
             }
         }
         Ok(())
     }
 
-    /// Extends a lock to its full duration from now, and answers until when it holds.
-    pub(crate) fn renew(&mut self, now: Now, key: u32, lock: u64) -> Result<Timestamp, Refused> {
+    /// Whether [`Store::settle`] would take this.
+    pub(in super::super) fn check_settlement(
+        &self,
+        now: Now,
+        key: u32,
+        lock: u64,
+        settlement: &Settlement,
+    ) -> Result<(), Refused> {
         let part = self.held(now, key, lock)?;
-        self.remove_lock(part, key);
-        self.entries[key as usize].locked_until = now.ticks.saturating_add(ticks(self.settings.lock_duration));
-        let (indexes, entries) = self.split(part);
-        indexes.push_lock(entries, key);
+        match settlement {
+            Settlement::By(disposition) => check(part, disposition),
+            Settlement::Renew if self.is_in_session(key) => Err(Refused::InSession),
+            Settlement::Renew => Ok(()),
+        }
+    }
+
+    fn is_in_session(&self, key: u32) -> bool {
+        self.lanes[self.entries[key as usize].lane as usize].session.is_some()
+    }
+
+    /// Extends a lock to its full duration from now, and answers until when it holds.
+    pub(in super::super) fn renew(
+        &mut self,
+        now: Now,
+        key: u32,
+        lock: u64,
+        fx: &mut Effects,
+    ) -> Result<Timestamp, Refused> {
+        self.held(now, key, lock)?;
+        if self.is_in_session(key) {
+            return Err(Refused::InSession);
+        }
+        let until = now.ticks.saturating_add(ticks(self.settings.lock_duration));
+        self.locks.remove(&mut self.entries, key);
+        self.entries[key as usize].locked_until = until;
+        self.locks.push(&mut self.entries, key);
+        self.arm(until, fx);
         Ok(now.utc.saturating_add(self.settings.lock_duration))
     }
 
     /// Ends a lock without counting the delivery.
-    pub(crate) fn release(&mut self, now: Now, key: u32, lock: u64) -> Result<(), Refused> {
+    pub(in super::super) fn release(&mut self, now: Now, key: u32, lock: u64, fx: &mut Effects) -> Result<(), Refused> {
         self.held(now, key, lock)?;
-        self.unlock(key, now.ticks, Failure::IsForgiven);
+        self.unlock(key, now.ticks, Failure::IsForgiven, fx);
         Ok(())
-    }
-
-    /// Ends every lock of `part` as if it had run out.
-    pub(crate) fn lose_locks(&mut self, now: Now, part: Part) {
-        self.advance(now);
-        while let Some((key, _)) = self.first_lock(part) {
-            self.unlock(key, now.ticks, Failure::Counts);
-        }
     }
 
     /// The part of a message whose current lock is still `lock`.
     #[inline]
     fn held(&self, now: Now, key: u32, lock: u64) -> Result<Part, Refused> {
         match self.entries.get(key as usize) {
-            Some(entry) if entry.lock == lock && entry.is_locked() && entry.locked_until > now.ticks => Ok(entry.part),
+            Some(entry) if entry.lock == lock && entry.is_locked() => {
+                let in_session = self.lanes[entry.lane as usize].session.as_ref();
+                // A clock that another thread read earlier may have moved this call before the end of the lock.
+                if in_session.is_some() || entry.locked_until > now.ticks {
+                    Ok(entry.part)
+                } else {
+                    Err(Refused::LockLost)
+                }
+            }
             _ => Err(Refused::LockLost),
         }
     }
@@ -142,22 +184,27 @@ impl Engine {
         properties.check().is_ok()
     }
 
-    fn bury_locked(&mut self, key: u32, dead_letter: DeadLetter) {
-        let entry = &mut self.entries[key as usize];
-        entry.lock = 0;
+    fn bury_locked(&mut self, key: u32, dead_letter: DeadLetter, fx: &mut Effects) {
+        let entry = &self.entries[key as usize];
         let (part, deliveries) = (entry.part, entry.failures.saturating_add(1));
-        self.remove_lock(part, key);
-        if part == Part::DeadLetter {
+        self.remove_lock(key);
+        if part == Part::Main {
+            self.bury(key, deliveries, dead_letter, fx);
+        } else {
             // Its properties outgrew their limit in the dead-letter sub-queue, where it stays as it was.
-            let entry = &mut self.entries[key as usize];
-            match entry.place {
-                Place::DeferredLocked => self.dead.defer(entry, key),
-                _ => self.dead.make_ready(entry, key),
-            }
-            return;
+            self.put_back(key, fx);
         }
-        self.bury(key, deliveries, dead_letter);
     }
+}
+
+fn check(part: Part, disposition: &Disposition) -> Result<(), Refused> {
+    let Disposition::DeadLetter(dead_letter) = disposition else { return Ok(()) };
+    if part != Part::Main {
+        return Err(Refused::AlreadyDead);
+    }
+    check_text(Field::DeadLetterReason, dead_letter.reason.as_str())?;
+    check_text(Field::DeadLetterErrorDescription, &dead_letter.description)?;
+    Ok(())
 }
 
 /// What an application cannot change when it abandons or defers.

@@ -1,0 +1,139 @@
+use std::sync::Arc;
+
+use super::{
+    Broker, Queue, QueueSettings, Topic, TopicSettings,
+    engine::{Change, Part, StoreId},
+};
+use crate::{
+    message::EntityPath,
+    transport::{ErrorKind, ManageError},
+};
+
+/// What an entity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntityKind {
+    /// A queue.
+    Queue,
+    /// A topic.
+    Topic,
+    /// A subscription of a topic.
+    Subscription,
+}
+
+/// One entity of a broker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntityInfo {
+    /// Its path.
+    pub path: EntityPath,
+    /// What it is.
+    pub kind: EntityKind,
+}
+
+/// The administration of entities.
+impl Broker {
+    /// Most entities of one broker.
+    pub const MAX_ENTITIES: usize = 10_000;
+    /// Most subscriptions of one topic.
+    pub const MAX_SUBSCRIPTIONS: usize = 2_000;
+
+    /// Creates a queue. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a
+    /// rule, [`AlreadyExists`](ErrorKind::AlreadyExists), [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
+    /// [`Broker::MAX_ENTITIES`], [`EntityNotFound`](ErrorKind::EntityNotFound) if a forward names no entity,
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a sub-queue or a subscription, for a forward to a
+    /// subscription, and for a forward of an entity that requires sessions.
+    pub fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<Queue, ManageError> {
+        let path = EntityPath::new(path)?;
+        let store = self.create(path.clone(), Change::Queue(settings))?;
+        Ok(Queue { namespace: Arc::clone(&self.namespace), store, part: Part::Main, entity: path })
+    }
+
+    /// Creates a topic. Errors: those of [`Broker::create_queue`].
+    pub fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<Topic, ManageError> {
+        let path = EntityPath::new(path)?;
+        let store = self.create(path.clone(), Change::Topic(settings))?;
+        Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
+    }
+
+    fn create(&self, path: EntityPath, change: Change) -> Result<StoreId, ManageError> {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.create(now, path, change, None))
+    }
+
+    /// Changes the settings of a queue. Locks are given back without a count if their duration changes. Errors: those of its
+    /// creation, [`EntityNotFound`](ErrorKind::EntityNotFound), and [`InvalidOperation`](ErrorKind::InvalidOperation) for a
+    /// setting that is fixed when the queue is created.
+    pub fn update_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
+        let (store, _) = self.find(path, EntityKind::Queue)?;
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.update(now, store, Change::Queue(settings)))
+    }
+
+    /// Changes the settings of a topic. Errors: those of [`Broker::update_queue`].
+    pub fn update_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
+        let (store, _) = self.find(path, EntityKind::Topic)?;
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.update(now, store, Change::Topic(settings)))
+    }
+
+    /// Deletes a queue or a subscription with its messages, or a topic with its subscriptions. Errors:
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound),
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a sub-queue, which goes with its entity.
+    pub fn delete(&self, path: &str) -> Result<(), ManageError> {
+        let path = EntityPath::new(path)?;
+        if path.is_sub_queue() {
+            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue goes with its entity"));
+        }
+        let now = self.namespace.now();
+        self.namespace.with(|state| match state.engine.find(now, &path.key()) {
+            Some((store, ..)) => state.engine.delete(now, store),
+            None => Err(missing(&path)),
+        })
+    }
+
+    /// The queue, the subscription, or the sub-queue of one, at `path`; case does not matter. Errors:
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound), also for a topic.
+    pub fn queue(&self, path: &str) -> Result<Queue, ManageError> {
+        let asked = EntityPath::new(path)?;
+        let part = match (asked.is_dead_letter(), asked.is_transfer_dead_letter()) {
+            (true, _) => Part::DeadLetter,
+            (_, true) => Part::TransferDeadLetter,
+            _ => Part::Main,
+        };
+        let now = self.namespace.now();
+        match self.namespace.with(|state| state.engine.find(now, &asked.parent().key())) {
+            Some((store, EntityKind::Queue | EntityKind::Subscription, entity)) => {
+                Ok(Queue { namespace: Arc::clone(&self.namespace), store, part, entity })
+            }
+            _ => Err(missing(&asked)),
+        }
+    }
+
+    /// The topic at `path`; case does not matter. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument),
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn topic(&self, path: &str) -> Result<Topic, ManageError> {
+        let (store, path) = self.find(path, EntityKind::Topic)?;
+        Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
+    }
+
+    /// All entities, in the order of their paths.
+    #[must_use]
+    pub fn entities(&self) -> Vec<EntityInfo> {
+        let now = self.namespace.now();
+        let entities = self.namespace.with(|state| state.engine.entities(now));
+        entities.into_iter().map(|(path, kind)| EntityInfo { path, kind }).collect()
+    }
+
+    fn find(&self, path: &str, wanted: EntityKind) -> Result<(StoreId, EntityPath), ManageError> {
+        let path = EntityPath::new(path)?;
+        let now = self.namespace.now();
+        match self.namespace.with(|state| state.engine.find(now, &path.key())) {
+            Some((store, kind, path)) if kind == wanted => Ok((store, path)),
+            _ => Err(missing(&path)),
+        }
+    }
+}
+
+fn missing(path: &EntityPath) -> ManageError {
+    ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string())
+}

@@ -1,0 +1,226 @@
+use std::{collections::HashSet, time::Duration};
+
+use super::{
+    Engine, Entity, Role, StoreId, entity_mut,
+    store::{Arrival, Id, Seen, common_key},
+    time::Now,
+};
+use crate::{
+    Message,
+    broker::QueueSettings,
+    message::{SequenceNumber, Stored},
+    settlement::DeadLetter,
+    time::Timestamp,
+    transport::{ErrorKind, SendError},
+};
+
+/// What an entity is asked to take.
+#[derive(Debug, Default)]
+struct Load {
+    bytes: u64,
+    ids: HashSet<Id>,
+}
+
+impl Engine {
+    /// Accepts one message, or says why not. What is refused consumes no sequence number.
+    #[inline]
+    pub(crate) fn send(&mut self, now: Now, id: StoreId, message: Message) -> Result<(), SendError> {
+        self.advance(now);
+        let arrival = arrival(message, None);
+        if let Err(error) = self.check(now, id, &arrival) {
+            self.fx.dropped.push(arrival.message);
+            return Err(error);
+        }
+        self.accept(now, id, arrival);
+        self.finish(now);
+        Ok(())
+    }
+
+    /// Accepts all messages, or none. With a time they are scheduled. Answers with their numbers.
+    pub(crate) fn send_all(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        messages: Vec<Message>,
+        at: Option<Timestamp>,
+    ) -> Result<Vec<SequenceNumber>, SendError> {
+        self.advance(now);
+        let arrivals: Vec<_> = messages.into_iter().map(|message| arrival(message, at)).collect();
+        if let Err(error) = self.check_all(now, id, arrivals.iter()) {
+            self.fx.dropped.extend(arrivals.into_iter().map(|arrival| arrival.message));
+            return Err(error);
+        }
+        let numbers = arrivals.into_iter().map(|arrival| self.accept(now, id, arrival)).collect();
+        self.finish(now);
+        Ok(numbers)
+    }
+
+    #[inline]
+    pub(super) fn check(&mut self, now: Now, id: StoreId, arrival: &Arrival) -> Result<(), SendError> {
+        let mut load = Load::default();
+        self.weigh(now, id, arrival, &mut load)?;
+        self.check_load(now, id, &load)
+    }
+
+    pub(super) fn check_all<'a>(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        arrivals: impl Iterator<Item = &'a Arrival> + Clone,
+    ) -> Result<(), SendError> {
+        let mut load = Load::default();
+        for arrival in arrivals.clone() {
+            self.weigh(now, id, arrival, &mut load)?;
+        }
+        if self.entity(id).is_some_and(|entity| entity.store.settings().partitioned) {
+            let mut keys = arrivals.map(|arrival| common_key(arrival.message.properties()));
+            let first = keys.next();
+            if keys.any(|key| Some(key) != first) {
+                let detail = "the messages for a partitioned entity differ in their key";
+                return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
+            }
+        }
+        self.check_load(now, id, &load)
+    }
+
+    /// Whether the entity takes a message like this, and what it adds to the load.
+    #[inline]
+    fn weigh(&mut self, now: Now, id: StoreId, arrival: &Arrival, load: &mut Load) -> Result<(), SendError> {
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
+        let settings = entity.store.settings();
+        if !settings.status.allows_send() {
+            return Err(SendError::new(ErrorKind::EntityDisabled).with_detail(entity.path.to_string()));
+        }
+        let properties = arrival.message.properties();
+        properties.check()?;
+        let (size, limit) = (arrival.size - QueueSettings::OVERHEAD, settings.max_message_size);
+        if size > limit as u64 {
+            let detail = format!("{size} bytes, at most {limit}");
+            return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
+        }
+        if settings.requires_session && properties.session_id().is_none() {
+            let detail = "the entity requires sessions and the message has no SessionId";
+            return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
+        }
+        match entity.store.look_for_duplicate(now, properties) {
+            Some(Seen::Before(_)) => return Ok(()),
+            Some(Seen::Full) => return Err(too_many_ids(entity)),
+            Some(Seen::New(id)) if !load.ids.insert(id) => return Ok(()),
+            Some(Seen::New(_)) | None => {}
+        }
+        load.bytes = load.bytes.saturating_add(arrival.size);
+        Ok(())
+    }
+
+    /// Whether the entity has room for all of the load.
+    #[inline]
+    fn check_load(&mut self, now: Now, id: StoreId, load: &Load) -> Result<(), SendError> {
+        let used = self.used(id);
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
+        if load.ids.len() > 1 && entity.store.room_for_ids(now).is_some_and(|room| room < load.ids.len()) {
+            return Err(too_many_ids(entity));
+        }
+        let limit = entity.store.settings().max_size;
+        if used.saturating_add(load.bytes) <= limit {
+            return Ok(());
+        }
+        Err(SendError::new(ErrorKind::QuotaExceeded).with_detail(format!("the entity holds at most {limit} bytes")))
+    }
+
+    /// Bytes that count against the quota of an entity. The messages of a topic are those of its subscriptions.
+    #[inline]
+    pub(super) fn used(&self, id: StoreId) -> u64 {
+        let Some(entity) = self.entity(id) else { return 0 };
+        let own = entity.store.size();
+        match &entity.role {
+            Role::Topic(topic) => {
+                let of = |id: &StoreId| self.entity(*id).map_or(0, |entity| entity.store.size());
+                own + topic.subscriptions.values().map(of).sum::<u64>()
+            }
+            Role::Queue | Role::Subscription(_) => own,
+        }
+    }
+
+    /// Takes a message that was checked, unless it is a duplicate, and answers with its number.
+    #[inline]
+    pub(super) fn accept(&mut self, now: Now, id: StoreId, mut arrival: Arrival) -> SequenceNumber {
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return SequenceNumber::new(0) };
+        let store = &mut entity.store;
+        store.touch(now);
+        let mut new_id = None;
+        match store.look_for_duplicate(now, arrival.message.properties()) {
+            Some(Seen::Before(original)) => {
+                self.fx.dropped.push(arrival.message);
+                return original.unwrap_or_default();
+            }
+            Some(Seen::New(id)) => {
+                store.record_id(now, id);
+                new_id = Some(id);
+            }
+            Some(Seen::Full) | None => {}
+        }
+        clamp(&mut arrival.message, store.settings().default_time_to_live);
+        if let Some(at) = arrival.message.properties().scheduled_enqueue_time().filter(|&at| at > now.utc) {
+            let number = store.number(now, &arrival.message);
+            store.schedule(now.ticks_at(at), arrival, number, new_id, &mut self.fx);
+            return number.sequence;
+        }
+        self.arrive(now, id, arrival)
+    }
+
+    /// What was sent, or was scheduled and is due, gets its number and goes where it belongs.
+    #[inline]
+    pub(super) fn arrive(&mut self, now: Now, id: StoreId, arrival: Arrival) -> SequenceNumber {
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return SequenceNumber::new(0) };
+        let number = entity.store.number(now, &arrival.message);
+        if let Role::Topic(_) = entity.role {
+            self.copy(now, id, arrival, number);
+        } else {
+            entity.store.insert(now, arrival, number, &mut self.fx);
+        }
+        number.sequence
+    }
+}
+
+/// The message as it is stored: it has an id, and nothing in it says that it was dead-lettered. One that is sent again
+/// starts without its old trail.
+#[inline]
+pub(super) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
+    let mut arrival = Arrival::new(Stored::new(message));
+    let message = &mut arrival.message;
+    if message.properties().message_id().is_none() {
+        let id = uuid::Uuid::new_v4().to_string();
+        let _ = message.properties_mut().set_message_id(id);
+    }
+    for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
+        if message.properties().application().get(key).is_some() {
+            message.properties_mut().application_mut().remove(key);
+        }
+    }
+    message.clear_dead_letter_source();
+    if let Some(at) = at {
+        message.properties_mut().set_scheduled_enqueue_time(at);
+    }
+    arrival
+}
+
+/// Shortens the time to live to what an entity allows.
+#[inline]
+pub(super) fn clamp(message: &mut Stored, limit: Option<Duration>) {
+    let Some(limit) = limit else { return };
+    if message.properties().time_to_live().is_none_or(|own| own > limit) {
+        // An entity's limit is positive, and the setter refuses nothing else.
+        let _ = message.properties_mut().set_time_to_live(limit);
+    }
+}
+
+#[cold]
+pub(super) fn gone() -> SendError {
+    SendError::new(ErrorKind::EntityNotFound)
+}
+
+#[cold]
+fn too_many_ids(entity: &Entity) -> SendError {
+    let detail = format!("at most {} ids are remembered", entity.store.settings().max_duplicate_ids);
+    SendError::new(ErrorKind::QuotaExceeded).with_detail(detail)
+}

@@ -1,0 +1,261 @@
+//! The commands that concern one entity: what a receiver and a lease ask for.
+
+use bytes::Bytes;
+
+use super::{
+    Engine, Entity, StoreId, entity_mut,
+    store::{Accepted, Ages, Counts, Locked, Part, Refused, Source},
+    time::Now,
+};
+use crate::{
+    Disposition, Message,
+    message::{SequenceNumber, Stored},
+    time::Timestamp,
+    transport::{ErrorKind, ReceiveError, SendError},
+};
+
+impl Engine {
+    /// Locks up to `max` messages in order and hands them to `out`.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        source: Source,
+        max: usize,
+        out: impl FnMut(Locked),
+    ) -> Result<usize, ReceiveError> {
+        self.advance(now);
+        let entity = receivable(entity_mut(&mut self.entities, id), source)?;
+        entity.store.touch(now);
+        let taken = entity.store.receive(now, source, max, &mut self.fx, out);
+        self.finish(now);
+        Ok(taken)
+    }
+
+    /// Removes up to `max` messages in order and hands them to `out`.
+    pub(crate) fn receive_and_delete(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        source: Source,
+        max: usize,
+        out: impl FnMut(Message),
+    ) -> Result<usize, ReceiveError> {
+        self.advance(now);
+        let entity = receivable(entity_mut(&mut self.entities, id), source)?;
+        entity.store.touch(now);
+        Ok(entity.store.receive_and_delete(source, max, out))
+    }
+
+    /// Locks deferred messages by their numbers: all of them, or none.
+    pub(crate) fn receive_deferred(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        source: Source,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Locked>, ReceiveError> {
+        self.advance(now);
+        let entity = receivable(entity_mut(&mut self.entities, id), source)?;
+        entity.store.touch(now);
+        let locked = entity.store.receive_deferred(now, source, numbers, &mut self.fx);
+        self.finish(now);
+        locked
+    }
+
+    /// Settles the delivery that `key` and `lock` name. Answers with the message if it is gone.
+    #[inline]
+    pub(crate) fn settle(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        key: u32,
+        lock: u64,
+        disposition: Disposition,
+    ) -> Result<Option<Stored>, Refused> {
+        self.advance(now);
+        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::LockLost)?;
+        entity.store.touch(now);
+        let settled = entity.store.settle(now, key, lock, disposition, &mut self.fx);
+        self.finish(now);
+        settled
+    }
+
+    /// Extends a lock to its full duration from now, and answers until when it holds.
+    pub(crate) fn renew(&mut self, now: Now, id: StoreId, key: u32, lock: u64) -> Result<Timestamp, Refused> {
+        self.advance(now);
+        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::LockLost)?;
+        entity.store.touch(now);
+        let renewed = entity.store.renew(now, key, lock, &mut self.fx);
+        self.finish(now);
+        renewed
+    }
+
+    /// Ends a lock without counting the delivery.
+    pub(crate) fn release(&mut self, now: Now, id: StoreId, key: u32, lock: u64) -> Result<(), Refused> {
+        self.advance(now);
+        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::LockLost)?;
+        let released = entity.store.release(now, key, lock, &mut self.fx);
+        self.finish(now);
+        released
+    }
+
+    /// Ends every lock of `part` as if it had run out.
+    pub(crate) fn lose_locks(&mut self, now: Now, id: StoreId, part: Part) {
+        self.advance(now);
+        if let Some(entity) = entity_mut(&mut self.entities, id) {
+            entity.store.lose_locks(now, part, &mut self.fx);
+            self.finish(now);
+        }
+    }
+
+    /// Up to `max` messages from sequence number `from` on, in order, without locking any.
+    pub(crate) fn peek(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        source: Source,
+        from: SequenceNumber,
+        max: usize,
+    ) -> Vec<Message> {
+        self.advance(now);
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return Vec::new() };
+        entity.store.touch(now);
+        entity.store.peek(source, from, max)
+    }
+
+    /// Removes scheduled messages: all of them, or none.
+    pub(crate) fn cancel(&mut self, now: Now, id: StoreId, numbers: &[SequenceNumber]) -> Result<(), SendError> {
+        self.advance(now);
+        let entity = entity_mut(&mut self.entities, id).ok_or_else(super::accept::gone)?;
+        entity.store.touch(now);
+        entity.store.cancel(numbers, &mut self.fx)
+    }
+
+    /// Removes up to `max` messages that nobody holds, and that are not scheduled, the oldest first.
+    pub(crate) fn delete_messages(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        part: Part,
+        max: usize,
+        before: Option<Timestamp>,
+    ) -> usize {
+        self.advance(now);
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return 0 };
+        entity.store.touch(now);
+        entity.store.delete(part, max, before, &mut self.fx)
+    }
+
+    pub(crate) fn counts(&mut self, now: Now, id: StoreId, part: Part) -> Counts {
+        self.advance(now);
+        let mut counts = self.entity(id).map(|entity| entity.store.counts(part)).unwrap_or_default();
+        counts.size = self.used(id);
+        counts
+    }
+
+    pub(crate) fn ages(&mut self, now: Now, id: StoreId) -> Ages {
+        self.advance(now);
+        self.entity(id).map(|entity| entity.store.ages(now)).unwrap_or_default()
+    }
+
+    pub(crate) fn has_ready(&self, id: StoreId, part: Part) -> bool {
+        self.entity(id).is_some_and(|entity| entity.store.has_ready(part))
+    }
+
+    /// Whether there is a session to accept.
+    pub(crate) fn has_session(&self, id: StoreId) -> bool {
+        self.entity(id).is_some_and(|entity| entity.store.has_session())
+    }
+
+    /// Locks the session of this id, or without one the next that can be had.
+    pub(crate) fn accept_session(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        session: Option<&str>,
+    ) -> Result<Option<Accepted>, ReceiveError> {
+        self.advance(now);
+        let entity = open(entity_mut(&mut self.entities, id))?;
+        entity.store.touch(now);
+        let accepted = match session {
+            Some(session) => entity.store.accept_session(now, session, &mut self.fx).map(Some),
+            None => entity.store.accept_next_session(now, &mut self.fx),
+        };
+        self.finish(now);
+        accepted
+    }
+
+    pub(crate) fn renew_session(&mut self, now: Now, id: StoreId, lane: u32, lock: u64) -> Result<Timestamp, Refused> {
+        self.advance(now);
+        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::SessionLockLost)?;
+        entity.store.touch(now);
+        let renewed = entity.store.renew_session(now, lane, lock, &mut self.fx);
+        self.finish(now);
+        renewed
+    }
+
+    pub(crate) fn close_session(&mut self, now: Now, id: StoreId, lane: u32, lock: u64) -> Result<(), Refused> {
+        self.advance(now);
+        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::SessionLockLost)?;
+        let closed = entity.store.close_session(now, lane, lock, &mut self.fx);
+        self.finish(now);
+        closed
+    }
+
+    pub(crate) fn session_state(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        lane: u32,
+        lock: u64,
+    ) -> Result<Option<Bytes>, Refused> {
+        self.advance(now);
+        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::SessionLockLost)?;
+        entity.store.touch(now);
+        entity.store.session_state(lane, lock)
+    }
+
+    /// Answers with the state that was replaced.
+    pub(crate) fn set_session_state(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        lane: u32,
+        lock: u64,
+        state: Option<Bytes>,
+    ) -> Result<Option<Bytes>, Refused> {
+        self.advance(now);
+        let used = self.used(id);
+        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::SessionLockLost)?;
+        entity.store.touch(now);
+        let room = entity.store.settings().max_size.saturating_sub(used);
+        entity.store.set_session_state(lane, lock, state, room)
+    }
+
+    pub(crate) fn session_ids(&mut self, now: Now, id: StoreId) -> Vec<String> {
+        self.advance(now);
+        self.entity(id).map(|entity| entity.store.session_ids()).unwrap_or_default()
+    }
+}
+
+#[inline]
+fn open(entity: Option<&mut Entity>) -> Result<&mut Entity, ReceiveError> {
+    let entity = entity.ok_or_else(|| ReceiveError::new(ErrorKind::EntityNotFound))?;
+    if entity.store.settings().status.allows_receive() {
+        Ok(entity)
+    } else {
+        Err(ReceiveError::new(ErrorKind::EntityDisabled).with_detail(entity.path.to_string()))
+    }
+}
+
+#[inline]
+fn receivable(entity: Option<&mut Entity>, source: Source) -> Result<&mut Entity, ReceiveError> {
+    let entity = open(entity)?;
+    entity.store.check_source(source)?;
+    if source == Source::Part(Part::Main) && entity.store.settings().forward_to.is_some() {
+        return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity forwards its messages"));
+    }
+    Ok(entity)
+}

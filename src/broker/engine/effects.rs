@@ -1,0 +1,48 @@
+use super::store::{Part, StoreId, Ticks};
+use crate::message::Stored;
+
+/// A line in which receivers wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Line {
+    /// For messages of one part of an entity.
+    Messages(StoreId, Part),
+    /// For any session of an entity.
+    Sessions(StoreId),
+    /// For messages of the session that has this lane.
+    Session(StoreId, u32),
+}
+
+impl Line {
+    pub(crate) fn store(self) -> StoreId {
+        match self {
+            Self::Messages(store, _) | Self::Sessions(store) | Self::Session(store, _) => store,
+        }
+    }
+}
+
+/// What a command leaves for others to do.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Locks are numbered over all entities, so that a lease of an earlier delivery is told from the current one, and
+    /// one of a deleted entity from any.
+    last_lock: u64,
+    /// One for each thing that those in a line may take.
+    pub(crate) arrivals: Vec<Line>,
+    /// Entities that are gone: whoever waits there is to be told.
+    pub(crate) closed: Vec<StoreId>,
+    /// Removed messages. The bytes of a body may be the user's, and their drop the user's code, so they are dropped where
+    /// no lock is held.
+    pub(crate) dropped: Vec<Stored>,
+    /// Instants at which an entity has to be looked at.
+    pub(super) due: Vec<(Ticks, StoreId)>,
+    /// Messages that leave for another entity.
+    pub(super) leaving: Vec<(StoreId, u32)>,
+}
+
+impl Effects {
+    #[inline]
+    pub(super) fn next_lock(&mut self) -> u64 {
+        self.last_lock += 1;
+        self.last_lock
+    }
+}

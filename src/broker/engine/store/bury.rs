@@ -1,0 +1,123 @@
+use super::{Arrival, Effects, Entry, NEVER, Now, Number, Part, Place, Store, Ticks};
+use crate::{
+    message::Stored,
+    settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
+};
+
+impl Store {
+    /// Moves a message that stands in no index but its lane to the dead-letter sub-queue. It keeps its sequence number,
+    /// and reads as many deliveries there as it had.
+    pub(super) fn bury(&mut self, key: u32, deliveries: u32, dead_letter: DeadLetter, fx: &mut Effects) {
+        self.leave_lane(key);
+        let entry = &mut self.entries[key as usize];
+        let expiry = (entry.expires, key);
+        entry.expires = NEVER;
+        entry.expires_at = Timestamp::MAX;
+        entry.failures = deliveries.saturating_sub(1);
+        entry.stays = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
+        let before = entry.message.size() as u64;
+        mark(&mut entry.message, dead_letter);
+        let growth = (entry.message.size() as u64).saturating_sub(before);
+        entry.size += growth;
+        self.size += growth;
+        self.expiries.remove(&expiry);
+        self.enter(key, Part::DeadLetter, fx);
+    }
+
+    /// Stores a message that was numbered as a dead letter at once.
+    pub(in super::super) fn insert_dead(
+        &mut self,
+        now: Now,
+        part: Part,
+        arrival: Arrival,
+        number: Number,
+        dead_letter: DeadLetter,
+        fx: &mut Effects,
+    ) {
+        let mut arrival = arrival;
+        let stays = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
+        mark(&mut arrival.message, dead_letter);
+        let key = self.store(arrival, number);
+        self.entries[key as usize].stays = stays;
+        self.touch(now);
+        self.enter(key, part, fx);
+    }
+
+    fn enter(&mut self, key: u32, part: Part, fx: &mut Effects) {
+        let entry = &mut self.entries[key as usize];
+        entry.part = part;
+        entry.lane = part.lane();
+        self.lanes[part.lane() as usize].messages += 1;
+        self.make_ready(key, fx);
+    }
+
+    pub(super) fn bury_undeliverable(&mut self, key: u32, fx: &mut Effects) {
+        let deliveries = self.entries[key as usize].failures;
+        let description = format!("Message could not be consumed after {deliveries} delivery attempts.");
+        self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description), fx);
+    }
+
+    /// A message that leaves for another entity: where it was, and what it takes along.
+    pub(in super::super) fn leaving(&self, key: u32) -> Option<(Part, Arrival)> {
+        let entry = self.entries.get(key as usize)?;
+        if entry.place != Place::Ready || !self.leaves(entry) {
+            return None;
+        }
+        let arrival =
+            Arrival { message: entry.message.clone(), size: entry.size, origin: Some(entry.origin), hops: entry.hops };
+        Some((entry.part, arrival))
+    }
+
+    /// Whether the entity hands such a message on.
+    #[inline]
+    pub(super) fn leaves(&self, entry: &Entry) -> bool {
+        match entry.part {
+            Part::Main => self.settings.forward_to.is_some(),
+            Part::DeadLetter => self.settings.forward_dead_letters_to.is_some() && !entry.stays,
+            Part::TransferDeadLetter => false,
+        }
+    }
+
+    /// A message has left for another entity.
+    pub(in super::super) fn has_left(&mut self, key: u32, fx: &mut Effects) {
+        self.take_ready(key);
+        let entry = self.remove(key);
+        fx.dropped.push(entry.message);
+    }
+
+    /// A message could not leave for `dead_letter`: it dies here. A dead letter is tried again later, or never.
+    pub(in super::super) fn cannot_leave(&mut self, now: Now, key: u32, dead_letter: DeadLetter, fx: &mut Effects) {
+        const RETRY: Ticks = 10_000_000_000;
+        let entry = &mut self.entries[key as usize];
+        if entry.part == Part::Main {
+            self.take_ready(key);
+            self.bury(key, 0, dead_letter, fx);
+        } else if dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded {
+            entry.stays = true;
+        } else if self.retry == NEVER {
+            self.retry = now.ticks.saturating_add(RETRY);
+            self.arm(self.retry, fx);
+        }
+    }
+
+    /// Everything that can leave does, in order.
+    pub(in super::super) fn let_leave(&mut self, fx: &mut Effects) {
+        self.retry = NEVER;
+        let ready = self.entries.iter().filter(|(_, entry)| entry.place == Place::Ready && self.leaves(entry));
+        let mut keys: Vec<(u64, usize)> = ready.map(|(key, entry)| (entry.order, key)).collect();
+        keys.sort_unstable();
+        fx.leaving.extend(keys.into_iter().filter_map(|(_, key)| Some((self.id, u32::try_from(key).ok()?))));
+    }
+}
+
+/// Writes why a message died into its properties.
+fn mark(message: &mut Stored, dead_letter: DeadLetter) {
+    let properties = message.properties_mut().application_mut();
+    properties.merge(dead_letter.changes.into_properties());
+    properties.insert(DeadLetter::REASON, dead_letter.reason.as_str());
+    properties.remove(DeadLetter::DESCRIPTION);
+    if !dead_letter.description.is_empty() {
+        properties.insert(DeadLetter::DESCRIPTION, dead_letter.description.into_owned());
+    }
+}

@@ -1,0 +1,133 @@
+use std::{
+    collections::{HashMap, HashSet, VecDeque, hash_map::RandomState},
+    hash::{BuildHasher, BuildHasherDefault, Hasher},
+};
+
+use super::entry::Ticks;
+use crate::message::{Properties, SequenceNumber};
+
+/// The ids that an entity has accepted within its window.
+///
+/// An id is kept as 128 bits of a hash with keys of this table's own, so that nobody can choose ids that collide.
+#[derive(Debug)]
+pub(super) struct Duplicates {
+    window: Ticks,
+    capacity: usize,
+    keys: [RandomState; 2],
+    ids: HashSet<Id, BuildHasherDefault<Hashed>>,
+    /// By first acceptance, the oldest first.
+    order: VecDeque<(Ticks, Id)>,
+    /// The numbers of those that are scheduled messages.
+    scheduled: HashMap<Id, SequenceNumber, BuildHasherDefault<Hashed>>,
+}
+
+/// The hash of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Id([u64; 2]);
+
+impl std::hash::Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0[0]);
+    }
+}
+
+/// Takes what is a hash already.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// What is known of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// It is new, and there is room to remember it.
+    New(Id),
+    /// It was accepted within the window; if that message is scheduled, its number.
+    Before(Option<SequenceNumber>),
+    /// It is new, and the table is full.
+    Full,
+}
+
+impl Duplicates {
+    pub(super) fn new(window: Ticks, capacity: usize) -> Self {
+        Self {
+            window,
+            capacity,
+            keys: [RandomState::new(), RandomState::new()],
+            ids: HashSet::default(),
+            order: VecDeque::new(),
+            scheduled: HashMap::default(),
+        }
+    }
+
+    pub(super) fn configure(&mut self, window: Ticks, capacity: usize) {
+        (self.window, self.capacity) = (window, capacity);
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn look(&mut self, now: Ticks, properties: &Properties, partitioned: bool) -> Seen {
+        self.forget_old(now);
+        let id = self.id(properties, partitioned);
+        if self.ids.contains(&id) {
+            Seen::Before(self.scheduled.get(&id).copied())
+        } else if self.order.len() >= self.capacity {
+            Seen::Full
+        } else {
+            Seen::New(id)
+        }
+    }
+
+    pub(super) fn record(&mut self, now: Ticks, id: Id) {
+        self.ids.insert(id);
+        self.order.push_back((now, id));
+    }
+
+    pub(super) fn record_scheduled(&mut self, id: Id, number: SequenceNumber) {
+        self.scheduled.insert(id, number);
+    }
+
+    /// The message of this id is scheduled no more.
+    pub(super) fn forget_scheduled(&mut self, properties: &Properties, partitioned: bool) {
+        let id = self.id(properties, partitioned);
+        self.scheduled.remove(&id);
+    }
+
+    /// The window is from the first acceptance, and does not include its end.
+    pub(super) fn forget_old(&mut self, now: Ticks) {
+        while let Some(&(first, id)) = self.order.front() {
+            if now < first.saturating_add(self.window) {
+                break;
+            }
+            self.order.pop_front();
+            self.ids.remove(&id);
+            self.scheduled.remove(&id);
+        }
+    }
+
+    fn id(&self, properties: &Properties, partitioned: bool) -> Id {
+        let key = properties.session_id().or(properties.partition_key()).filter(|_| partitioned);
+        let id = (key, properties.message_id());
+        Id(self.keys.each_ref().map(|keys| keys.hash_one(id)))
+    }
+}

@@ -1,0 +1,138 @@
+use super::{Arrival, Effects, NEVER, Now, Part, Place, Store, Ticks, ticks};
+use crate::settlement::{DeadLetter, DeadLetterReason};
+
+/// What a failed delivery does to its count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    Counts,
+    IsForgiven,
+}
+
+/// What happens by itself. At one instant they happen in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    LockEnds,
+    SessionEnds,
+    Expires,
+    IsDue,
+    DeadLettersAgain,
+    Idle,
+}
+
+impl Store {
+    /// What happens next by itself, and when.
+    pub(in super::super) fn next_event(&self) -> Option<(Ticks, Event)> {
+        let idle = self.settings.auto_delete_on_idle.filter(|_| self.settings.forward_to.is_none());
+        [
+            self.locks.first(&self.entries).map(|(_, until)| (until, Event::LockEnds)),
+            self.sessions.as_ref().and_then(|it| it.first_end()).map(|(until, _)| (until, Event::SessionEnds)),
+            self.expiries.first().map(|&(at, _)| (at, Event::Expires)),
+            self.scheduled.first().map(|(due, _)| (due, Event::IsDue)),
+            (self.retry != NEVER).then_some((self.retry, Event::DeadLettersAgain)),
+            idle.map(|idle| (self.accessed.saturating_add(ticks(idle)), Event::Idle)),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Lets happen what was due at `instant`. Answers with a message that enters the entity anew.
+    pub(in super::super) fn happen(&mut self, instant: Ticks, event: Event, fx: &mut Effects) -> Option<Arrival> {
+        match event {
+            Event::LockEnds => {
+                let (key, _) = self.locks.first(&self.entries)?;
+                self.unlock(key, instant, Failure::Counts, fx);
+            }
+            Event::SessionEnds => {
+                let (_, lane) = self.sessions.as_ref()?.first_end()?;
+                self.end_session(instant, lane, Failure::Counts, fx);
+            }
+            Event::Expires => {
+                let (_, key) = self.expiries.pop_first()?;
+                // A lock is not interrupted, and a deferred message waits for its number; both are looked at again when
+                // they come back.
+                if self.entries[key as usize].place == Place::Ready {
+                    self.take_ready(key);
+                    self.expire(key, fx);
+                }
+            }
+            Event::IsDue => return self.take_due(),
+            Event::DeadLettersAgain => self.let_leave(fx),
+            // The engine deletes it.
+            Event::Idle => {}
+        }
+        None
+    }
+
+    /// Ends a lock and puts the message where it belonged at that `instant`: back, set aside again, dead-lettered, or
+    /// removed.
+    pub(super) fn unlock(&mut self, key: u32, instant: Ticks, failure: Failure, fx: &mut Effects) {
+        self.remove_lock(key);
+        let entry = &mut self.entries[key as usize];
+        if entry.part != Part::Main {
+            return self.put_back(key, fx);
+        }
+        if failure == Failure::Counts {
+            entry.failures = entry.failures.saturating_add(1);
+        }
+        if entry.place == Place::DeferredLocked {
+            self.set_aside(key);
+        } else if entry.expires <= instant {
+            self.expire(key, fx);
+        } else if failure == Failure::Counts && entry.failures >= self.settings.max_delivery_count {
+            self.bury_undeliverable(key, fx);
+        } else {
+            // Its expiry may have been passed over while it was locked, by a call that read a later time than this one.
+            let expires = entry.expires;
+            if expires != NEVER {
+                self.expiries.insert((expires, key));
+                self.arm(expires, fx);
+            }
+            self.make_ready(key, fx);
+        }
+    }
+
+    /// Puts a message that was locked, and is locked no more, where it was before.
+    pub(super) fn put_back(&mut self, key: u32, fx: &mut Effects) {
+        if self.entries[key as usize].place == Place::DeferredLocked {
+            self.set_aside(key);
+        } else {
+            self.make_ready(key, fx);
+        }
+    }
+
+    /// Ends a message of the main part whose time is up and that stands in no index but its lane.
+    fn expire(&mut self, key: u32, fx: &mut Effects) {
+        if self.settings.dead_letter_on_expiration {
+            let deliveries = self.entries[key as usize].failures;
+            let text = "The message expired and was dead lettered.";
+            self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::TtlExpired, text), fx);
+        } else {
+            let expired = self.remove(key);
+            fx.dropped.push(expired.message);
+        }
+    }
+
+    /// Ends every lock of `part` as if it had run out.
+    pub(in super::super) fn lose_locks(&mut self, now: Now, part: Part, fx: &mut Effects) {
+        self.end_locks(now, Some(part), Failure::Counts, fx);
+    }
+
+    /// Gives every lock back.
+    pub(super) fn release_all(&mut self, now: Now, fx: &mut Effects) {
+        self.end_locks(now, None, Failure::IsForgiven, fx);
+    }
+
+    fn end_locks(&mut self, now: Now, part: Option<Part>, failure: Failure, fx: &mut Effects) {
+        let is_wanted = |&key: &u32| part.is_none_or(|part| self.entries[key as usize].part == part);
+        let held: Vec<u32> = self.locks.iter(&self.entries).filter(is_wanted).collect();
+        for key in held {
+            self.unlock(key, now.ticks, failure, fx);
+        }
+        if part.is_none_or(|part| part == Part::Main) {
+            while let Some((_, lane)) = self.sessions.as_ref().and_then(|sessions| sessions.first_end()) {
+                self.end_session(now.ticks, lane, failure, fx);
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+use std::collections::BTreeMap;
+
+use super::{ready::Ready, session::Session};
+use crate::message::SequenceNumber;
+
+/// Messages that are received in one order: those of a part, of a partition, or of a session.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    pub(super) ready: Ready,
+    pub(super) deferred: BTreeMap<SequenceNumber, u32>,
+    /// Messages in any place but scheduled.
+    pub(super) messages: usize,
+    pub(super) session: Option<Box<Session>>,
+}

@@ -1,0 +1,359 @@
+//! The messages of one queue or subscription, or the scheduled ones of a topic: their places, their order, their locks.
+//! It knows no other entity; what leaves for another is in the effects.
+
+mod bury;
+mod counts;
+mod duplicates;
+mod entry;
+mod events;
+mod lane;
+mod locks;
+mod numbers;
+mod peek;
+mod ready;
+mod receive;
+mod schedule;
+mod session;
+mod settle;
+
+use std::collections::BTreeSet;
+
+use slab::Slab;
+
+pub use self::counts::{Ages, Counts};
+use self::{
+    counts::Tally, duplicates::Duplicates, entry::NIL, lane::Lane, locks::Locks, numbers::Numbers, numbers::PARTITIONS,
+    schedule::Scheduled, session::Sessions,
+};
+pub(crate) use self::{
+    duplicates::{Id, Seen},
+    entry::{Entry, NEVER, Part, Place, Ticks},
+    events::Event,
+    numbers::{Number, common_key},
+    receive::{Locked, Source},
+    session::Accepted,
+    settle::{Refused, Settlement},
+};
+use super::{
+    effects::{Effects, Line},
+    time::{Now, ticks, whole_millis},
+};
+use crate::{
+    broker::QueueSettings,
+    message::{Properties, SequenceNumber, Stored},
+    time::Timestamp,
+};
+
+/// The name of an entity in the engine. Of two the older is the lesser, and none is given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StoreId {
+    pub(super) serial: u32,
+    pub(super) index: u32,
+}
+
+/// Lanes that every store has: one for each part.
+const FIXED_LANES: u32 = 3;
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    id: StoreId,
+    settings: QueueSettings,
+    entries: Slab<Entry>,
+    /// The first three are of the three parts; after them come those of partitions, or those of sessions.
+    lanes: Slab<Lane>,
+    /// Of all parts, but for those that a session holds.
+    locks: Locks,
+    /// When messages of the main part expire; only those that do.
+    expiries: BTreeSet<(Ticks, u32)>,
+    numbers: Numbers,
+    tally: [Tally; 3],
+    size: u64,
+    scheduled: Scheduled,
+    sessions: Option<Box<Sessions>>,
+    duplicates: Option<Box<Duplicates>>,
+    /// When dead letters that could not be passed on are tried again.
+    retry: Ticks,
+    accessed: Ticks,
+    /// The instant at which the engine is going to look at this store.
+    armed: Ticks,
+}
+
+/// A message as it enters a store.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) message: Stored,
+    /// What it counts against the quota: as its sender sent it, whatever the broker has added.
+    pub(crate) size: u64,
+    pub(crate) origin: Option<SequenceNumber>,
+    pub(crate) hops: u8,
+}
+
+impl Arrival {
+    /// A message that comes for the first time.
+    pub(crate) fn new(message: Stored) -> Self {
+        let size = message.size() as u64 + QueueSettings::OVERHEAD;
+        Self { message, size, origin: None, hops: 0 }
+    }
+}
+
+impl Store {
+    pub(super) fn new(id: StoreId, settings: QueueSettings, now: Now) -> Self {
+        let mut lanes = Slab::new();
+        let partitions = if settings.partitioned && !settings.requires_session { PARTITIONS.into() } else { 0 };
+        for _ in 0..FIXED_LANES + partitions {
+            lanes.insert(Lane::default());
+        }
+        let window = settings.duplicate_detection.map(ticks);
+        Self {
+            id,
+            entries: Slab::new(),
+            lanes,
+            locks: Locks::default(),
+            expiries: BTreeSet::new(),
+            numbers: if settings.partitioned { Numbers::partitioned() } else { Numbers::plain() },
+            tally: Default::default(),
+            size: 0,
+            scheduled: Scheduled::default(),
+            sessions: settings.requires_session.then(Box::default),
+            duplicates: window.map(|window| Box::new(Duplicates::new(window, settings.max_duplicate_ids))),
+            retry: NEVER,
+            accessed: now.ticks,
+            armed: NEVER,
+            settings,
+        }
+    }
+
+    pub(super) fn id(&self) -> StoreId {
+        self.id
+    }
+
+    pub(super) fn settings(&self) -> &QueueSettings {
+        &self.settings
+    }
+
+    /// Bytes that count against the quota.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Everything that it held.
+    pub(super) fn into_messages(self) -> impl Iterator<Item = Stored> {
+        self.entries.into_iter().map(|(_, entry)| entry.message)
+    }
+
+    pub(super) fn has_ready(&self, part: Part) -> bool {
+        self.tally[part as usize].ready > 0
+    }
+
+    /// Someone uses the entity.
+    #[inline]
+    pub(super) fn touch(&mut self, now: Now) {
+        self.accessed = now.ticks;
+    }
+
+    /// Takes new settings over. A lock that would last otherwise from now on is given back.
+    pub(super) fn configure(&mut self, settings: QueueSettings, now: Now, fx: &mut Effects) {
+        let lock_changes = settings.lock_duration != self.settings.lock_duration;
+        self.settings = settings;
+        if let Some((duplicates, window)) = self.duplicates.as_mut().zip(self.settings.duplicate_detection) {
+            duplicates.configure(ticks(window), self.settings.max_duplicate_ids);
+        }
+        if lock_changes {
+            self.release_all(now, fx);
+        }
+        self.touch(now);
+        if self.settings.auto_delete_on_idle.is_some() {
+            self.arm(now.ticks, fx);
+        }
+    }
+
+    /// The engine is to look at this store at `instant`.
+    #[inline]
+    pub(super) fn arm(&mut self, instant: Ticks, fx: &mut Effects) {
+        if instant < self.armed {
+            self.armed = instant;
+            fx.due.push((instant, self.id));
+        }
+    }
+
+    pub(super) fn armed(&self) -> Ticks {
+        self.armed
+    }
+
+    pub(super) fn disarm(&mut self) {
+        self.armed = NEVER;
+    }
+
+    /// What `properties` are known of, if duplicates are detected here.
+    pub(super) fn look_for_duplicate(&mut self, now: Now, properties: &Properties) -> Option<Seen> {
+        let partitioned = self.settings.partitioned;
+        Some(self.duplicates.as_mut()?.look(now.ticks, properties, partitioned))
+    }
+
+    pub(super) fn record_id(&mut self, now: Now, id: Id) {
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.record(now.ticks, id);
+        }
+    }
+
+    /// Room for further ids, if duplicates are detected here.
+    pub(super) fn room_for_ids(&mut self, now: Now) -> Option<usize> {
+        let duplicates = self.duplicates.as_mut()?;
+        duplicates.forget_old(now.ticks);
+        Some(duplicates.capacity().saturating_sub(duplicates.len()))
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self, now: Now, message: &Stored) -> Number {
+        self.numbers.next(now.utc, message.properties(), self.settings.duplicate_detection.is_some())
+    }
+
+    /// Stores a message that was numbered, where it can be received.
+    #[inline]
+    pub(super) fn insert(&mut self, now: Now, arrival: Arrival, number: Number, fx: &mut Effects) {
+        let key = self.store(arrival, number);
+        let entry = &mut self.entries[key as usize];
+        entry.enqueued = number.enqueued;
+        if let Some(ttl) = entry.message.properties().time_to_live() {
+            entry.expires = now.ticks.saturating_add(whole_millis(ttl));
+            entry.expires_at = number.enqueued.saturating_add(ttl);
+            let expires = entry.expires;
+            if expires != NEVER {
+                self.expiries.insert((expires, key));
+                self.arm(expires, fx);
+            }
+        }
+        self.join_lane(key);
+        self.make_ready(key, fx);
+    }
+
+    /// Puts a message among the entries. It stands in no index yet.
+    fn store(&mut self, arrival: Arrival, number: Number) -> u32 {
+        let Arrival { message, size, origin, hops } = arrival;
+        self.size += size;
+        let slot = self.entries.vacant_entry();
+        // At 256 bytes and more each, 2^32 messages are more than the largest memory holds.
+        let key = u32::try_from(slot.key()).expect("fewer than 2^32 messages in one entity");
+        slot.insert(Entry {
+            message,
+            sequence: number.sequence,
+            order: number.order,
+            origin: origin.unwrap_or(number.sequence),
+            enqueued: number.enqueued,
+            expires_at: Timestamp::MAX,
+            expires: NEVER,
+            size,
+            lock: 0,
+            locked_until: 0,
+            failures: 0,
+            lane: 0,
+            previous: NIL,
+            next: NIL,
+            part: Part::Main,
+            place: Place::Ready,
+            hops,
+            stays: false,
+        });
+        key
+    }
+
+    /// Chooses the lane of a message of the main part.
+    #[inline]
+    fn join_lane(&mut self, key: u32) {
+        let entry = &self.entries[key as usize];
+        let lane = if self.sessions.is_some() {
+            // A message without a session is refused, or dead-lettered, before it comes here.
+            let session = entry.message.properties().session_id().unwrap_or_default().to_owned();
+            self.session_lane(&session)
+        } else if self.settings.partitioned {
+            FIXED_LANES + u32::from(numbers::partition_of(entry.sequence))
+        } else {
+            Part::Main.lane()
+        };
+        self.entries[key as usize].lane = lane;
+        self.lanes[lane as usize].messages += 1;
+    }
+
+    /// Puts an entry among those that can be received, at its place in the order.
+    #[inline]
+    fn make_ready(&mut self, key: u32, fx: &mut Effects) {
+        let entry = &mut self.entries[key as usize];
+        entry.place = Place::Ready;
+        let (lane, part, order) = (entry.lane, entry.part, entry.order);
+        self.tally[part as usize].ready += 1;
+        let at = &mut self.lanes[lane as usize];
+        at.ready.insert(order, key);
+        if self.leaves(&self.entries[key as usize]) {
+            fx.leaving.push((self.id, key));
+        }
+        let at = &self.lanes[lane as usize];
+        if at.session.is_none() {
+            fx.arrivals.push(Line::Messages(self.id, part));
+        } else {
+            self.session_arrival(lane, fx);
+        }
+    }
+
+    fn set_aside(&mut self, key: u32) {
+        let entry = &mut self.entries[key as usize];
+        entry.place = Place::Deferred;
+        self.lanes[entry.lane as usize].deferred.insert(entry.sequence, key);
+        self.tally[entry.part as usize].deferred += 1;
+    }
+
+    fn take_aside(&mut self, key: u32) {
+        let entry = &self.entries[key as usize];
+        self.lanes[entry.lane as usize].deferred.remove(&entry.sequence);
+        self.tally[entry.part as usize].deferred -= 1;
+    }
+
+    fn take_ready(&mut self, key: u32) {
+        let entry = &self.entries[key as usize];
+        let (lane, part, order) = (entry.lane, entry.part, entry.order);
+        self.lanes[lane as usize].ready.remove(&self.entries, lane, order);
+        self.tally[part as usize].ready -= 1;
+        self.relist(lane);
+    }
+
+    /// Takes an entry out of its lane. It stands in none of its indexes any more.
+    #[inline]
+    fn leave_lane(&mut self, key: u32) {
+        let lane = self.entries[key as usize].lane;
+        let at = &mut self.lanes[lane as usize];
+        at.messages -= 1;
+        if at.session.is_some() {
+            self.tidy_session(lane);
+        }
+    }
+
+    /// Forgets a message for good. It stands in no index but its lane.
+    #[inline]
+    fn remove(&mut self, key: u32) -> Entry {
+        self.leave_lane(key);
+        let entry = self.entries.remove(key as usize);
+        self.size -= entry.size;
+        if entry.expires != NEVER {
+            self.expiries.remove(&(entry.expires, key));
+        }
+        entry
+    }
+
+    #[inline]
+    fn locks(&mut self, lane: u32) -> (&mut Locks, &mut Slab<Entry>) {
+        match &mut self.lanes[lane as usize].session {
+            Some(session) => (&mut session.locks, &mut self.entries),
+            None => (&mut self.locks, &mut self.entries),
+        }
+    }
+
+    /// Ends the lock of an entry, which stands in no index but its lane then.
+    #[inline]
+    fn remove_lock(&mut self, key: u32) {
+        let entry = &mut self.entries[key as usize];
+        entry.lock = 0;
+        let (lane, part) = (entry.lane, entry.part);
+        let (locks, entries) = self.locks(lane);
+        locks.remove(entries, key);
+        self.tally[part as usize].locked -= 1;
+    }
+}

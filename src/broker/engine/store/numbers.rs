@@ -1,0 +1,154 @@
+use super::entry::Entry;
+use crate::{
+    message::{Properties, SequenceNumber},
+    time::Timestamp,
+};
+
+/// Partitions of a partitioned entity.
+pub(crate) const PARTITIONS: u16 = 16;
+/// Bits of a sequence number that count inside a partition; the others name it.
+const PARTITION_SHIFT: u32 = 48;
+
+/// Numbers and times that an entity gives out when it accepts a message.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    order: u64,
+    last_enqueued: Timestamp,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Plain(SequenceNumber),
+    Partitioned(Box<Partitions>),
+}
+
+#[derive(Debug)]
+struct Partitions {
+    last: [u64; PARTITIONS as usize],
+    /// Where the next message without a key goes.
+    next: u16,
+}
+
+/// What a message is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number {
+    pub(crate) sequence: SequenceNumber,
+    pub(crate) order: u64,
+    pub(crate) enqueued: Timestamp,
+}
+
+impl Numbers {
+    pub(super) fn plain() -> Self {
+        Self { order: 0, last_enqueued: Timestamp::EPOCH, kind: Kind::Plain(SequenceNumber::new(0)) }
+    }
+
+    pub(super) fn partitioned() -> Self {
+        let partitions = Partitions { last: [0; PARTITIONS as usize], next: 0 };
+        Self { order: 0, last_enqueued: Timestamp::EPOCH, kind: Kind::Partitioned(Box::new(partitions)) }
+    }
+
+    /// Whether the order of sequence numbers is not the order of acceptance.
+    pub(super) fn jump(&self) -> bool {
+        match &self.kind {
+            Kind::Plain(last) => last.get() != self.order,
+            Kind::Partitioned(_) => true,
+        }
+    }
+
+    /// The next number. It is dense in its entity, or in its partition, and begins again at 0 after the last one.
+    #[inline]
+    pub(super) fn next(&mut self, utc: Timestamp, properties: &Properties, by_id: bool) -> Number {
+        self.order += 1;
+        self.last_enqueued = self.last_enqueued.max(utc);
+        let sequence = match &mut self.kind {
+            Kind::Plain(last) => {
+                *last = last.next();
+                *last
+            }
+            Kind::Partitioned(partitions) => partitions.next(properties, by_id),
+        };
+        Number { sequence, order: self.order, enqueued: self.last_enqueued }
+    }
+}
+
+impl Partitions {
+    fn next(&mut self, properties: &Properties, by_id: bool) -> SequenceNumber {
+        let partition = match key_of(properties, by_id) {
+            Some(key) => u16::try_from(fnv_1a(key.as_bytes()) % u64::from(PARTITIONS)).unwrap_or(0),
+            None => {
+                let next = self.next;
+                self.next = (next + 1) % PARTITIONS;
+                next
+            }
+        };
+        let last = &mut self.last[usize::from(partition)];
+        *last = (*last + 1) & ((1 << PARTITION_SHIFT) - 1);
+        SequenceNumber::new(u64::from(partition) << PARTITION_SHIFT | *last)
+    }
+}
+
+/// The text that chooses the partition.
+fn key_of(properties: &Properties, by_id: bool) -> Option<&str> {
+    let id = properties.message_id().filter(|_| by_id);
+    properties.session_id().or(properties.partition_key()).or(id)
+}
+
+/// The partition that a number names.
+pub(super) fn partition_of(sequence: SequenceNumber) -> u16 {
+    u16::try_from(sequence.get() >> PARTITION_SHIFT).unwrap_or(0)
+}
+
+/// The Fowler-Noll-Vo hash of 64 bits. It is the same in every process and version, as a partition has to be.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// What a batch or a transaction on a partitioned entity has to have in common.
+pub(crate) fn common_key(properties: &Properties) -> Option<&str> {
+    properties.session_id().or(properties.partition_key())
+}
+
+impl Entry {
+    pub(super) fn partition_id(&self) -> Option<i16> {
+        i16::try_from(partition_of(self.sequence)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(numbers: &mut Numbers, properties: &Properties) -> u64 {
+        numbers.next(Timestamp::EPOCH, properties, false).sequence.get()
+    }
+
+    #[test]
+    fn q_05_after_the_last_number_comes_0() {
+        let mut numbers = Numbers::plain();
+        numbers.kind = Kind::Plain(SequenceNumber::new(u64::MAX - 1));
+        let given: Vec<_> = (0..3).map(|_| next(&mut numbers, &Properties::new())).collect();
+        assert_eq!(given, [u64::MAX, 0, 1]);
+    }
+
+    #[test]
+    fn q_05_after_the_last_number_of_a_partition_comes_its_0() {
+        let mut numbers = Numbers::partitioned();
+        let mut properties = Properties::new();
+        properties.set_session_id("s").unwrap();
+        let first = next(&mut numbers, &properties);
+        let Kind::Partitioned(partitions) = &mut numbers.kind else { panic!("partitioned") };
+        let partition = usize::try_from(first >> PARTITION_SHIFT).unwrap();
+        partitions.last[partition] = (1 << PARTITION_SHIFT) - 2;
+        let given: Vec<_> = (0..3).map(|_| next(&mut numbers, &properties)).collect();
+        let base = first & !((1 << PARTITION_SHIFT) - 1);
+        assert_eq!(given, [base + (1 << PARTITION_SHIFT) - 1, base, base + 1]);
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv_1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv_1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv_1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}

@@ -1,0 +1,86 @@
+use super::{Part, Place, Source, Store, receive::seen};
+use crate::{
+    Message,
+    message::{MessageState, SequenceNumber},
+    time::Timestamp,
+};
+
+impl Store {
+    /// Up to `max` messages from sequence number `from` on, in order, without locking any.
+    pub(in super::super) fn peek(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<Message> {
+        let mut found = self.found(source, from, max);
+        found.sort_unstable_by_key(|&key| {
+            let entry = &self.entries[key as usize];
+            (entry.sequence, entry.order)
+        });
+        found.truncate(max);
+        found.into_iter().map(|key| self.peeked(key)).collect()
+    }
+
+    /// At least the first `max` from `from` on.
+    fn found(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<u32> {
+        let part = source.part();
+        let is_wanted = |key: u32| {
+            let entry = &self.entries[key as usize];
+            entry.part == part && entry.sequence >= from
+        };
+        let lane = match source {
+            Source::Session { lane, .. } => lane,
+            Source::Part(Part::Main) if self.lanes.len() > super::FIXED_LANES as usize => return self.all(is_wanted),
+            Source::Part(part) => part.lane(),
+        };
+        if self.numbers.jump() {
+            return self.all(|key| is_wanted(key) && self.entries[key as usize].lane == lane);
+        }
+        let Some(at) = self.lanes.get(lane as usize) else { return Vec::new() };
+        let mut found: Vec<u32> = at.ready.from(&self.entries, lane, from.get(), max).collect();
+        found.extend(at.deferred.range(from..).take(max).map(|(_, &key)| key));
+        let locks = at.session.as_ref().map_or(&self.locks, |session| &session.locks);
+        found.extend(locks.iter(&self.entries).filter(|&key| is_wanted(key)));
+        if source == Source::Part(Part::Main) {
+            found.extend(self.scheduled.from(from, max));
+        }
+        found
+    }
+
+    fn all(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+        let keys = self.entries.iter().map(|(key, _)| u32::try_from(key).unwrap_or(u32::MAX));
+        keys.filter(|&key| is_wanted(key)).collect()
+    }
+
+    fn peeked(&self, key: u32) -> Message {
+        let entry = &self.entries[key as usize];
+        let mut received = seen(entry, entry.failures, self.settings.partitioned);
+        if entry.place == Place::Scheduled {
+            received.state = MessageState::Scheduled;
+        }
+        entry.message.deliver(received)
+    }
+
+    /// Removes up to `max` messages that nobody holds, and that are not scheduled, the oldest first.
+    pub(in super::super) fn delete(
+        &mut self,
+        part: Part,
+        max: usize,
+        before: Option<Timestamp>,
+        fx: &mut super::Effects,
+    ) -> usize {
+        let is_wanted = |key: u32| {
+            let entry = &self.entries[key as usize];
+            let is_free = matches!(entry.place, Place::Ready | Place::Deferred);
+            is_free && entry.part == part && before.is_none_or(|before| entry.enqueued < before)
+        };
+        let mut keys = self.all(is_wanted);
+        keys.sort_unstable_by_key(|&key| self.entries[key as usize].order);
+        keys.truncate(max);
+        for &key in &keys {
+            match self.entries[key as usize].place {
+                Place::Deferred => self.take_aside(key),
+                _ => self.take_ready(key),
+            }
+            let removed = self.remove(key);
+            fx.dropped.push(removed.message);
+        }
+        keys.len()
+    }
+}

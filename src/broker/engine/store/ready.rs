@@ -1,0 +1,96 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use slab::Slab;
+
+use super::entry::{Entry, Place};
+
+/// The messages of one lane that can be received, in the order of acceptance.
+///
+/// New messages arrive in order and leave at the front, so they stand in a deque and cost no tree. What comes back behind
+/// the front goes into a tree beside it. An entry that leaves from the middle stays in the deque as a stale pair until it
+/// reaches the front, or until there are as many stale pairs as good ones.
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    fresh: VecDeque<(u64, u32)>,
+    returned: BTreeMap<u64, u32>,
+    count: usize,
+}
+
+impl Ready {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, order: u64, key: u32) {
+        if self.fresh.back().is_none_or(|&(last, _)| last < order) {
+            self.fresh.push_back((order, key));
+        } else if self.fresh.front().is_some_and(|&(first, _)| order < first) {
+            self.fresh.push_front((order, key));
+        } else {
+            self.returned.insert(order, key);
+        }
+        self.count += 1;
+    }
+
+    /// The first of those that can be received.
+    #[inline]
+    pub(super) fn first(&mut self, entries: &Slab<Entry>, lane: u32) -> Option<(u64, u32)> {
+        while let Some(&(order, key)) = self.fresh.front() {
+            if is_ready(entries, lane, order, key) {
+                break;
+            }
+            self.fresh.pop_front();
+        }
+        let returned = self.returned.first_key_value().map(|(&order, &key)| (order, key));
+        match (self.fresh.front().copied(), returned) {
+            (Some(fresh), Some(returned)) => Some(fresh.min(returned)),
+            (fresh, returned) => fresh.or(returned),
+        }
+    }
+
+    /// Takes the first of those that can be received.
+    #[inline]
+    pub(super) fn pop(&mut self, entries: &Slab<Entry>, lane: u32) -> Option<u32> {
+        let (order, key) = self.first(entries, lane)?;
+        if self.fresh.front().is_some_and(|&(first, _)| first == order) {
+            self.fresh.pop_front();
+        } else {
+            self.returned.remove(&order);
+        }
+        self.count -= 1;
+        Some(key)
+    }
+
+    /// Takes an entry out from wherever it stands.
+    pub(super) fn remove(&mut self, entries: &Slab<Entry>, lane: u32, order: u64) {
+        self.count -= 1;
+        if self.returned.remove(&order).is_some() {
+            return;
+        }
+        if self.fresh.len() > 64 && self.fresh.len() > 2 * (self.count - self.returned.len()) {
+            self.fresh.retain(|&(kept, key)| kept != order && is_ready(entries, lane, kept, key));
+        }
+    }
+
+    /// Up to `max` entries whose order is `from` or later; twice as many if some came back.
+    pub(super) fn from<'r>(
+        &'r self,
+        entries: &'r Slab<Entry>,
+        lane: u32,
+        from: u64,
+        max: usize,
+    ) -> impl Iterator<Item = u32> + 'r {
+        let start = self.fresh.partition_point(|&(order, _)| order < from);
+        let fresh = self.fresh.range(start..).filter(move |&&(order, key)| is_ready(entries, lane, order, key));
+        let returned = self.returned.range(from..).map(|(_, &key)| key);
+        fresh.map(|&(_, key)| key).take(max).chain(returned.take(max))
+    }
+}
+
+#[inline]
+fn is_ready(entries: &Slab<Entry>, lane: u32, order: u64, key: u32) -> bool {
+    entries
+        .get(key as usize)
+        .is_some_and(|entry| entry.order == order && entry.place == Place::Ready && entry.lane == lane)
+}

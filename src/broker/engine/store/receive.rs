@@ -1,0 +1,206 @@
+use std::collections::HashSet;
+
+use super::{Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers, ticks};
+use crate::{
+    Message,
+    message::{MessageState, Received, SequenceNumber},
+    time::Timestamp,
+    transport::{ErrorKind, ReceiveError},
+};
+
+/// One locked message and what it takes to settle it.
+pub(crate) struct Locked {
+    pub(crate) message: Message,
+    pub(crate) key: u32,
+    pub(crate) lock: u64,
+    pub(crate) lock_duration: std::time::Duration,
+}
+
+/// Where a receiver takes messages from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Part(Part),
+    /// A session, by its lane and the number of its lock.
+    Session {
+        lane: u32,
+        lock: u64,
+    },
+}
+
+impl Source {
+    pub(crate) fn part(self) -> Part {
+        match self {
+            Self::Part(part) => part,
+            Self::Session { .. } => Part::Main,
+        }
+    }
+}
+
+impl Store {
+    /// Whether `source` can be received from at all.
+    #[inline]
+    pub(in super::super) fn check_source(&self, source: Source) -> Result<(), ReceiveError> {
+        match source {
+            Source::Part(Part::Main) if self.sessions.is_some() => Err(needs_a_session()),
+            Source::Part(_) => Ok(()),
+            Source::Session { lane, lock } if self.is_held(lane, lock) => Ok(()),
+            Source::Session { .. } => Err(ReceiveError::new(ErrorKind::SessionLockLost)),
+        }
+    }
+
+    /// Locks up to `max` messages in order and hands them to `out`.
+    #[inline]
+    pub(in super::super) fn receive(
+        &mut self,
+        now: Now,
+        source: Source,
+        max: usize,
+        fx: &mut Effects,
+        mut out: impl FnMut(Locked),
+    ) -> usize {
+        let mut taken = 0;
+        while taken < max {
+            let Some(key) = self.take(source) else { break };
+            out(self.lock(now, key, Place::Locked, fx));
+            taken += 1;
+        }
+        taken
+    }
+
+    /// Removes up to `max` messages in order and hands them to `out`.
+    pub(in super::super) fn receive_and_delete(
+        &mut self,
+        source: Source,
+        max: usize,
+        mut out: impl FnMut(Message),
+    ) -> usize {
+        let mut taken = 0;
+        while taken < max {
+            let Some(key) = self.take(source) else { break };
+            out(delivered(&self.entries[key as usize], None, self.settings.partitioned));
+            // The delivery has its message too.
+            drop(self.remove(key));
+            taken += 1;
+        }
+        taken
+    }
+
+    #[inline]
+    fn take(&mut self, source: Source) -> Option<u32> {
+        match source {
+            Source::Part(part) => self.pop(part),
+            Source::Session { lane, .. } => self.pop_lane(lane),
+        }
+    }
+
+    /// Takes the first message of a part without sessions.
+    #[inline]
+    pub(super) fn pop(&mut self, part: Part) -> Option<u32> {
+        if part != Part::Main || !self.settings.partitioned {
+            return self.pop_lane(part.lane());
+        }
+        let lanes = FIXED_LANES..FIXED_LANES + u32::from(numbers::PARTITIONS);
+        let first = lanes.filter_map(|lane| Some((self.lanes[lane as usize].ready.first(&self.entries, lane)?, lane)));
+        let (_, lane) = first.min()?;
+        self.pop_lane(lane)
+    }
+
+    #[inline]
+    fn pop_lane(&mut self, lane: u32) -> Option<u32> {
+        let key = self.lanes.get_mut(lane as usize)?.ready.pop(&self.entries, lane)?;
+        self.tally[self.entries[key as usize].part as usize].ready -= 1;
+        Some(key)
+    }
+
+    /// Locks deferred messages by their numbers: all of them, or none.
+    pub(in super::super) fn receive_deferred(
+        &mut self,
+        now: Now,
+        source: Source,
+        numbers: &[SequenceNumber],
+        fx: &mut Effects,
+    ) -> Result<Vec<Locked>, ReceiveError> {
+        self.check_source(source)?;
+        let mut keys = Vec::new();
+        let mut asked = HashSet::new();
+        for &number in numbers {
+            let key = self.deferred_in(self.lane_of_deferred(source, number), number);
+            let found = key.filter(|&key| self.entries[key as usize].expires > now.ticks && asked.insert(key));
+            let Some(key) = found else {
+                let detail = format!("{number} is not deferred here");
+                return Err(ReceiveError::new(ErrorKind::MessageNotFound).with_detail(detail));
+            };
+            keys.push(key);
+        }
+        let lock = |key| {
+            self.take_aside(key);
+            self.lock(now, key, Place::DeferredLocked, fx)
+        };
+        Ok(keys.into_iter().map(lock).collect())
+    }
+
+    fn lane_of_deferred(&self, source: Source, number: SequenceNumber) -> u32 {
+        match source {
+            Source::Session { lane, .. } => lane,
+            Source::Part(Part::Main) if self.settings.partitioned => {
+                FIXED_LANES + u32::from(numbers::partition_of(number))
+            }
+            Source::Part(part) => part.lane(),
+        }
+    }
+
+    #[inline]
+    fn lock(&mut self, now: Now, key: u32, place: Place, fx: &mut Effects) -> Locked {
+        let lock = fx.next_lock();
+        let duration = self.settings.lock_duration;
+        let mut until = now.ticks.saturating_add(ticks(duration));
+        let mut shown = now.utc.saturating_add(duration);
+        let entry = &mut self.entries[key as usize];
+        let (lane, part) = (entry.lane, entry.part);
+        if self.lanes[lane as usize].session.is_some() {
+            until = self.session_until(lane);
+            shown = now.utc.saturating_add(std::time::Duration::from_nanos(until.saturating_sub(now.ticks)));
+        } else {
+            self.arm(until, fx);
+        }
+        let entry = &mut self.entries[key as usize];
+        entry.place = place;
+        entry.lock = lock;
+        entry.locked_until = until;
+        let message = delivered(entry, Some(shown), self.settings.partitioned);
+        self.tally[part as usize].locked += 1;
+        let (locks, entries) = self.locks(lane);
+        locks.push(entries, key);
+        Locked { message, key, lock, lock_duration: duration }
+    }
+}
+
+fn needs_a_session() -> ReceiveError {
+    ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity is received from by sessions")
+}
+
+/// The message as a receiver sees it.
+#[inline]
+fn delivered(entry: &Entry, locked_until: Option<Timestamp>, partitioned: bool) -> Message {
+    let mut received = seen(entry, entry.failures.saturating_add(1), partitioned);
+    received.locked_until = locked_until;
+    entry.message.deliver(received)
+}
+
+/// What the broker says of a message.
+#[inline]
+pub(super) fn seen(entry: &Entry, delivery_count: u32, partitioned: bool) -> Received {
+    let mut received = Received::new(entry.sequence, entry.enqueued, delivery_count);
+    received.expires_at = entry.expires_at;
+    received.dead_lettered = entry.part != Part::Main;
+    if entry.is_deferred() {
+        received.state = MessageState::Deferred;
+    }
+    if entry.hops > 0 {
+        received.enqueued_sequence_number = entry.origin;
+    }
+    if partitioned {
+        received.partition_id = entry.partition_id();
+    }
+    received
+}

@@ -1,0 +1,263 @@
+use std::collections::{BTreeSet, HashMap};
+
+use bytes::Bytes;
+
+use super::{Effects, Line, Now, Store, entry::Ticks, events::Failure, lane::Lane, locks::Locks, settle::Refused};
+use crate::{
+    message::SequenceNumber,
+    time::Timestamp,
+    transport::{ErrorKind, ReceiveError},
+};
+
+/// One session: it is there while it has a message, a state or a holder.
+#[derive(Debug)]
+pub(super) struct Session {
+    id: Box<str>,
+    state: Option<Bytes>,
+    /// The number of the holder's lock, or 0.
+    lock: u64,
+    until: Ticks,
+    pub(super) locks: Locks,
+    /// Where it stands among the sessions that can be had.
+    listed: Option<u64>,
+}
+
+/// The sessions of an entity that requires them.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    lanes: HashMap<Box<str>, u32>,
+    /// Sessions that nobody holds and that have a message, by the order of their first.
+    available: BTreeSet<(u64, u32)>,
+    /// When held ones end.
+    ends: BTreeSet<(Ticks, u32)>,
+}
+
+/// A session that was locked.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) id: Box<str>,
+    pub(crate) lane: u32,
+    pub(crate) lock: u64,
+    pub(crate) until: Timestamp,
+}
+
+impl Sessions {
+    pub(super) fn first_end(&self) -> Option<(Ticks, u32)> {
+        self.ends.first().copied()
+    }
+}
+
+impl Store {
+    pub(super) fn session_lane(&mut self, id: &str) -> u32 {
+        let Some(sessions) = &mut self.sessions else { return 0 };
+        if let Some(&lane) = sessions.lanes.get(id) {
+            return lane;
+        }
+        let session = Session { id: id.into(), state: None, lock: 0, until: 0, locks: Locks::default(), listed: None };
+        let slot = self.lanes.vacant_entry();
+        let lane = u32::try_from(slot.key()).expect("fewer than 2^32 sessions in one entity");
+        slot.insert(Lane { session: Some(Box::new(session)), ..Lane::default() });
+        sessions.lanes.insert(id.into(), lane);
+        lane
+    }
+
+    fn session(&self, lane: u32) -> Option<&Session> {
+        self.lanes.get(lane as usize)?.session.as_deref()
+    }
+
+    /// The session whose current lock is still `lock`.
+    fn held_session(&mut self, lane: u32, lock: u64) -> Result<&mut Session, Refused> {
+        let session = self.lanes.get_mut(lane as usize).and_then(|lane| lane.session.as_deref_mut());
+        session.filter(|session| session.lock == lock && lock != 0).ok_or(Refused::SessionLockLost)
+    }
+
+    pub(super) fn is_held(&self, lane: u32, lock: u64) -> bool {
+        self.session(lane).is_some_and(|session| session.lock == lock)
+    }
+
+    /// Until when the lock of a session holds.
+    pub(super) fn session_until(&self, lane: u32) -> Ticks {
+        self.session(lane).map_or(0, |session| session.until)
+    }
+
+    /// Locks the session of this id, which may be empty.
+    pub(crate) fn accept_session(&mut self, now: Now, id: &str, fx: &mut Effects) -> Result<Accepted, ReceiveError> {
+        self.check_sessions()?;
+        let lane = self.session_lane(id);
+        if self.session(lane).is_some_and(|session| session.lock != 0) {
+            return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
+        }
+        Ok(self.lock_session(now, lane, fx))
+    }
+
+    /// Locks the session that nobody holds whose first message was accepted first.
+    pub(crate) fn accept_next_session(&mut self, now: Now, fx: &mut Effects) -> Result<Option<Accepted>, ReceiveError> {
+        self.check_sessions()?;
+        let first = self.sessions.as_ref().and_then(|sessions| sessions.available.first().copied());
+        Ok(first.map(|(_, lane)| self.lock_session(now, lane, fx)))
+    }
+
+    pub(crate) fn has_session(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| !sessions.available.is_empty())
+    }
+
+    fn check_sessions(&self) -> Result<(), ReceiveError> {
+        match self.sessions {
+            Some(_) => Ok(()),
+            None => Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity has no sessions")),
+        }
+    }
+
+    fn lock_session(&mut self, now: Now, lane: u32, fx: &mut Effects) -> Accepted {
+        let lock = fx.next_lock();
+        let duration = self.settings.lock_duration;
+        let until = now.ticks.saturating_add(super::ticks(duration));
+        let mut id = Box::default();
+        if let Some(session) = &mut self.lanes[lane as usize].session {
+            (session.lock, session.until) = (lock, until);
+            id = session.id.clone();
+        }
+        if let Some(sessions) = &mut self.sessions {
+            sessions.ends.insert((until, lane));
+        }
+        self.arm(until, fx);
+        self.relist(lane);
+        Accepted { id, lane, lock, until: now.utc.saturating_add(duration) }
+    }
+
+    /// Extends the lock of a session to its full duration from now.
+    pub(crate) fn renew_session(
+        &mut self,
+        now: Now,
+        lane: u32,
+        lock: u64,
+        fx: &mut Effects,
+    ) -> Result<Timestamp, Refused> {
+        let duration = self.settings.lock_duration;
+        let until = now.ticks.saturating_add(super::ticks(duration));
+        let session = self.held_session(lane, lock)?;
+        let before = std::mem::replace(&mut session.until, until);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.ends.remove(&(before, lane));
+            sessions.ends.insert((until, lane));
+        }
+        self.arm(until, fx);
+        Ok(now.utc.saturating_add(duration))
+    }
+
+    /// Ends the lock of a session by its holder's will: no delivery counts.
+    pub(crate) fn close_session(&mut self, now: Now, lane: u32, lock: u64, fx: &mut Effects) -> Result<(), Refused> {
+        self.held_session(lane, lock)?;
+        self.end_session(now.ticks, lane, Failure::IsForgiven, fx);
+        Ok(())
+    }
+
+    /// Ends the lock of a session, and with it those of its messages.
+    pub(super) fn end_session(&mut self, instant: Ticks, lane: u32, failure: Failure, fx: &mut Effects) {
+        let Some(session) = &mut self.lanes[lane as usize].session else { return };
+        session.lock = 0;
+        let until = session.until;
+        let held: Vec<u32> = session.locks.iter(&self.entries).collect();
+        if let Some(sessions) = &mut self.sessions {
+            sessions.ends.remove(&(until, lane));
+        }
+        // While messages come and go the session has to stay.
+        self.lanes[lane as usize].messages += 1;
+        for key in held {
+            self.unlock(key, instant, failure, fx);
+        }
+        self.lanes[lane as usize].messages -= 1;
+        fx.arrivals.push(Line::Session(self.id, lane));
+        self.relist(lane);
+        if !self.lanes[lane as usize].ready.is_empty() {
+            fx.arrivals.push(Line::Sessions(self.id));
+        }
+        self.tidy_session(lane);
+    }
+
+    pub(crate) fn session_state(&mut self, lane: u32, lock: u64) -> Result<Option<Bytes>, Refused> {
+        self.held_session(lane, lock).map(|session| session.state.clone())
+    }
+
+    /// Sets the state, or clears it. It counts against the quota, and is at most as large as a message.
+    pub(crate) fn set_session_state(
+        &mut self,
+        lane: u32,
+        lock: u64,
+        state: Option<Bytes>,
+        room: u64,
+    ) -> Result<Option<Bytes>, Refused> {
+        let limit = self.settings.max_message_size;
+        let after = state.as_ref().map_or(0, |state| state.len() as u64);
+        let session = self.held_session(lane, lock)?;
+        let before = session.state.as_ref().map_or(0, |state| state.len() as u64);
+        if after > limit as u64 {
+            return Err(Refused::StateTooLarge { limit });
+        }
+        if after.saturating_sub(before) > room {
+            return Err(Refused::Full);
+        }
+        let old = std::mem::replace(&mut session.state, state);
+        self.size = self.size - before + after;
+        Ok(old)
+    }
+
+    /// A message of a session can be received.
+    pub(super) fn session_arrival(&mut self, lane: u32, fx: &mut Effects) {
+        if self.session(lane).is_some_and(|session| session.lock != 0) {
+            fx.arrivals.push(Line::Session(self.id, lane));
+        } else {
+            self.relist(lane);
+            fx.arrivals.push(Line::Sessions(self.id));
+        }
+    }
+
+    /// Keeps a session at its place among those that can be had.
+    #[inline]
+    pub(super) fn relist(&mut self, lane: u32) {
+        let at = &mut self.lanes[lane as usize];
+        let Some(session) = &mut at.session else { return };
+        let first = if session.lock == 0 { at.ready.first(&self.entries, lane).map(|(order, _)| order) } else { None };
+        let before = std::mem::replace(&mut session.listed, first);
+        if before == first {
+            return;
+        }
+        let Some(sessions) = &mut self.sessions else { return };
+        if let Some(before) = before {
+            sessions.available.remove(&(before, lane));
+        }
+        if let Some(first) = first {
+            sessions.available.insert((first, lane));
+        }
+    }
+
+    /// Forgets a session that has nothing left.
+    pub(super) fn tidy_session(&mut self, lane: u32) {
+        let at = &self.lanes[lane as usize];
+        let Some(session) = &at.session else { return };
+        if at.messages > 0 || session.state.is_some() || session.lock != 0 {
+            return;
+        }
+        if let Some(sessions) = &mut self.sessions {
+            sessions.lanes.remove(&session.id);
+        }
+        self.lanes.remove(lane as usize);
+    }
+
+    /// The ids of the sessions that have a message or a state, in order.
+    pub(crate) fn session_ids(&self) -> Vec<String> {
+        let Some(sessions) = &self.sessions else { return Vec::new() };
+        let exists = |&(_, &lane): &(&Box<str>, &u32)| {
+            let at = &self.lanes[lane as usize];
+            at.messages > 0 || at.session.as_ref().is_some_and(|session| session.state.is_some())
+        };
+        let mut ids: Vec<String> = sessions.lanes.iter().filter(exists).map(|(id, _)| id.to_string()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// A deferred message by its number, where a holder of the session may ask for it.
+    pub(super) fn deferred_in(&self, lane: u32, number: SequenceNumber) -> Option<u32> {
+        self.lanes.get(lane as usize)?.deferred.get(&number).copied()
+    }
+}

@@ -1,0 +1,158 @@
+use std::collections::BTreeMap;
+
+use super::{
+    Engine, Role, StoreId,
+    accept::arrival,
+    entity_mut,
+    store::{Arrival, Part, Refused, Settlement, common_key},
+    time::Now,
+};
+use crate::{
+    Message,
+    message::SequenceNumber,
+    settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
+    transport::{ErrorKind, SendError},
+};
+
+/// One thing that a transaction does.
+#[derive(Debug)]
+pub(crate) enum Operation {
+    /// Sends to `to`, handed over by `via` if that is another entity.
+    Send {
+        to: StoreId,
+        via: Option<StoreId>,
+        message: Message,
+        at: Option<Timestamp>,
+    },
+    Settle {
+        store: StoreId,
+        key: u32,
+        lock: u64,
+        settlement: Settlement,
+    },
+}
+
+/// Why a transaction had no effect.
+#[derive(Debug)]
+pub(crate) enum Rejected {
+    Send(SendError),
+    Settle(Refused),
+}
+
+#[derive(Default)]
+struct Plan {
+    settlements: Vec<(StoreId, u32, u64, Settlement)>,
+    sends: Vec<Planned>,
+}
+
+struct Planned {
+    to: StoreId,
+    arrival: Arrival,
+    /// Where it is a dead letter, if its entity is disabled.
+    undeliverable: Option<StoreId>,
+    is_scheduled: bool,
+}
+
+impl Engine {
+    /// The entity that a transaction is about, if it works on this one: for a subscription its topic.
+    pub(crate) fn top_level(&self, id: StoreId) -> StoreId {
+        match self.entity(id).map(|entity| &entity.role) {
+            Some(Role::Subscription(subscription)) => subscription.topic,
+            _ => id,
+        }
+    }
+
+    /// Does all of it, or nothing: settlements first, then sends in order. Answers with the numbers of the sends that have
+    /// a time.
+    pub(crate) fn commit(&mut self, now: Now, operations: Vec<Operation>) -> Result<Vec<SequenceNumber>, Rejected> {
+        self.advance(now);
+        let mut plan = Plan::default();
+        for operation in operations {
+            self.plan(operation, &mut plan);
+        }
+        if let Err(rejected) = self.check_plan(now, &plan) {
+            self.fx.dropped.extend(plan.sends.into_iter().map(|send| send.arrival.message));
+            return Err(rejected);
+        }
+        for (id, key, lock, settlement) in plan.settlements {
+            self.apply(now, id, key, lock, settlement);
+        }
+        let mut numbers = Vec::new();
+        for send in plan.sends {
+            let is_scheduled = send.is_scheduled;
+            let number = self.deliver(now, send);
+            numbers.extend(is_scheduled.then_some(number));
+        }
+        self.finish(now);
+        Ok(numbers)
+    }
+
+    fn plan(&self, operation: Operation, plan: &mut Plan) {
+        match operation {
+            Operation::Settle { store, key, lock, settlement } => plan.settlements.push((store, key, lock, settlement)),
+            Operation::Send { to, via, message, at } => {
+                let arrival = arrival(message, at);
+                let undeliverable = via.filter(|_| self.is_disabled(to));
+                plan.sends.push(Planned { to, arrival, undeliverable, is_scheduled: at.is_some() });
+            }
+        }
+    }
+
+    fn check_plan(&mut self, now: Now, plan: &Plan) -> Result<(), Rejected> {
+        for (store, key, lock, settlement) in &plan.settlements {
+            let entity = self.entity(*store).ok_or(Rejected::Settle(Refused::LockLost))?;
+            entity.store.check_settlement(now, *key, *lock, settlement).map_err(Rejected::Settle)?;
+        }
+        let mut by_entity: BTreeMap<StoreId, Vec<&Arrival>> = BTreeMap::new();
+        for send in plan.sends.iter().filter(|send| send.undeliverable.is_none()) {
+            by_entity.entry(send.to).or_default().push(&send.arrival);
+        }
+        for (id, messages) in by_entity {
+            self.check_all(now, id, messages.iter().copied()).map_err(Rejected::Send)?;
+        }
+        Ok(())
+    }
+
+    fn is_disabled(&self, id: StoreId) -> bool {
+        self.entity(id).is_some_and(|entity| !entity.store.settings().status.allows_send())
+    }
+
+    /// The check came before, so nothing here is refused.
+    fn apply(&mut self, now: Now, id: StoreId, key: u32, lock: u64, settlement: Settlement) {
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return };
+        let (store, fx) = (&mut entity.store, &mut self.fx);
+        let done = match settlement {
+            Settlement::By(disposition) => store.settle(now, key, lock, disposition, fx).map(|removed| {
+                fx.dropped.extend(removed);
+            }),
+            Settlement::Renew => store.renew(now, key, lock, fx).map(drop),
+        };
+        debug_assert!(done.is_ok(), "{done:?}");
+    }
+
+    fn deliver(&mut self, now: Now, send: Planned) -> SequenceNumber {
+        let arrival = send.arrival;
+        let Some(via) = send.undeliverable else { return self.accept(now, send.to, arrival) };
+        let Some(entity) = entity_mut(&mut self.entities, via) else { return SequenceNumber::new(0) };
+        let number = entity.store.number(now, &arrival.message);
+        let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, "The entity is disabled.");
+        entity.store.insert_dead(now, Part::TransferDeadLetter, arrival, number, dead_letter, &mut self.fx);
+        number.sequence
+    }
+
+    /// What the messages of a transaction on a partitioned entity have to have in common: the key of this one.
+    pub(crate) fn partition_key(&self, id: StoreId, message: &Message, via: bool) -> Result<Option<String>, SendError> {
+        if !self.entity(id).is_some_and(|entity| entity.store.settings().partitioned) {
+            return Ok(None);
+        }
+        let key = if via { message.transaction_partition_key() } else { common_key(message.properties()) };
+        match key {
+            Some(key) => Ok(Some(key.to_owned())),
+            None => {
+                let detail = "a message of a transaction on a partitioned entity has a key";
+                Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail))
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{
+    engine::{Engine, Now},
+    waiters::Waiters,
+};
+use crate::{message::LockToken, time::Clock};
+
+/// The state of a broker behind one lock that is never held across an await.
+pub(super) struct Namespace {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// What makes the numbers of this broker's locks unlike those of any other.
+    locks: u128,
+}
+
+pub(super) struct State {
+    pub(super) engine: Engine,
+    pub(super) waiters: Waiters,
+}
+
+impl Namespace {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        let state = State { engine: Engine::new(), waiters: Waiters::default() };
+        Self { clock, state: Mutex::new(state), locks: uuid::Uuid::new_v4().as_u128() }
+    }
+
+    pub(super) fn lock_token(&self, lock: u64) -> LockToken {
+        LockToken::from_bytes((self.locks ^ u128::from(lock)).to_be_bytes())
+    }
+
+    #[inline]
+    pub(super) fn now(&self) -> Now {
+        self.clock.now().into()
+    }
+
+    /// Runs a command on the engine and wakes whom its effects concern. A waker is the user's code, and so is the drop of
+    /// a message, so these run outside the lock.
+    #[inline]
+    pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock();
+        let answer = command(&mut state);
+        state.note_effects();
+        let mut woken = state.waiters.next_woken();
+        let dropped = state.engine.take_dropped();
+        drop(state);
+        drop(dropped);
+        while let Some(waker) = woken {
+            waker.wake();
+            woken = self.state.lock().waiters.next_woken();
+        }
+        answer
+    }
+}
+
+impl State {
+    #[inline]
+    fn note_effects(&mut self) {
+        let Self { engine, waiters } = self;
+        if waiters.is_empty() {
+            engine.arrivals().clear();
+            engine.closed().clear();
+            return;
+        }
+        for line in engine.arrivals().drain(..) {
+            waiters.owe(line, 1);
+        }
+        for store in engine.closed().drain(..) {
+            waiters.owe_all(store);
+        }
+        waiters.cover(engine.next_deadline());
+    }
+}

@@ -1,0 +1,275 @@
+use std::{
+    fmt,
+    future::{Ready, poll_fn, ready},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+
+use super::{
+    Queue, ReceiveMode,
+    engine::{Accepted, Line, Refused, Source},
+    lease::QueueLease,
+    wait::Wait,
+};
+use crate::{
+    Message,
+    message::SequenceNumber,
+    time::Timestamp,
+    transport::{Delivery, ErrorKind, ReceiveError, Receiver, Session, SessionSource, SettleError},
+};
+
+/// Locks the sessions of an entity of the embedded broker.
+pub struct SessionAcceptor {
+    queue: Queue,
+    mode: ReceiveMode,
+    wait: Wait,
+}
+
+impl SessionAcceptor {
+    pub(super) fn new(queue: Queue) -> Self {
+        let wait = Wait::new(Arc::clone(&queue.namespace), Line::Sessions(queue.store));
+        Self { queue, mode: ReceiveMode::PeekLock, wait }
+    }
+
+    /// Sessions whose messages are removed as they are delivered.
+    #[must_use]
+    pub fn receive_and_delete(mut self) -> Self {
+        self.mode = ReceiveMode::ReceiveAndDelete;
+        self
+    }
+
+    /// Locks the session of this id, which may be empty so far: [`Queue::accept_session`].
+    pub fn accept(&self, id: &str) -> Result<SessionReceiver, ReceiveError> {
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        let accepted = self.queue.namespace.with(|state| state.engine.accept_session(now, store, Some(id)))?;
+        let accepted = accepted.ok_or_else(|| ReceiveError::new(ErrorKind::General))?;
+        Ok(SessionReceiver::new(self.queue.clone(), self.mode, accepted))
+    }
+
+    /// Locks the session that has a message, that nobody holds, and whose first message was accepted first; waits for one.
+    /// Cancel-safe: dropping the future loses nothing and leaves no lock. Errors: those of a receive, and
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions.
+    pub async fn accept_next(&mut self) -> Result<SessionReceiver, ReceiveError> {
+        let waiting = Waiting(self);
+        poll_fn(|cx| waiting.0.poll_accept(cx)).await
+    }
+
+    /// As [`SessionAcceptor::accept_next`]; [`ServiceTimeout`](ErrorKind::ServiceTimeout) if there is none within `wait`.
+    pub async fn accept_next_within(&mut self, wait: Duration) -> Result<SessionReceiver, ReceiveError> {
+        match tokio::time::timeout(wait, self.accept_next()).await {
+            Ok(accepted) => accepted,
+            Err(_) => Err(ReceiveError::new(ErrorKind::ServiceTimeout).with_detail("no session")),
+        }
+    }
+}
+
+struct Waiting<'a>(&'a mut SessionAcceptor);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl SessionSource for SessionAcceptor {
+    type Session = SessionReceiver;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<SessionReceiver, ReceiveError>> {
+        let (queue, mode) = (&self.queue, self.mode);
+        self.wait
+            .poll(cx, |engine, now| engine.accept_session(now, queue.store, None).transpose())
+            .map_ok(|accepted| SessionReceiver::new(queue.clone(), mode, accepted))
+    }
+
+    fn stop(&mut self) {
+        let store = self.queue.store;
+        self.wait.stop(|engine| engine.has_session(store));
+    }
+}
+
+impl Drop for SessionAcceptor {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for SessionAcceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionAcceptor").field("queue", &self.queue.path()).finish_non_exhaustive()
+    }
+}
+
+/// A locked session: the right to receive its messages, which nobody else has meanwhile, those that are still to come
+/// included.
+///
+/// The lock lasts as long as the lock of a message would, and can be renewed. Dropping the receiver closes the session.
+/// When the lock is lost calls answer [`SessionLockLost`](ErrorKind::SessionLockLost), and so do the settlements of its
+/// messages.
+pub struct SessionReceiver {
+    queue: Queue,
+    mode: ReceiveMode,
+    id: Box<str>,
+    lane: u32,
+    lock: u64,
+    until: Timestamp,
+    wait: Wait,
+    /// Where the next peek begins.
+    cursor: SequenceNumber,
+    is_open: bool,
+}
+
+impl SessionReceiver {
+    fn new(queue: Queue, mode: ReceiveMode, accepted: Accepted) -> Self {
+        let Accepted { id, lane, lock, until } = accepted;
+        let wait = Wait::new(Arc::clone(&queue.namespace), Line::Session(queue.store, lane));
+        Self { queue, mode, id, lane, lock, until, wait, cursor: SequenceNumber::new(1), is_open: true }
+    }
+
+    fn source(&self) -> Source {
+        Source::Session { lane: self.lane, lock: self.lock }
+    }
+
+    /// The id.
+    #[must_use]
+    pub fn session_id(&self) -> &str {
+        &self.id
+    }
+
+    /// Until when the lock holds, by the last accept or renewal.
+    #[must_use]
+    pub fn locked_until(&self) -> Timestamp {
+        self.until
+    }
+
+    /// Extends the lock to its full duration from now, and answers until when it holds.
+    pub fn renew(&mut self) -> Result<Timestamp, SettleError> {
+        self.until = self.renewed()?;
+        Ok(self.until)
+    }
+
+    fn renewed(&self) -> Result<Timestamp, Refused> {
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        self.queue.namespace.with(|state| state.engine.renew_session(now, store, self.lane, self.lock))
+    }
+
+    /// The state, `None` if it was never set or is cleared. It outlives its holders.
+    pub fn state(&self) -> Result<Option<Bytes>, SettleError> {
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        let state = self.queue.namespace.with(|state| state.engine.session_state(now, store, self.lane, self.lock));
+        Ok(state?)
+    }
+
+    /// Sets the state, or clears it. Errors beside the lost lock:
+    /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) if it is larger than a message may be,
+    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) if the entity is full.
+    pub fn set_state(&self, to: Option<Bytes>) -> Result<(), SettleError> {
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        let (lane, lock) = (self.lane, self.lock);
+        // What it was before may be the user's to drop, so it is dropped here.
+        let before = self.queue.namespace.with(|state| state.engine.set_session_state(now, store, lane, lock, to));
+        before?;
+        Ok(())
+    }
+
+    /// Locks deferred messages of this session by their sequence numbers: [`Queue::receive_deferred`].
+    pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
+        let Queue { namespace, store, .. } = &self.queue;
+        let (now, source) = (namespace.now(), self.source());
+        let locked = namespace.with(|state| state.engine.receive_deferred(now, *store, source, numbers))?;
+        Ok(locked.into_iter().map(|locked| QueueLease::deliver(namespace, *store, source, locked)).collect())
+    }
+
+    /// Looks at up to `max` messages of this session, going on after the last one that was looked at: as
+    /// [`Queue::peek`] does. None once the lock is lost.
+    pub fn peek(&mut self, max: usize) -> Vec<Message> {
+        let (now, store, source) = (self.queue.namespace.now(), self.queue.store, self.source());
+        let peeked = self.queue.namespace.with(|state| state.engine.peek(now, store, source, self.cursor, max));
+        if let Some(last) = peeked.last().and_then(Message::received) {
+            self.cursor = last.sequence_number.next();
+        }
+        peeked
+    }
+
+    /// Gives the lock up at once. Messages that are not settled are given back without a count.
+    pub fn close(mut self) -> Result<(), SettleError> {
+        Ok(self.end()?)
+    }
+
+    fn end(&mut self) -> Result<(), Refused> {
+        self.stop();
+        if !std::mem::take(&mut self.is_open) {
+            return Ok(());
+        }
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        self.queue.namespace.with(|state| state.engine.close_session(now, store, self.lane, self.lock))
+    }
+}
+
+impl Receiver for SessionReceiver {
+    type Lease = QueueLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let (mode, source, max) = (self.mode, self.source(), max.max(1));
+        let Queue { namespace, store, .. } = &self.queue;
+        self.wait.poll(cx, |engine, now| {
+            let taken = match mode {
+                ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {
+                    out.push(QueueLease::deliver(namespace, *store, source, locked));
+                }),
+                ReceiveMode::ReceiveAndDelete => engine.receive_and_delete(now, *store, source, max, |message| {
+                    out.push(QueueLease::deliver_removed(namespace, *store, message));
+                }),
+            };
+            match taken {
+                Ok(0) => None,
+                taken => Some(taken),
+            }
+        })
+    }
+
+    fn stop(&mut self) {
+        self.wait.stop(|_| false);
+    }
+}
+
+impl Session for SessionReceiver {
+    type Renew = Ready<Result<Timestamp, SettleError>>;
+    type Close = Ready<Result<(), SettleError>>;
+
+    fn session_id(&self) -> &str {
+        &self.id
+    }
+
+    fn lock_duration(&self) -> Duration {
+        self.queue.settings().map_or(Duration::ZERO, |settings| settings.lock_duration)
+    }
+
+    fn renew(&self) -> Self::Renew {
+        ready(self.renewed().map_err(Into::into))
+    }
+
+    fn close(self) -> Self::Close {
+        ready(self.close())
+    }
+}
+
+impl Drop for SessionReceiver {
+    fn drop(&mut self) {
+        // A lock that is lost already needs no closing.
+        let _ = self.end();
+    }
+}
+
+impl fmt::Debug for SessionReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionReceiver").field("queue", &self.queue.path()).finish_non_exhaustive()
+    }
+}

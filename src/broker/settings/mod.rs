@@ -1,0 +1,44 @@
+//! The settings of entities, with their ranges.
+
+mod queue;
+mod subscription;
+mod topic;
+
+pub use self::{queue::QueueSettings, subscription::SubscriptionSettings, topic::TopicSettings};
+
+/// Which directions of an entity are open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// Both.
+    #[default]
+    Active,
+    /// Neither: a send and a receive answer [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled).
+    Disabled,
+    /// It can be received from. On a subscription this is the same as [`Status::Active`], for nothing is sent there.
+    SendDisabled,
+    /// It can be sent to.
+    ReceiveDisabled,
+}
+
+impl Status {
+    pub(super) fn allows_send(self) -> bool {
+        matches!(self, Self::Active | Self::ReceiveDisabled)
+    }
+
+    pub(super) fn allows_receive(self) -> bool {
+        matches!(self, Self::Active | Self::SendDisabled)
+    }
+}
+
+/// `with_` setters. A field that may be `None` is given its value: `=> Some`.
+macro_rules! setters {
+    ($($with:ident, $field:ident: $type:ty $(=> $wrap:path)?;)*) => {$(
+        #[doc = concat!("Sets `", stringify!($field), "`.")]
+        #[must_use]
+        pub fn $with(mut self, value: $type) -> Self {
+            self.$field = $($wrap)? (value);
+            self
+        }
+    )*};
+}
+use setters;

@@ -1,0 +1,72 @@
+use std::time::Duration;
+
+use super::{QueueSettings, Status, setters};
+
+/// The settings of a topic. [`Broker::create_topic`](crate::broker::Broker::create_topic) checks their ranges, which are
+/// those of [`QueueSettings`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TopicSettings {
+    /// How long a message waits at most in any subscription: at least 1 s, by default for ever.
+    pub default_time_to_live: Option<Duration>,
+    /// For how long a MessageId is remembered after its first message: 20 s to 7 d. By default duplicates are not
+    /// detected. Whether they are is fixed when the topic is created.
+    pub duplicate_detection: Option<Duration>,
+    /// How many ids are remembered at most; beyond that sends are refused. At least 1, by default 1,000,000.
+    pub max_duplicate_ids: usize,
+    /// Whether the topic is partitioned; fixed when it is created.
+    pub partitioned: bool,
+    /// How many bytes the topic and all of its subscriptions hold, dead letters included: at least 1 KiB, by default 1 GiB.
+    pub max_size: u64,
+    /// Largest message, body and properties: 1 byte to 100 MiB, by default 256 KiB.
+    pub max_message_size: usize,
+    /// After how long without a send, an update or a scheduled message the topic is deleted with its subscriptions: at
+    /// least 5 min, by default never.
+    pub auto_delete_on_idle: Option<Duration>,
+    /// Which directions are open.
+    pub status: Status,
+}
+
+impl TopicSettings {
+    setters! {
+        with_default_time_to_live, default_time_to_live: Duration => Some;
+        with_duplicate_detection, duplicate_detection: Duration => Some;
+        with_max_duplicate_ids, max_duplicate_ids: usize;
+        with_partitioned, partitioned: bool;
+        with_max_size, max_size: u64;
+        with_max_message_size, max_message_size: usize;
+        with_auto_delete_on_idle, auto_delete_on_idle: Duration => Some;
+        with_status, status: Status;
+    }
+
+    /// As the store of its scheduled messages sees them.
+    pub(in super::super) fn of_store(&self) -> QueueSettings {
+        QueueSettings {
+            default_time_to_live: self.default_time_to_live,
+            duplicate_detection: self.duplicate_detection,
+            max_duplicate_ids: self.max_duplicate_ids,
+            partitioned: self.partitioned,
+            max_size: self.max_size,
+            max_message_size: self.max_message_size,
+            auto_delete_on_idle: self.auto_delete_on_idle,
+            status: self.status,
+            ..QueueSettings::default()
+        }
+    }
+}
+
+impl Default for TopicSettings {
+    fn default() -> Self {
+        let queue = QueueSettings::default();
+        Self {
+            default_time_to_live: queue.default_time_to_live,
+            duplicate_detection: queue.duplicate_detection,
+            max_duplicate_ids: queue.max_duplicate_ids,
+            partitioned: queue.partitioned,
+            max_size: queue.max_size,
+            max_message_size: queue.max_message_size,
+            auto_delete_on_idle: queue.auto_delete_on_idle,
+            status: queue.status,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+use std::{fmt, ops::Deref, sync::Arc};
+
+use super::{
+    Counts, Queue, QueueSender, SubscriptionSettings, TopicSettings,
+    admin::EntityKind,
+    engine::{Change, Engine, Now, Part, Source, StoreId},
+    namespace::Namespace,
+};
+use crate::{
+    Message,
+    message::{EntityPath, SequenceNumber},
+    rules::Rule,
+    time::Timestamp,
+    transport::{ErrorKind, ManageError, SendError},
+};
+
+/// A topic of the embedded broker: what is sent there is copied to each subscription whose rules want it.
+///
+/// ```
+/// use consign::{
+///     Message,
+///     broker::{Broker, SubscriptionSettings, TopicSettings},
+///     rules::{Rule, SqlFilter},
+///     transport::{ReceiverExt, Sender},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let broker = Broker::new();
+/// let prices = broker.create_topic("prices", TopicSettings::default())?;
+/// let large = Rule::new("large", SqlFilter::parse("amount > 1000")?)?;
+/// let audit = prices.create_subscription_with("audit", SubscriptionSettings::default(), large)?;
+///
+/// prices.sender().send(Message::builder().property("amount", 5_000).build("one price")?).await?;
+/// let delivery = audit.receiver().receive().await?;
+/// delivery.complete().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Topic {
+    pub(super) namespace: Arc<Namespace>,
+    pub(super) store: StoreId,
+    pub(super) path: EntityPath,
+}
+
+/// A subscription of a topic. It is received from as a [`Queue`] is, to which it dereferences.
+#[derive(Clone)]
+pub struct Subscription {
+    queue: Queue,
+    name: Box<str>,
+}
+
+impl Topic {
+    /// The path.
+    #[must_use]
+    pub fn path(&self) -> &EntityPath {
+        &self.path
+    }
+
+    /// A sender.
+    #[must_use]
+    pub fn sender(&self) -> QueueSender {
+        QueueSender::new(Arc::clone(&self.namespace), self.store, self.path.clone())
+    }
+
+    /// Sends messages that are copied at `at`: [`QueueSender::schedule`]. They wait at the topic.
+    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
+        self.sender().schedule(messages, at)
+    }
+
+    /// Takes scheduled messages back: [`QueueSender::cancel_scheduled`].
+    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
+        self.sender().cancel_scheduled(numbers)
+    }
+
+    /// Looks at up to `max` scheduled messages from sequence number `from` on; a topic holds no others.
+    #[must_use]
+    pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
+        let source = Source::Part(Part::Main);
+        self.with(|engine, now| engine.peek(now, self.store, source, from, max))
+    }
+
+    /// How many scheduled messages there are, and how many bytes the topic and its subscriptions hold.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.with(|engine, now| engine.counts(now, self.store, Part::Main))
+    }
+
+    /// The settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn settings(&self) -> Result<TopicSettings, ManageError> {
+        self.with(|engine, _| engine.topic_settings(self.store)).ok_or_else(|| self.missing())
+    }
+
+    /// Creates a subscription that gets every message, by a rule named `$Default`. Errors:
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a name of more than 50 UTF-16 code units or with a character that
+    /// a path must not have, or for a setting that breaks a rule; [`AlreadyExists`](ErrorKind::AlreadyExists);
+    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond [`Broker::MAX_SUBSCRIPTIONS`](super::Broker::MAX_SUBSCRIPTIONS)
+    /// or [`Broker::MAX_ENTITIES`](super::Broker::MAX_ENTITIES); [`EntityNotFound`](ErrorKind::EntityNotFound) if the topic
+    /// is deleted, or a forward names no entity.
+    pub fn create_subscription(&self, name: &str, settings: SubscriptionSettings) -> Result<Subscription, ManageError> {
+        self.create(name, settings, None)
+    }
+
+    /// As [`Topic::create_subscription`], with a first rule of your own.
+    pub fn create_subscription_with(
+        &self,
+        name: &str,
+        settings: SubscriptionSettings,
+        rule: Rule,
+    ) -> Result<Subscription, ManageError> {
+        self.create(name, settings, Some(rule))
+    }
+
+    fn create(
+        &self,
+        name: &str,
+        settings: SubscriptionSettings,
+        rule: Option<Rule>,
+    ) -> Result<Subscription, ManageError> {
+        self.settings()?;
+        let path = self.path.subscription_of(name)?;
+        let change = Change::Subscription(settings);
+        let store = self.with(|engine, now| engine.create(now, path.clone(), change, rule))?;
+        Ok(self.handle(store, path, name))
+    }
+
+    /// Changes the settings of a subscription. Errors: those of its creation, and
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a setting that is fixed.
+    pub fn update_subscription(&self, name: &str, settings: SubscriptionSettings) -> Result<(), ManageError> {
+        let subscription = self.subscription(name)?;
+        self.with(|engine, now| engine.update(now, subscription.queue.store, Change::Subscription(settings)))
+    }
+
+    /// The subscription of this name; case does not matter. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument),
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn subscription(&self, name: &str) -> Result<Subscription, ManageError> {
+        let path = self.path.subscription_of(name)?;
+        let found = self.with(|engine, now| engine.find(now, &path.key()));
+        match found {
+            Some((store, EntityKind::Subscription, path)) => {
+                let name = path.subscription().map_or(name, |(_, name)| name).to_owned();
+                Ok(self.handle(store, path, &name))
+            }
+            _ => Err(ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string())),
+        }
+    }
+
+    /// The names of the subscriptions, in order.
+    #[must_use]
+    pub fn subscriptions(&self) -> Vec<String> {
+        self.with(|engine, now| engine.subscriptions(now, self.store))
+    }
+
+    fn handle(&self, store: StoreId, entity: EntityPath, name: &str) -> Subscription {
+        let queue = Queue { namespace: Arc::clone(&self.namespace), store, part: Part::Main, entity };
+        Subscription { queue, name: name.into() }
+    }
+
+    fn with<T>(&self, command: impl FnOnce(&mut Engine, Now) -> T) -> T {
+        let now = self.namespace.now();
+        self.namespace.with(|state| command(&mut state.engine, now))
+    }
+
+    fn missing(&self) -> ManageError {
+        ManageError::new(ErrorKind::EntityNotFound).with_detail(self.path.to_string())
+    }
+}
+
+impl Subscription {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What receives from it.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// The settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn subscription_settings(&self) -> Result<SubscriptionSettings, ManageError> {
+        let settings = self.queue.namespace.with(|state| state.engine.subscription_settings(self.queue.store));
+        settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.queue.entity.to_string()))
+    }
+
+    /// Adds a rule. Errors: [`AlreadyExists`](ErrorKind::AlreadyExists), [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
+    /// the limits of a [`RuleSet`](crate::rules::RuleSet), [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn create_rule(&self, rule: Rule) -> Result<(), ManageError> {
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule)))
+    }
+
+    /// Takes a rule away. Without any rule the subscription gets no message. Errors:
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn delete_rule(&self, name: &str) -> Result<Rule, ManageError> {
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.remove(name)))
+    }
+
+    /// The rules, by name.
+    #[must_use]
+    pub fn rules(&self) -> Vec<Rule> {
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        self.queue.namespace.with(|state| state.engine.rules(now, store))
+    }
+}
+
+impl Deref for Subscription {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        &self.queue
+    }
+}
+
+impl fmt::Debug for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Topic").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").field("path", &self.queue.entity).finish_non_exhaustive()
+    }
+}

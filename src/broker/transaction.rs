@@ -1,0 +1,242 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    QueueLease, QueueSender,
+    engine::{Operation, Rejected, Settlement, StoreId, Ticks},
+    namespace::Namespace,
+};
+use crate::{
+    Disposition, Message,
+    message::SequenceNumber,
+    time::Timestamp,
+    transport::{Delivery, ErrorKind, SendError, SettleError},
+};
+
+/// Sends and settlements of which all happen, or none.
+///
+/// It is about one entity: that of its first operation, where a subscription counts as its topic. Messages for another go
+/// by a sender that hands them over [`via`](QueueSender::via) that entity. Nothing is seen by others, and no message has a
+/// number, before [`commit`](Transaction::commit); the locks of what is settled hold until then.
+///
+/// ```
+/// use consign::{
+///     Disposition, Message,
+///     broker::{Broker, QueueSettings},
+///     transport::{ReceiverExt, Sender},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let broker = Broker::new();
+/// let orders = broker.create_queue("orders", QueueSettings::default())?;
+/// let bills = broker.create_queue("bills", QueueSettings::default())?;
+/// orders.sender()?.send(Message::new("one order")).await?;
+///
+/// let delivery = orders.receiver().receive().await?;
+/// let mut transaction = broker.transaction();
+/// transaction.settle(delivery.lease, Disposition::Complete)?;
+/// transaction.send(&bills.sender()?.via(&orders), Message::new("its bill"))?;
+/// transaction.commit()?;
+/// assert_eq!((orders.counts().locked, bills.counts().active), (0, 1));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a transaction that is dropped has no effect, and abandons what it was to settle"]
+pub struct Transaction {
+    namespace: Arc<Namespace>,
+    /// The entity that it is about.
+    top_level: Option<StoreId>,
+    /// What messages on a partitioned entity have in common.
+    partition_key: Option<String>,
+    operations: Vec<Operation>,
+    leases: Vec<QueueLease>,
+    begun: Option<Ticks>,
+}
+
+/// What a transaction did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Committed {
+    /// The sequence numbers of the messages that were scheduled, in order.
+    pub scheduled: Vec<SequenceNumber>,
+}
+
+/// Why a transaction had no effect.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TransactionError {
+    /// A message would not have been accepted.
+    Send(SendError),
+    /// A settlement would have had no effect.
+    Settle(SettleError),
+    /// It took longer than [`Transaction::TIMEOUT`] and is rolled back.
+    TimedOut,
+}
+
+impl Transaction {
+    /// Most messages of a transaction, sent and settled.
+    pub const MAX_MESSAGES: usize = 100;
+    /// How long it lasts at most, from its first operation on.
+    pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+    pub(super) fn new(namespace: Arc<Namespace>) -> Self {
+        Self {
+            namespace,
+            top_level: None,
+            partition_key: None,
+            operations: Vec::new(),
+            leases: Vec::new(),
+            begun: None,
+        }
+    }
+
+    /// Sends a message when it commits. Errors: [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message,
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for another entity than the one that the transaction is about, and
+    /// on a partitioned entity for a message without a key or with another one,
+    /// [`Transaction`](ErrorKind::Transaction) after the time-out.
+    pub fn send(&mut self, sender: &QueueSender, message: Message) -> Result<(), SendError> {
+        self.add_send(sender, message, None)
+    }
+
+    /// Schedules a message for `at` when it commits; the number is in [`Committed`]. Errors: those of
+    /// [`Transaction::send`].
+    pub fn schedule(&mut self, sender: &QueueSender, message: Message, at: Timestamp) -> Result<(), SendError> {
+        self.add_send(sender, message, Some(at))
+    }
+
+    fn add_send(&mut self, sender: &QueueSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
+        let refuse = |kind| SendError::new(kind).with_detail(describe(kind));
+        self.join(&sender.namespace, sender.via.unwrap_or(sender.store)).map_err(refuse)?;
+        let via = sender.via.filter(|via| *via != sender.store);
+        let key = self.namespace.with(|state| {
+            let top_level = state.engine.top_level(via.unwrap_or(sender.store));
+            state.engine.partition_key(top_level, &message, via.is_some())
+        })?;
+        if self.partition_key.is_some() && key.is_some() && self.partition_key != key {
+            let detail = "the messages of a transaction on a partitioned entity have one key";
+            return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
+        }
+        self.partition_key = self.partition_key.take().or(key);
+        self.operations.push(Operation::Send { to: sender.store, via, message, at });
+        Ok(())
+    }
+
+    /// Settles a delivery when it commits. Errors: those of [`Transaction::send`], and
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted. A lease that is
+    /// refused is dropped, which abandons its message.
+    pub fn settle(&mut self, lease: QueueLease, disposition: Disposition) -> Result<(), SettleError> {
+        self.add(&lease, Settlement::By(disposition))?;
+        self.leases.push(lease);
+        Ok(())
+    }
+
+    /// Completes a delivery when it commits: [`Transaction::settle`].
+    pub fn complete(&mut self, delivery: Delivery<QueueLease>) -> Result<(), SettleError> {
+        self.settle(delivery.lease, Disposition::Complete)
+    }
+
+    /// Renews the lock of a delivery when it commits, which stays to be settled. Errors: those of
+    /// [`Transaction::settle`].
+    pub fn renew(&mut self, lease: &QueueLease) -> Result<(), SettleError> {
+        self.add(lease, Settlement::Renew)
+    }
+
+    fn add(&mut self, lease: &QueueLease, settlement: Settlement) -> Result<(), SettleError> {
+        let operation = lease.operation(settlement)?;
+        let refuse = |kind| SettleError::new(kind).with_detail(describe(kind));
+        self.join(lease.namespace(), lease.store()).map_err(refuse)?;
+        self.operations.push(operation);
+        Ok(())
+    }
+
+    fn join(&mut self, namespace: &Arc<Namespace>, store: StoreId) -> Result<(), ErrorKind> {
+        if self.is_over() {
+            return Err(ErrorKind::Transaction);
+        }
+        if self.operations.len() >= Self::MAX_MESSAGES {
+            return Err(ErrorKind::QuotaExceeded);
+        }
+        let top_level = self.namespace.with(|state| state.engine.top_level(store));
+        if !Arc::ptr_eq(namespace, &self.namespace) || self.top_level.is_some_and(|first| first != top_level) {
+            return Err(ErrorKind::InvalidOperation);
+        }
+        self.top_level = Some(top_level);
+        self.begun.get_or_insert(self.namespace.now().ticks);
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(begun) = self.begun else { return false };
+        let timeout = Self::TIMEOUT.as_secs() * 1_000_000_000;
+        self.namespace.now().ticks.saturating_sub(begun) >= timeout
+    }
+
+    /// Does all of it: the settlements first, then the sends in order. On an error nothing has happened, and what was to be
+    /// settled is abandoned; [`Transaction::rollback`] gives it back instead.
+    pub fn commit(mut self) -> Result<Committed, TransactionError> {
+        if self.is_over() {
+            return Err(TransactionError::TimedOut);
+        }
+        let now = self.namespace.now();
+        let operations = std::mem::take(&mut self.operations);
+        match self.namespace.with(|state| state.engine.commit(now, operations)) {
+            Ok(scheduled) => {
+                self.leases.drain(..).for_each(QueueLease::forget);
+                Ok(Committed { scheduled })
+            }
+            Err(Rejected::Send(error)) => Err(TransactionError::Send(error)),
+            Err(Rejected::Settle(refused)) => Err(TransactionError::Settle(refused.into())),
+        }
+    }
+
+    /// Does nothing of it, and gives back the rights to settle.
+    pub fn rollback(mut self) -> Vec<QueueLease> {
+        std::mem::take(&mut self.leases)
+    }
+}
+
+fn describe(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Transaction => "the transaction has timed out",
+        ErrorKind::QuotaExceeded => "more than 100 messages in a single transaction",
+        _ => "another entity than the one that the transaction is about",
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("operations", &self.operations.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for TransactionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Send(_) => f.write_str("a message of the transaction was refused"),
+            Self::Settle(_) => f.write_str("a settlement of the transaction was refused"),
+            Self::TimedOut => f.write_str("the transaction has timed out"),
+        }
+    }
+}
+
+impl std::error::Error for TransactionError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Send(error) => Some(error),
+            Self::Settle(error) => Some(error),
+            Self::TimedOut => None,
+        }
+    }
+}
+
+impl TransactionError {
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Send(error) => error.kind(),
+            Self::Settle(error) => error.kind(),
+            Self::TimedOut => ErrorKind::Transaction,
+        }
+    }
+}

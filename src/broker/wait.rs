@@ -1,0 +1,111 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::Sleep;
+
+use super::{
+    engine::{Engine, Line, Now, Ticks},
+    namespace::Namespace,
+};
+
+/// One place in a line of those that wait for something of an entity.
+///
+/// While it waits it may be the one that has the timer for the next thing that happens by itself in the broker, so it is
+/// polled in a tokio runtime with time enabled.
+pub(super) struct Wait {
+    pub(super) namespace: Arc<Namespace>,
+    line: Line,
+    id: u64,
+    /// Whether it stood in the line when it was last polled.
+    waiting: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+enum Outcome<T> {
+    Done(T),
+    Until(Option<Ticks>),
+}
+
+impl Wait {
+    pub(super) fn new(namespace: Arc<Namespace>, line: Line) -> Self {
+        let id = namespace.with(|state| state.waiters.new_id());
+        Self { namespace, line, id, waiting: false, timer: None }
+    }
+
+    /// Ready with what `attempt` finds, or waits until there may be something.
+    #[inline]
+    pub(super) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut attempt: impl FnMut(&mut Engine, Now) -> Option<T>,
+    ) -> Poll<T> {
+        loop {
+            let now = self.namespace.now();
+            let (line, id, waiting) = (self.line, self.id, self.waiting);
+            let (outcome, waker) = self.namespace.with(|state| match attempt(&mut state.engine, now) {
+                Some(found) => {
+                    let waker = if waiting { state.waiters.leave(line, id) } else { None };
+                    (Outcome::Done(found), waker)
+                }
+                None => {
+                    let replaced = state.waiters.wait(line, id, cx.waker());
+                    (Outcome::Until(state.waiters.needs_timer(id, state.engine.next_deadline())), replaced)
+                }
+            });
+            // Not under the lock: the last clone of a waker may own a delivery, which settles when it is dropped.
+            drop(waker);
+            match outcome {
+                Outcome::Done(found) => {
+                    self.waiting = false;
+                    return Poll::Ready(found);
+                }
+                Outcome::Until(deadline) => {
+                    self.waiting = true;
+                    if self.poll_timer(cx, deadline, now.ticks).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Pending until `deadline`; ready if that has passed meanwhile.
+    fn poll_timer(&mut self, cx: &mut Context<'_>, deadline: Option<Ticks>, now: Ticks) -> Poll<()> {
+        let Some(deadline) = deadline else {
+            self.timer = None;
+            return Poll::Pending;
+        };
+        // tokio's timers tick in milliseconds and round up.
+        let wait = Duration::from_nanos(deadline.saturating_sub(now));
+        let timer = match &mut self.timer {
+            Some(timer) => {
+                timer.as_mut().reset(tokio::time::Instant::now() + wait);
+                timer
+            }
+            None => self.timer.insert(Box::pin(tokio::time::sleep(wait))),
+        };
+        timer.as_mut().poll(cx)
+    }
+
+    /// Leaves the line. If it had been woken, and there is something still, the next is woken in its place.
+    pub(super) fn stop(&mut self, has_more: impl FnOnce(&Engine) -> bool) {
+        self.timer = None;
+        if !std::mem::take(&mut self.waiting) {
+            return;
+        }
+        let (line, id) = (self.line, self.id);
+        let waker = self.namespace.with(|state| {
+            let waker = state.waiters.leave(line, id);
+            if waker.is_none() && has_more(&state.engine) {
+                state.waiters.owe(line, 1);
+            }
+            waker
+        });
+        drop(waker);
+    }
+}

@@ -1,0 +1,45 @@
+use std::{
+    future::Future,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use super::{ReceiveError, Receiver, SettleError};
+use crate::time::Timestamp;
+
+/// Where sessions come from: one after the other they are locked for this process.
+pub trait SessionSource: Send + Unpin {
+    /// A locked session.
+    type Session: Session;
+
+    /// Locks the next session that has a message and that nobody holds. With none at hand it is pending and wakes the task
+    /// when there may be one.
+    ///
+    /// A session is locked in the same poll that hands it out, so dropping a future that polls this leaves no lock.
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Session, ReceiveError>>;
+
+    /// The caller will not poll for now: a wake-up that was meant for it goes to another.
+    fn stop(&mut self) {}
+}
+
+/// A locked session. It delivers the messages of one session in order, and nobody else gets any of them meanwhile.
+///
+/// Dropping it gives the lock up, as [`close`](Session::close) does.
+pub trait Session: Receiver {
+    /// The future of [`renew`](Self::renew).
+    type Renew: Future<Output = Result<Timestamp, SettleError>> + Send + 'static;
+    /// The future of [`close`](Self::close).
+    type Close: Future<Output = Result<(), SettleError>> + Send + 'static;
+
+    /// The id that its messages have in common.
+    fn session_id(&self) -> &str;
+
+    /// How long the lock holds from the accept or the last renewal.
+    fn lock_duration(&self) -> Duration;
+
+    /// Extends the lock to its full duration from now, and answers until when it holds.
+    fn renew(&self) -> Self::Renew;
+
+    /// Gives the lock up. Deliveries that are not settled do not count.
+    fn close(self) -> Self::Close;
+}
