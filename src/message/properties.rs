@@ -73,6 +73,14 @@ macro_rules! free_text {
     )*};
 }
 
+macro_rules! clear {
+    ($($clear:ident, $name:ident;)*) => {$(
+        pub(crate) fn $clear(&mut self) {
+            self.$name = None;
+        }
+    )*};
+}
+
 impl Properties {
     /// The application property that holds the reason of a dead letter.
     pub const DEAD_LETTER_REASON: &'static str = "DeadLetterReason";
@@ -222,6 +230,20 @@ impl Properties {
     pub fn set_scheduled_enqueue_time(&mut self, value: Timestamp) -> &mut Self {
         self.scheduled_enqueue_time = Some(value);
         self
+    }
+
+    clear! {
+        clear_content_type, content_type;
+        clear_correlation_id, correlation_id;
+        clear_subject, subject;
+        clear_reply_to, reply_to;
+        clear_reply_to_session_id, reply_to_session_id;
+        clear_session_id, session_id;
+        clear_partition_key, partition_key;
+        clear_transaction_partition_key, transaction_partition_key;
+        clear_to, to;
+        clear_time_to_live, time_to_live;
+        clear_scheduled_enqueue_time, scheduled_enqueue_time;
     }
 
     /// Bytes that all properties count for against a size limit.

@@ -5,7 +5,7 @@
 //! one unchanged copy if a rule without action matches, however many do, and one changed copy for each rule with an
 //! action that matches. A changed copy carries the rule's name in the application property `RuleName`.
 //!
-//! ```no_run
+//! ```
 //! use consign::{
 //!     Message,
 //!     rules::{CorrelationFilter, Rule, RuleSet, SqlAction, SqlFilter},

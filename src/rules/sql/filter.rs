@@ -1,34 +1,50 @@
 use std::fmt;
 
-use super::{ParseError, ParseErrorKind};
+use super::{ParseError, evaluate::Evaluator, parser::Parser, tree::Predicate};
 use crate::{message::Message, rules::FilterError};
 
 /// Takes the messages for which an expression is true. The [module](crate::rules) describes the language.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Two filters are equal if they mean the same tree, however they were written.
+#[derive(Clone, Debug)]
 pub struct SqlFilter {
     text: Box<str>,
+    predicate: Predicate,
 }
 
 impl SqlFilter {
-    /// Reads an expression of at most 1,024 UTF-16 code units.
+    /// Reads an expression: at most 1,024 UTF-16 code units, with parentheses, signs, `NOT` and functions inside each
+    /// other at most 64 times.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Err(ParseError::new(ParseErrorKind::UnexpectedEnd { expected: "support for SQL" }, text, 0, 0))
+        Ok(Self { text: text.into(), predicate: Parser::new(text, false)?.whole_predicate()? })
     }
 
-    /// The text as it was written. [`Display`](fmt::Display) shows it in its canonical form.
+    /// The text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the filter takes the message.
-    pub fn matches(&self, _message: &Message) -> Result<bool, FilterError> {
-        Ok(false)
+    /// Whether the filter takes the message: whether the expression is true, and not false or unknown.
+    pub fn matches(&self, message: &Message) -> Result<bool, FilterError> {
+        self.evaluate(message).map(|truth| truth == Some(true))
+    }
+
+    /// What the expression is for the message: true, false or, as `None`, unknown.
+    pub fn evaluate(&self, message: &Message) -> Result<Option<bool>, FilterError> {
+        Evaluator::new(message).predicate(&self.predicate).map_err(FilterError::new)
     }
 }
 
+impl PartialEq for SqlFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.predicate == other.predicate
+    }
+}
+
+/// The canonical form, which reads as an equal filter unless it is longer than a filter may be.
 impl fmt::Display for SqlFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        self.predicate.fmt(f)
     }
 }

@@ -1,12 +1,19 @@
 mod action;
+mod arithmetic;
+mod compare;
+mod display;
+mod evaluate;
 mod filter;
+mod lexer;
+mod like;
+mod operand;
 mod parse_error;
+mod parser;
+mod system;
+mod tree;
 
 pub use self::{
     action::SqlAction,
     filter::SqlFilter,
     parse_error::{ParseError, ParseErrorKind},
 };
-
-/// Longest text of a filter or an action: UTF-16 code units.
-const MAX_LENGTH: usize = 1_024;

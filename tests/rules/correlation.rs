@@ -1,0 +1,85 @@
+use consign::{
+    Message,
+    message::{Problem, PropertyValue},
+    rules::{CorrelationFilter, CorrelationFilterBuilder},
+};
+
+type Field = (&'static str, fn(CorrelationFilterBuilder, &str) -> CorrelationFilterBuilder);
+
+const FIELDS: [Field; 8] = [
+    ("content_type", |filter, value| filter.content_type(value)),
+    ("correlation_id", |filter, value| filter.correlation_id(value)),
+    ("subject", |filter, value| filter.subject(value)),
+    ("message_id", |filter, value| filter.message_id(value)),
+    ("reply_to", |filter, value| filter.reply_to(value)),
+    ("reply_to_session_id", |filter, value| filter.reply_to_session_id(value)),
+    ("session_id", |filter, value| filter.session_id(value)),
+    ("to", |filter, value| filter.to(value)),
+];
+
+/// A message where each property is its own name.
+fn message() -> Message {
+    Message::builder()
+        .content_type("content_type")
+        .correlation_id("correlation_id")
+        .subject("subject")
+        .message_id("message_id")
+        .reply_to("reply_to")
+        .reply_to_session_id("reply_to_session_id")
+        .session_id("session_id")
+        .to("to")
+        .property("colour", "red")
+        .property("count", 7)
+        .build("")
+        .unwrap()
+}
+
+#[test]
+fn t_54_each_field_is_compared_with_its_case() {
+    for (name, set) in FIELDS {
+        let matches = |value: &str| set(CorrelationFilter::builder(), value).build().unwrap().matches(&message());
+        assert!(matches(name), "{name}");
+        assert!(!matches(&name.to_uppercase()), "{name}");
+        assert!(!matches(""), "{name}");
+        assert!(!set(CorrelationFilter::builder(), name).build().unwrap().matches(&Message::new("")), "{name}");
+    }
+}
+
+#[test]
+fn t_54_all_given_fields_are_equal() {
+    let all = || {
+        FIELDS.iter().fold(CorrelationFilter::builder().property("colour", "red"), |all, (name, set)| set(all, name))
+    };
+    assert!(all().build().unwrap().matches(&message()));
+    for (name, set) in FIELDS {
+        assert!(!set(all(), "another").build().unwrap().matches(&message()), "{name}");
+    }
+    assert!(!all().property("count", 8).build().unwrap().matches(&message()));
+}
+
+#[test]
+fn t_54_properties_are_compared_with_case_and_type() {
+    let matches = |key: &str, value: PropertyValue| {
+        CorrelationFilter::builder().property(key, value).build().unwrap().matches(&message())
+    };
+    assert!(matches("colour", "red".into()));
+    assert!(!matches("Colour", "red".into()));
+    assert!(!matches("colour", "Red".into()));
+    assert!(matches("count", 7_i32.into()));
+    assert!(!matches("count", 7_i64.into()));
+    assert!(!matches("count", "7".into()));
+    assert!(!matches("missing", PropertyValue::Null));
+}
+
+#[test]
+fn t_54_a_filter_asks_for_something() {
+    assert_eq!(CorrelationFilter::builder().build().unwrap_err().problem(), &Problem::Empty);
+    let large = CorrelationFilter::builder().subject("x".repeat(65_535)).build().unwrap_err();
+    assert_eq!(large.problem(), &Problem::TooLong { limit: 65_534 });
+}
+
+#[test]
+fn t_54_a_filter_shows_what_it_asks_for() {
+    let filter = CorrelationFilter::builder().subject("a").subject("b").property("k", 1).build().unwrap();
+    assert_eq!((filter.subject(), filter.to(), filter.properties().len()), (Some("b"), None, 1));
+}
