@@ -15,6 +15,7 @@ use consign::{
     Disposition, Message,
     broker::{Broker, Queue, QueueSettings},
     consumer::Consumer,
+    rules::{CorrelationFilter, Rule, RuleSet, SqlFilter},
     transport::Sender,
 };
 use tower::{Service, service_fn};
@@ -78,6 +79,23 @@ fn allocated_bytes(work: impl FnOnce()) -> usize {
 fn the_count_counts() {
     let allocated = allocations(|| drop(std::hint::black_box(Box::new(1))));
     assert_eq!(allocated, 1);
+}
+
+#[test]
+fn t_54_a_match_that_changes_nothing_allocates_nothing() {
+    let mut rules = RuleSet::default();
+    let filter = CorrelationFilter::builder().subject("order.created").property("colour", "red");
+    rules.create(Rule::new("subject", filter.build().expect("a filter")).expect("a rule")).expect("a new rule");
+    let filter = CorrelationFilter::builder().property("colour", "red");
+    rules.create(Rule::new("property", filter.build().expect("a filter")).expect("a rule")).expect("a new rule");
+    let filter = SqlFilter::parse("colour LIKE 'r%' AND missing IS NULL OR sys.Label IN ('a')").expect("a filter");
+    rules.create(Rule::new("sql", filter).expect("a rule")).expect("a new rule");
+    let message = Message::builder().subject("order.created").property("colour", "red").build("").expect("a message");
+    for left in [Rule::DEFAULT_NAME, "subject", "property", "sql"] {
+        let allocated = allocations(|| assert!(rules.evaluate(&message).is_ok_and(|copies| copies.plain)));
+        assert_eq!(allocated, 0, "{left}");
+        rules.remove(left).expect("a rule");
+    }
 }
 
 /// What it allocates to receive, handle and settle `MESSAGES` messages. They are sent before, and the driver is polled by

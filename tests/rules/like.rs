@@ -23,10 +23,8 @@ fn t_59a_like_agrees_with_a_naive_matcher() {
             let escape = escaped.then_some('!');
             let expected = model::like(&text, &pattern, escape);
             let result = like(&text, &pattern, escape);
-            match expected {
-                Some(truth) => prop_assert_eq!(result, Ok(Some(truth)), "{} LIKE {}", text, pattern),
-                None => prop_assert_eq!(result, Err(EvaluationError::InvalidPattern)),
-            }
+            let expected = expected.map(Some).ok_or(EvaluationError::InvalidPattern);
+            prop_assert_eq!(result, expected, "{} LIKE {}", text, pattern);
             Ok(())
         },
     );
