@@ -42,6 +42,9 @@ impl Namespace {
     pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let answer = command(&mut state);
+        if state.waiters.is_empty() && state.engine.is_quiet() {
+            return answer;
+        }
         state.note_effects();
         let mut woken = state.waiters.next_woken();
         let dropped = state.engine.take_dropped();
@@ -56,14 +59,8 @@ impl Namespace {
 }
 
 impl State {
-    #[inline]
     fn note_effects(&mut self) {
         let Self { engine, waiters } = self;
-        if waiters.is_empty() {
-            engine.arrivals().clear();
-            engine.closed().clear();
-            return;
-        }
         for line in engine.arrivals().drain(..) {
             waiters.owe(line, 1);
         }

@@ -1,4 +1,4 @@
-use std::{collections::HashSet, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Engine, Entity, Role, StoreId, entity_mut,
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Default)]
 struct Load {
     bytes: u64,
-    ids: HashSet<Id>,
+    ids: BTreeSet<Id>,
 }
 
 impl Engine {

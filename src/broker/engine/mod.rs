@@ -167,6 +167,14 @@ impl Engine {
         (self.next_due != NEVER).then_some(self.next_due)
     }
 
+    /// Forgets who could be woken, and tells whether nothing else is left to do for the caller.
+    #[inline]
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.fx.arrivals.clear();
+        self.fx.closed.clear();
+        self.fx.dropped.is_empty()
+    }
+
     /// For each thing that receivers may take since this was last asked, where they wait for it.
     #[inline]
     pub(super) fn arrivals(&mut self) -> &mut Vec<Line> {

@@ -22,7 +22,7 @@ pub(super) struct Duplicates {
 }
 
 /// The hash of an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id([u64; 2]);
 
 impl std::hash::Hash for Id {
