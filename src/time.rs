@@ -44,6 +44,33 @@ impl Timestamp {
     }
 }
 
+/// ISO 8601 with milliseconds, in UTC: `2023-11-14T22:13:20.000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DAY: i64 = 24 * 60 * 60 * 1_000;
+        let (year, month, day) = date(self.0.div_euclid(DAY));
+        let millis = self.0.rem_euclid(DAY);
+        let (hours, minutes, seconds) = (millis / 3_600_000, millis / 60_000 % 60, millis / 1_000 % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", millis % 1_000)
+    }
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar. Years begin in March here, so that
+/// the day that comes and goes is the last one.
+fn date(day: i64) -> (i64, i64, i64) {
+    // 0000-03-01 is 719,468 days before 1970-01-01; 400 years have 146,097 days.
+    let day = day + 719_468;
+    let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let leap_days = of_era / 1_460 - of_era / 36_524 + of_era / 146_096;
+    let year = (of_era - leap_days) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    // Months from March on have 153 days in every five.
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (400 * era + year + next_year, month, of_month)
+}
+
 impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ms", self.0)
@@ -178,4 +205,27 @@ fn system_utc() -> i64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_is_written_in_iso_8601() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_700_000_000_000, "2023-11-14T22:13:20.000Z"),
+            (951_782_400_001, "2000-02-29T00:00:00.001Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (4_107_456_000_000, "2100-02-28T00:00:00.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (-62_135_596_800_000, "0001-01-01T00:00:00.000Z"),
+            (i64::MAX, "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Timestamp::from_millis(millis).to_string(), text, "{millis}");
+        }
+    }
 }

@@ -31,6 +31,8 @@ mod lease;
 mod namespace;
 mod queue;
 mod receiver;
+#[cfg_attr(not(test), expect(dead_code, reason = "the senders do not use it yet"))]
+mod rejection;
 mod sender;
 mod session;
 mod settings;

@@ -1,0 +1,90 @@
+/// What went wrong, whatever the broker. The names follow Azure Service Bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The lock has run out, was lost, or was used for a settlement before. Nothing was done.
+    MessageLockLost,
+    /// The session's lock was lost.
+    SessionLockLost,
+    /// Another receiver holds the session.
+    SessionCannotBeLocked,
+    /// No such message, or not in the state that the call needs.
+    MessageNotFound,
+    /// No answer in time. Whether the call had its effect is unknown.
+    ServiceTimeout,
+    /// The broker asks to be left alone for a while.
+    ServiceBusy,
+    /// An argument breaks a rule.
+    InvalidArgument,
+    /// The entity is disabled in the direction of the call.
+    EntityDisabled,
+    /// The entity exists.
+    AlreadyExists,
+    /// Not allowed for this identity.
+    Unauthorized,
+    /// No subscription of the topic takes the message, and the topic asks for one.
+    NoMatchingSubscription,
+    /// The connection failed. Whether the call had its effect is unknown.
+    CommunicationProblem,
+    /// No such entity.
+    EntityNotFound,
+    /// The call makes no sense there: a settlement after receive-and-delete, a dead letter dead-lettered again.
+    InvalidOperation,
+    /// The transport cannot do this.
+    NotSupported,
+    /// The entity is full.
+    QuotaExceeded,
+    /// The message is larger than the entity or the connection takes.
+    MessageSizeExceeded,
+    /// The transaction is not known any more, was rolled back, or took too long. None of it was done.
+    Transaction,
+    /// The value could not be written, or its properties are too large.
+    Serialization,
+    /// A limit of this process was reached before the broker was asked.
+    Throttled,
+    /// Anything else.
+    General,
+}
+
+impl ErrorKind {
+    /// Whether the same call may succeed later. An error may know better: its broker, or its condition, said so.
+    #[must_use]
+    pub const fn is_transient(self) -> bool {
+        matches!(
+            self,
+            Self::ServiceTimeout | Self::ServiceBusy | Self::CommunicationProblem | Self::General | Self::Throttled
+        )
+    }
+
+    /// Whether a call that failed so may have had its effect.
+    #[must_use]
+    pub const fn is_outcome_unknown(self) -> bool {
+        matches!(self, Self::ServiceTimeout | Self::CommunicationProblem | Self::General)
+    }
+
+    pub(super) const fn describe(self) -> &'static str {
+        match self {
+            Self::MessageLockLost => "the lock of the message is lost",
+            Self::SessionLockLost => "the lock of the session is lost",
+            Self::SessionCannotBeLocked => "another receiver holds the session",
+            Self::MessageNotFound => "no such message",
+            Self::ServiceTimeout => "no answer in time",
+            Self::ServiceBusy => "the broker is busy",
+            Self::InvalidArgument => "an argument is not allowed",
+            Self::EntityDisabled => "the entity is disabled",
+            Self::AlreadyExists => "the entity exists",
+            Self::Unauthorized => "not authorized",
+            Self::NoMatchingSubscription => "no subscription takes the message",
+            Self::CommunicationProblem => "the connection failed",
+            Self::EntityNotFound => "no such entity",
+            Self::InvalidOperation => "the operation is not allowed here",
+            Self::NotSupported => "the transport does not support this",
+            Self::QuotaExceeded => "the entity is full",
+            Self::MessageSizeExceeded => "the message is too large",
+            Self::Transaction => "the transaction failed",
+            Self::Serialization => "the message could not be written",
+            Self::Throttled => "a limit of this process was reached",
+            Self::General => "the operation failed",
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use super::{ErrorKind as E, *};
+
+/// Condition, status, kind, transient: as the rows have them.
+const CONDITIONS: &[(&str, Option<u16>, E, bool)] = &[
+    ("com.microsoft:message-lock-lost", Some(410), E::MessageLockLost, false),
+    ("com.microsoft:session-lock-lost", Some(410), E::SessionLockLost, false),
+    ("com.microsoft:session-cannot-be-locked", Some(410), E::SessionCannotBeLocked, false),
+    ("com.microsoft:message-not-found", Some(404), E::MessageNotFound, false),
+    ("com.microsoft:timeout", Some(408), E::ServiceTimeout, true),
+    ("com.microsoft:server-busy", Some(503), E::ServiceBusy, true),
+    ("com.microsoft:argument-error", Some(400), E::InvalidArgument, false),
+    ("com.microsoft:argument-out-of-range", Some(400), E::InvalidArgument, false),
+    ("com.microsoft:entity-disabled", Some(400), E::EntityDisabled, false),
+    ("com.microsoft:entity-already-exists", Some(409), E::AlreadyExists, false),
+    ("com.microsoft:auth-failed", Some(401), E::Unauthorized, false),
+    ("amqp:unauthorized-access", Some(401), E::Unauthorized, false),
+    ("com.microsoft:publisher-revoked", Some(401), E::Unauthorized, false),
+    ("com.microsoft:no-matching-subscription", Some(500), E::NoMatchingSubscription, false),
+    ("com.microsoft:store-lock-lost", Some(410), E::CommunicationProblem, true),
+    ("com.microsoft:partition-not-owned", Some(410), E::CommunicationProblem, true),
+    ("amqp:link:stolen", Some(410), E::CommunicationProblem, true),
+    ("com.microsoft:operation-cancelled", None, E::General, false),
+    ("com.microsoft:address-already-in-use", None, E::General, false),
+    ("com.microsoft:relay-not-found", None, E::General, false),
+    ("amqp:not-found", Some(404), E::EntityNotFound, false),
+    ("amqp:not-allowed", Some(400), E::InvalidOperation, false),
+    ("amqp:not-implemented", Some(501), E::NotSupported, false),
+    ("amqp:resource-limit-exceeded", Some(403), E::QuotaExceeded, false),
+    ("amqp:link:message-size-exceeded", Some(403), E::MessageSizeExceeded, false),
+    ("amqp:internal-error", Some(500), E::General, true),
+    ("amqp:link:detach-forced", None, E::CommunicationProblem, true),
+    ("amqp:connection:forced", None, E::CommunicationProblem, true),
+    ("amqp:transaction:unknown-id", None, E::Transaction, false),
+    ("amqp:transaction:rollback", None, E::Transaction, false),
+    ("amqp:transaction:timeout", None, E::Transaction, false),
+];
+
+#[test]
+fn e_01_e_02_e_03_e_04_e_05_e_06_e_07_e_08_e_09_e_10_e_11_conditions_have_their_kinds() {
+    holds(|condition| condition.starts_with("com.microsoft:"));
+}
+
+#[test]
+fn e_12_e_13_e_15_e_16_e_17_e_18_e_19_e_20_e_21_e_22_conditions_of_the_protocol_have_their_kinds() {
+    holds(|condition| condition.starts_with("amqp:"));
+}
+
+fn holds(of: impl Fn(&str) -> bool) {
+    for &(condition, status, kind, transient) in CONDITIONS.iter().filter(|row| of(row.0)) {
+        assert_eq!(E::from_condition(condition), Some(kind), "{condition}");
+        let error = SendError::from_condition(condition);
+        assert_eq!((error.kind(), error.condition()), (kind, Some(condition)));
+        assert_eq!((error.status(), error.is_retryable()), (status, transient), "{condition}");
+    }
+}
+
+#[test]
+fn every_kind_that_is_on_the_wire_is_read_back() {
+    for kind in CONDITIONS.iter().map(|row| row.2) {
+        assert_eq!(kind.condition().and_then(E::from_condition), Some(kind));
+        assert_eq!(SendError::new(kind).status(), kind.status());
+    }
+    for kind in [E::Serialization, E::Throttled] {
+        assert_eq!((kind.condition(), kind.status()), (None, None));
+    }
+}
+
+#[test]
+fn e_14_dead_letter_is_no_error_of_a_broker() {
+    assert_eq!(E::from_condition("com.microsoft:dead-letter"), None);
+}
+
+#[test]
+fn e_15_not_found_is_a_lost_lock_when_a_message_was_settled() {
+    assert_eq!(ReceiveError::from_condition("amqp:not-found").kind(), E::EntityNotFound);
+    let error = SettleError::from_condition("amqp:not-found");
+    assert!(error.is_lock_lost() && !error.is_retryable());
+}
+
+#[test]
+fn e_20_an_unknown_condition_is_kept_and_may_pass() {
+    let error = ReceiveError::from_condition("com.example:odd".to_owned());
+    assert_eq!((error.kind(), error.condition(), error.is_retryable()), (E::General, Some("com.example:odd"), true));
+    assert_eq!(E::from_condition("COM.MICROSOFT:TIMEOUT"), None);
+}
+
+#[test]
+fn e_30_a_status_alone_has_a_kind() {
+    for status in CONDITIONS.iter().filter_map(|row| row.1) {
+        let kind = E::from_status(status);
+        assert_eq!(kind.status(), Some(status), "{kind:?}");
+        assert!(CONDITIONS.iter().any(|row| row.1 == Some(status) && row.2 == kind), "{kind:?}");
+    }
+    for (status, kind) in [(410, E::MessageLockLost), (404, E::EntityNotFound), (500, E::General), (418, E::General)] {
+        assert_eq!(E::from_status(status), kind);
+    }
+}
+
+#[test]
+fn x_02_a_rejection_says_what_why_and_when() {
+    let error = SendError::from_condition("com.microsoft:server-busy")
+        .with_detail("Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders")
+        .with_timestamp(Timestamp::EPOCH);
+    assert_eq!(error.kind(), E::ServiceBusy);
+    assert_eq!(error.condition(), Some("com.microsoft:server-busy"));
+    assert_eq!(error.description(), Some("Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders"));
+    assert_eq!(error.tracking_id(), Some("1f_orders"));
+    assert_eq!(error.timestamp(), Some(Timestamp::EPOCH));
+    assert!(error.is_retryable());
+    assert_eq!(
+        error.to_string(),
+        "send: the broker is busy (Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders)"
+    );
+}
+
+#[test]
+fn x_03_an_error_without_a_tracking_id_has_none() {
+    let error = SendError::new(E::QuotaExceeded);
+    assert_eq!((error.tracking_id(), error.description(), error.condition()), (None, None, None));
+    assert_eq!(error.with_detail("full").tracking_id(), None);
+}
+
+#[test]
+fn x_05_a_broker_can_overrule_what_the_condition_says_of_a_retry() {
+    assert!(!SendError::from_condition("com.microsoft:server-busy").with_retryable(false).is_retryable());
+    assert!(SendError::from_condition("amqp:not-allowed").with_retryable(true).is_retryable());
+    assert!(SendError::new(E::ServiceTimeout).is_retryable());
+}
+
+#[test]
+fn a_description_is_written_once_and_only_if_it_is_read() {
+    let written = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&written);
+    let error = SendError::new(E::General).with_detail("first").map_detail(move |detail| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        format!("{} and second", detail.unwrap_or_default())
+    });
+    assert_eq!((written.load(Ordering::Relaxed), error.kind()), (0, E::General));
+    for _ in 0..2 {
+        assert_eq!(error.description(), Some("first and second"));
+    }
+    assert_eq!(written.load(Ordering::Relaxed), 1);
+    assert_eq!(SendError::new(E::General).map_detail(|detail| format!("{detail:?}")).description(), Some("None"));
+}
+
+#[test]
+fn an_error_is_one_pointer_wide() {
+    assert_eq!(size_of::<Result<(), SendError>>(), size_of::<usize>());
+}
