@@ -5,10 +5,14 @@
 //! no more than `tower::service_fn`.
 //!
 //! No broker can do everything that the message model has. What a transport can do it publishes as [`Capabilities`].
+//!
+//! Every send has an outcome: its future ends when the broker has accepted or rejected the message. Who can do without one
+//! says so: [`PresettledSender`].
 
 mod capabilities;
 mod error;
 mod lease;
+mod presettled;
 mod receiver;
 mod sender;
 mod session;
@@ -17,6 +21,7 @@ pub use self::{
     capabilities::{Capabilities, Capability, Level, Unsupported},
     error::{ErrorKind, ManageError, ReceiveError, SendError, SettleError},
     lease::{Delivery, Lease},
+    presettled::{HandOver, PresettledSender, PresettledService},
     receiver::{AsyncReceiver, BoxFuture, FromAsync, Receiver, ReceiverExt},
     sender::{Batch, Outbound, SendExt, SendService, Sender},
     session::{Session, SessionSource},
