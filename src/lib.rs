@@ -116,6 +116,7 @@
 //! | `bincode`, `postcard` | | positional formats, which have no place in a chain unless you say so |
 //! | `protobuf` | | types that carry their own protobuf form |
 //! | `erased` | | codecs that are chosen at run time, as plug-ins |
+//! | `testing` | | for your tests: a broker on virtual time, a connection that takes time and fails, a record: `testing` |
 //! | `full` | | all of the above |
 //!
 //! # Where to go next
@@ -138,6 +139,8 @@ pub mod middleware;
 pub mod routing;
 pub mod rules;
 pub mod settlement;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod time;
 pub mod transport;
 

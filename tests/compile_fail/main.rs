@@ -10,7 +10,7 @@ use std::{env, process::Command};
 const COMPILER: &str = "rustc 1.95.";
 
 #[test]
-fn misuse_does_not_compile_and_says_what_to_do() {
+fn x_11_misuse_does_not_compile_and_says_what_to_do() {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = Command::new(rustc).arg("--version").output().expect("a test is run where it was compiled");
     if !version.stdout.starts_with(COMPILER.as_bytes()) {

@@ -1,0 +1,10 @@
+//! The send side, over a simulated connection under virtual time.
+#![cfg(feature = "testing")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod arithmetic;
+mod link;
+mod outcomes;
+mod recorder;
+mod support;
+mod weather;
