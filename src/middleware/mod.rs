@@ -7,15 +7,17 @@
 //!
 //! | outer to inner | layers |
 //! |---|---|
-//! | sending | [`message_id`] · timeout · retry · [`encode`] · [`size_limit`] · [`in_flight`] · transport |
+//! | sending | [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · [`size_limit`] · [`in_flight`] · transport |
 //! | receiving | [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · handler |
 //!
 //! A layer of the user's own is an `async fn`: [`from_fn`].
 //!
-//! Every layer is ready when the service inside is, but for [`in_flight`], which waits inside the call. tower's
+//! Every layer is ready when the service inside is, but for [`in_flight`], which waits inside the call; [`busy_pause`] does
+//! both. tower's
 //! concurrency limit and buffer reserve a place when they become ready: make a stack ready when the message is at hand,
 //! and call it at once.
 
+pub mod busy_pause;
 pub mod catch_panic;
 pub mod dead_letter;
 pub mod encode;

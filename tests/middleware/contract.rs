@@ -5,9 +5,9 @@ use std::{future::poll_fn, sync::Arc, time::Duration};
 use consign::{
     Disposition, Message,
     middleware::{
-        catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, expiry::ExpiryLayer, from_fn,
-        in_flight::InFlightLayer, lock_renewal::LockRenewalLayer, message_id::MessageIdLayer, renewal::Renewal,
-        size_limit::SizeLimitLayer,
+        busy_pause::BusyPauseLayer, catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, expiry::ExpiryLayer,
+        from_fn, in_flight::InFlightLayer, lock_renewal::LockRenewalLayer, message_id::MessageIdLayer,
+        renewal::Renewal, size_limit::SizeLimitLayer,
     },
     time::SystemClock,
     transport::{Batch, SendError, SettleError},
@@ -93,6 +93,7 @@ receiving! {
 }
 
 sending! {
+    i_36_busy_pause: BusyPauseLayer::new();
     i_36_in_flight: InFlightLayer::new(4);
     i_36_message_id: MessageIdLayer::new();
     i_36_size_limit: SizeLimitLayer::default();

@@ -3,6 +3,7 @@
 
 mod support;
 
+mod busy_pause;
 mod catch_panic;
 mod contract;
 mod dead_letter;

@@ -1,0 +1,316 @@
+//! Leaves a busy broker alone for a while.
+//!
+//! A broker that answers [`ServiceBusy`](ErrorKind::ServiceBusy) asks its client to stop, and not only the call that was
+//! refused. From that answer on every call through the layer waits, whichever clone it comes by: ten seconds, unless set.
+//! A later answer of that kind makes it ten seconds from then.
+//!
+//! ```
+//! use std::time::Duration;
+//! use consign::{
+//!     Message,
+//!     middleware::busy_pause::BusyPauseLayer,
+//!     transport::{ErrorKind, SendError, SendExt},
+//! };
+//! use tokio::time::Instant;
+//! use tower::{ServiceBuilder, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), SendError> {
+//! let start = Instant::now();
+//! // A broker that is busy in the first second.
+//! let transport = service_fn(move |_: Message| async move {
+//!     if start.elapsed() < Duration::from_secs(1) { Err(SendError::new(ErrorKind::ServiceBusy)) } else { Ok(()) }
+//! });
+//! let mut sender = ServiceBuilder::new().layer(BusyPauseLayer::new()).service(transport);
+//! let mut clone = sender.clone();
+//!
+//! assert_eq!(sender.send(Message::new("body")).await.unwrap_err().kind(), ErrorKind::ServiceBusy);
+//! assert_eq!(start.elapsed(), Duration::ZERO);
+//! clone.send(Message::new("body")).await?;
+//! assert_eq!(start.elapsed(), Duration::from_secs(10));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Receiving
+//!
+//! A client that receives by the same connection pauses with it: [`BusyPauseLayer::receiver`]. Settlements and renewals
+//! do not wait, for a lock would run out meanwhile; what they are answered does not begin a pause.
+//!
+//! # Failure
+//!
+//! It has no failure of its own, and hands every error on at once: trying again is for a retry outside of it, which then
+//! waits here. A call that is dropped while it waits has sent nothing. When the pause is over all waiting calls go on
+//! together; how many of them reach the broker at once is for [`in_flight`](super::in_flight) inside.
+//!
+//! # Order
+//!
+//! Inside of retry. A timeout around it has to be longer than the pause, or calls fail as
+//! [`ServiceTimeout`](ErrorKind::ServiceTimeout) that were never sent. The service inside is made ready before the wait
+//! and called after it, so what reserves a place when it becomes ready keeps it meanwhile.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::transport::{Delivery, ErrorKind, ReceiveError, Receiver, SendError};
+
+/// Makes [`BusyPause`] services. All services, receivers and clones of one layer pause together.
+#[derive(Clone)]
+pub struct BusyPauseLayer {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pause: Duration,
+    start: Instant,
+    /// When the pause is over, in milliseconds after `start`; 0 if there is none.
+    until: AtomicU64,
+}
+
+impl Shared {
+    /// The end of the pause, while there is one.
+    #[inline]
+    fn paused_until(&self) -> Option<Instant> {
+        match self.until.load(Ordering::Relaxed) {
+            0 => None,
+            until => self.time_left(until),
+        }
+    }
+
+    #[cold]
+    fn time_left(&self, until: u64) -> Option<Instant> {
+        let end = self.start + Duration::from_millis(until);
+        if end > Instant::now() {
+            return Some(end);
+        }
+        // A pause that began meanwhile stays.
+        let _ = self.until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
+        None
+    }
+
+    #[cold]
+    fn begin(&self) {
+        let end = self.start.elapsed().saturating_add(self.pause);
+        let millis = u64::try_from(end.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        self.until.fetch_max(millis, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn note(&self, kind: ErrorKind) {
+        if kind == ErrorKind::ServiceBusy {
+            self.begin();
+        }
+    }
+}
+
+impl BusyPauseLayer {
+    /// The pause unless set: what Azure Service Bus asks for.
+    pub const DEFAULT: Duration = Duration::from_secs(10);
+
+    /// Pauses for ten seconds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_pause(Self::DEFAULT)
+    }
+
+    /// Pauses for `pause`, at most a day, in whole milliseconds.
+    #[must_use]
+    pub fn with_pause(pause: Duration) -> Self {
+        let pause = pause.min(Duration::from_secs(24 * 60 * 60));
+        Self { shared: Arc::new(Shared { pause, start: Instant::now(), until: AtomicU64::new(0) }) }
+    }
+
+    /// A receiver that pauses with the sends of this layer, and begins a pause when it is told that the broker is busy.
+    pub fn receiver<R: Receiver>(&self, receiver: R) -> PausingReceiver<R> {
+        PausingReceiver { receiver, shared: Arc::clone(&self.shared), timer: None }
+    }
+
+    /// Whether calls wait now.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.shared.paused_until().is_some()
+    }
+}
+
+impl Default for BusyPauseLayer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> Layer<S> for BusyPauseLayer {
+    type Service = BusyPause<S>;
+
+    fn layer(&self, inner: S) -> BusyPause<S> {
+        BusyPause { inner, shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl fmt::Debug for BusyPauseLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BusyPauseLayer")
+            .field("pause", &self.shared.pause)
+            .field("paused", &self.is_paused())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Leaves a busy broker alone for a while; see the [module](self).
+#[derive(Clone)]
+pub struct BusyPause<S> {
+    inner: S,
+    shared: Arc<Shared>,
+}
+
+impl<S: fmt::Debug> fmt::Debug for BusyPause<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BusyPause").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<S, R> Service<R> for BusyPause<S>
+where
+    S: Service<R, Response = ()> + Clone,
+    S::Error: Into<SendError>,
+{
+    type Response = ();
+    type Error = SendError;
+    type Future = ResponseFuture<S, R>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        let state = match self.shared.paused_until() {
+            None => State::Sending { send: self.inner.call(request) },
+            Some(until) => {
+                let clone = self.inner.clone();
+                // The instance that is ready is the one that is called.
+                let ready = std::mem::replace(&mut self.inner, clone);
+                State::Waiting { timer: Box::pin(sleep_until(until)), next: Some((ready, request)) }
+            }
+        };
+        ResponseFuture { state, shared: Arc::clone(&self.shared) }
+    }
+}
+
+pin_project! {
+    /// The future of a send: waits for the end of a pause, then for the answer.
+    #[must_use = "a send does nothing until it is awaited"]
+    pub struct ResponseFuture<S: Service<R>, R> {
+        #[pin]
+        state: State<S, S::Future, R>,
+        shared: Arc<Shared>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<S, F, R> {
+        Waiting { timer: Pin<Box<Sleep>>, next: Option<(S, R)> },
+        Sending { #[pin] send: F },
+    }
+}
+
+impl<S, R> Future for ResponseFuture<S, R>
+where
+    S: Service<R, Response = ()>,
+    S::Error: Into<SendError>,
+{
+    type Output = Result<(), SendError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                StateProj::Sending { send } => {
+                    let result = ready!(send.poll(cx)).map_err(Into::into);
+                    if let Err(error) = &result {
+                        this.shared.note(error.kind());
+                    }
+                    return Poll::Ready(result);
+                }
+                StateProj::Waiting { timer, next } => {
+                    ready!(timer.as_mut().poll(cx));
+                    if let Some(until) = this.shared.paused_until() {
+                        // Another call was told meanwhile.
+                        timer.as_mut().reset(until);
+                        continue;
+                    }
+                    let Some((mut ready, request)) = next.take() else {
+                        panic!("`ResponseFuture` polled after completion")
+                    };
+                    let send = ready.call(request);
+                    this.state.set(State::Sending { send });
+                }
+            }
+        }
+    }
+}
+
+impl<S: Service<R>, R> fmt::Debug for ResponseFuture<S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = matches!(self.state, State::Waiting { .. });
+        f.debug_struct("ResponseFuture").field("waiting", &waiting).finish_non_exhaustive()
+    }
+}
+
+/// A receiver that pauses with the sends of a [`BusyPauseLayer`].
+pub struct PausingReceiver<R> {
+    receiver: R,
+    shared: Arc<Shared>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl<R: Receiver> Receiver for PausingReceiver<R> {
+    type Lease = R::Lease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<R::Lease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        while let Some(until) = self.shared.paused_until() {
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
+            if timer.deadline() != until {
+                timer.as_mut().reset(until);
+            }
+            ready!(timer.as_mut().poll(cx));
+        }
+        self.timer = None;
+        let polled = self.receiver.poll_receive(cx, max, out);
+        if let Poll::Ready(Err(error)) = &polled {
+            self.shared.note(error.kind());
+        }
+        polled
+    }
+
+    fn stop(&mut self) {
+        self.timer = None;
+        self.receiver.stop();
+    }
+}
+
+impl<R> fmt::Debug for PausingReceiver<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PausingReceiver").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::{
+    Disposition, Message,
+    middleware::busy_pause::{BusyPause, BusyPauseLayer},
+    time::Timestamp,
+    transport::{
+        AsyncReceiver, BoxFuture, Delivery, ErrorKind, FromAsync, Lease, ReceiveError, ReceiverExt, SendError, SendExt,
+        SendService, SettleError,
+    },
+};
+use tokio::time::{Instant, sleep};
+use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok, task};
+use tower::{Layer, Service};
+use tower_test::mock;
+
+use super::support::{Broker, message};
+
+const PAUSE: Duration = Duration::from_secs(10);
+const ALMOST: Duration = Duration::from_millis(9_999);
+const MS: Duration = Duration::from_millis(1);
+
+fn stack() -> (Broker, BusyPauseLayer, BusyPause<SendService<Broker>>) {
+    let (broker, layer) = (Broker::default(), BusyPauseLayer::new());
+    (broker.clone(), layer.clone(), layer.layer(SendService::new(broker)))
+}
+
+/// Sends, and the broker answers the transfer at once.
+fn answered(broker: &Broker, stack: &mut BusyPause<SendService<Broker>>, kind: ErrorKind) {
+    let mut send = task::spawn(stack.call(message("m")));
+    assert_pending!(send.poll());
+    broker.answer(broker.transfers() - 1, Err(SendError::new(kind)));
+    assert_eq!(assert_ready_err!(send.poll()).kind(), kind);
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_14_after_busy_every_clone_waits_for_ten_seconds() {
+    let (broker, layer, mut stack) = stack();
+    let mut clone = stack.clone();
+    let mut of_the_same_layer = layer.layer(SendService::new(broker.clone()));
+    let mut under_way = task::spawn(clone.call(message("m")));
+    assert_pending!(under_way.poll());
+
+    answered(&broker, &mut stack, ErrorKind::ServiceBusy);
+    assert!(layer.is_paused());
+    let mut waiting: Vec<_> =
+        [&mut stack, &mut clone, &mut of_the_same_layer].map(|stack| task::spawn(stack.call(message("m")))).into();
+    sleep(ALMOST).await;
+    for send in &mut waiting {
+        assert_pending!(send.poll());
+    }
+    assert_eq!(broker.transfers(), 2);
+    sleep(MS).await;
+    assert!(!layer.is_paused());
+    for send in &mut waiting {
+        assert_pending!(send.poll());
+    }
+    assert_eq!(broker.transfers(), 5);
+    broker.answer(0, Ok(()));
+    assert_ready_ok!(under_way.poll());
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_14_a_second_answer_of_the_kind_begins_the_pause_anew() {
+    let (broker, _, mut stack) = stack();
+    let mut under_way = task::spawn(stack.call(message("m")));
+    assert_pending!(under_way.poll());
+    answered(&broker, &mut stack, ErrorKind::ServiceBusy);
+    let start = Instant::now();
+    let mut waiting = task::spawn(stack.call(message("m")));
+    assert_pending!(waiting.poll());
+    sleep(PAUSE / 2).await;
+    broker.answer(0, Err(SendError::new(ErrorKind::ServiceBusy)));
+    assert_ready_err!(under_way.poll());
+
+    sleep(PAUSE - MS).await;
+    assert_pending!(waiting.poll());
+    assert_eq!(broker.transfers(), 2);
+    sleep(MS).await;
+    assert_pending!(waiting.poll());
+    assert_eq!((broker.transfers(), start.elapsed()), (3, PAUSE * 3 / 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_14_other_errors_begin_no_pause() {
+    let (broker, layer, mut stack) = stack();
+    for kind in [ErrorKind::QuotaExceeded, ErrorKind::ServiceTimeout, ErrorKind::CommunicationProblem] {
+        answered(&broker, &mut stack, kind);
+        assert!(!layer.is_paused());
+    }
+    let other = BusyPauseLayer::new();
+    answered(&broker, &mut stack, ErrorKind::ServiceBusy);
+    assert!(layer.is_paused() && !other.is_paused(), "another client does not pause");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_while_it_waits_sends_nothing() {
+    let (broker, _, mut stack) = stack();
+    answered(&broker, &mut stack, ErrorKind::ServiceBusy);
+    drop(stack.call(message("m")));
+    sleep(PAUSE).await;
+    assert_eq!(broker.transfers(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pause_can_be_set() {
+    let broker = Broker::default();
+    let layer = BusyPauseLayer::with_pause(3 * MS);
+    answered(&broker, &mut layer.layer(SendService::new(broker.clone())), ErrorKind::ServiceBusy);
+    sleep(2 * MS).await;
+    assert!(layer.is_paused());
+    sleep(MS).await;
+    assert!(!layer.is_paused());
+    let never = BusyPauseLayer::with_pause(Duration::ZERO);
+    answered(&broker, &mut never.layer(SendService::new(broker.clone())), ErrorKind::ServiceBusy);
+    assert!(!never.is_paused());
+    let _ = BusyPauseLayer::with_pause(Duration::MAX);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_ready_is_what_is_called_after_the_pause() {
+    let (mut stack, mut handle) = mock::spawn_layer::<Message, (), _>(BusyPauseLayer::new());
+    handle.allow(2);
+    assert_ready_ok!(stack.poll_ready::<Message>());
+    let mut busy = task::spawn(stack.call(message("busy")));
+    assert_pending!(busy.poll());
+    let (_, answer) = handle.next_request().await.unwrap();
+    answer.send_error(SendError::new(ErrorKind::ServiceBusy));
+    assert_ready_err!(busy.poll());
+
+    assert_ready_ok!(stack.poll_ready::<Message>());
+    let mut waiting = task::spawn(stack.call(message("waits")));
+    assert_pending!(waiting.poll());
+    assert_pending!(handle.poll_request());
+    sleep(PAUSE).await;
+    // The mock panics if this is another instance than the one that was ready.
+    assert_pending!(waiting.poll());
+    let (request, answer) = handle.next_request().await.unwrap();
+    assert_eq!(request.subject(), Some("waits"));
+    answer.send_response(());
+    assert_ready_ok!(waiting.poll());
+}
+
+/// Answers that it is busy, and counts how often it was asked.
+struct Busy(Arc<AtomicUsize>);
+
+struct NoLease;
+
+impl Lease for NoLease {
+    type Settle = BoxFuture<Result<(), SettleError>>;
+    type Renew = BoxFuture<Result<Timestamp, SettleError>>;
+
+    fn settle(self, _: Disposition) -> Self::Settle {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn release(self) -> Self::Settle {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn renew(&self) -> Self::Renew {
+        Box::pin(async { Ok(Timestamp::MAX) })
+    }
+
+    fn lock_duration(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl AsyncReceiver for Busy {
+    type Lease = NoLease;
+
+    async fn receive(&mut self, _: usize) -> Result<Vec<Delivery<NoLease>>, ReceiveError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Err(ReceiveError::new(ErrorKind::ServiceBusy))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_14_sends_and_receives_of_a_client_pause_together() {
+    let (broker, layer, mut stack) = stack();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let mut receiver = layer.receiver(FromAsync::new(Busy(Arc::clone(&asked))));
+    let start = Instant::now();
+    receiver.receive().await.unwrap_err();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    let mut send = task::spawn(stack.send(message("m")));
+    assert_pending!(send.poll());
+    assert_eq!(broker.transfers(), 0);
+    receiver.receive().await.unwrap_err();
+    assert_eq!((start.elapsed(), asked.load(Ordering::Relaxed)), (PAUSE, 2));
+}
