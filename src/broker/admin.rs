@@ -20,6 +20,16 @@ pub enum EntityKind {
     Subscription,
 }
 
+impl EntityKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "Queue",
+            Self::Topic => "Topic",
+            Self::Subscription => "Subscription",
+        }
+    }
+}
+
 /// One entity of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,7 +40,6 @@ pub struct EntityInfo {
     pub kind: EntityKind,
 }
 
-/// The administration of entities.
 impl Broker {
     /// Most entities of one broker.
     pub const MAX_ENTITIES: usize = 10_000;

@@ -31,7 +31,6 @@ mod lease;
 mod namespace;
 mod queue;
 mod receiver;
-#[cfg_attr(not(test), expect(dead_code, reason = "the senders do not use it yet"))]
 mod rejection;
 mod sender;
 mod session;

@@ -12,6 +12,8 @@ use crate::{message::LockToken, time::Clock};
 pub(super) struct Namespace {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    /// As it is named in what it says of a refusal.
+    pub(super) name: Arc<str>,
     /// What makes the numbers of this broker's locks unlike those of any other.
     locks: u128,
 }
@@ -24,7 +26,7 @@ pub(super) struct State {
 impl Namespace {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let state = State { engine: Engine::new(), waiters: Waiters::default() };
-        Self { clock, state: Mutex::new(state), locks: uuid::Uuid::new_v4().as_u128() }
+        Self { clock, state: Mutex::new(state), name: Arc::from("local"), locks: uuid::Uuid::new_v4().as_u128() }
     }
 
     pub(super) fn lock_token(&self, lock: u64) -> LockToken {

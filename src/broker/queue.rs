@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Ages, Counts, QueueReceiver, QueueSender, QueueSettings, ReceiveMode, SessionAcceptor, SessionReceiver,
+    Ages, Counts, EntityKind, QueueReceiver, QueueSender, QueueSettings, ReceiveMode, SessionAcceptor, SessionReceiver,
     engine::{Part, Source, StoreId},
     lease::QueueLease,
     namespace::Namespace,
@@ -56,7 +56,12 @@ impl Queue {
     pub fn sender(&self) -> Result<QueueSender, SendError> {
         let refused = match self.part {
             Part::Main if self.entity.subscription().is_none() => {
-                return Ok(QueueSender::new(Arc::clone(&self.namespace), self.store, self.entity.clone()));
+                return Ok(QueueSender::new(
+                    Arc::clone(&self.namespace),
+                    self.store,
+                    self.entity.clone(),
+                    EntityKind::Queue,
+                ));
             }
             Part::Main => "a subscription takes messages from its topic only",
             Part::DeadLetter | Part::TransferDeadLetter => "a dead-letter sub-queue takes no messages",

@@ -4,12 +4,17 @@ use std::{
     sync::Arc,
 };
 
-use super::{engine::StoreId, namespace::Namespace};
+use super::{
+    EntityKind,
+    engine::{Engine, Now, StoreId},
+    namespace::Namespace,
+    rejection::rejection,
+};
 use crate::{
     Message,
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Batch, SendError, Sender},
+    transport::{Batch, PresettledSender, SendError, Sender},
 };
 
 /// Sends to a queue or a topic of the embedded broker. A send has happened when the call returns; its future is ready at
@@ -27,13 +32,21 @@ pub struct QueueSender {
     pub(super) namespace: Arc<Namespace>,
     pub(super) store: StoreId,
     pub(super) path: EntityPath,
+    kind: EntityKind,
     /// The entity that hands its messages over in a transaction.
     pub(super) via: Option<StoreId>,
 }
 
 impl QueueSender {
-    pub(super) fn new(namespace: Arc<Namespace>, store: StoreId, path: EntityPath) -> Self {
-        Self { namespace, store, path, via: None }
+    pub(super) fn new(namespace: Arc<Namespace>, store: StoreId, path: EntityPath, kind: EntityKind) -> Self {
+        Self { namespace, store, path, kind, via: None }
+    }
+
+    #[inline]
+    fn with<T>(&self, command: impl FnOnce(&mut Engine, Now) -> Result<T, SendError>) -> Result<T, SendError> {
+        let now = self.namespace.now();
+        let answer = self.namespace.with(|state| command(&mut state.engine, now));
+        answer.map_err(|error| rejection(error, &self.namespace.name, self.kind.name(), &self.path, now.utc))
     }
 
     /// The path of the entity.
@@ -60,16 +73,14 @@ impl QueueSender {
     /// them back until they become active with new numbers. A duplicate answers with the number of the scheduled message
     /// that it repeats, or with 0 if that is none any more. Refusals are those of a send.
     pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.send_all(now, self.store, messages, Some(at)))
+        self.with(|engine, now| engine.send_all(now, self.store, messages, Some(at)))
     }
 
     /// Takes scheduled messages back: all of them, or none. Errors:
     /// [`MessageNotFound`](crate::transport::ErrorKind::MessageNotFound) if one of them is not scheduled here, because it
     /// has become active or was cancelled.
     pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.cancel(now, self.store, numbers))
+        self.with(|engine, now| engine.cancel(now, self.store, numbers))
     }
 }
 
@@ -78,13 +89,22 @@ impl Sender for QueueSender {
 
     #[inline]
     fn send(&self, message: Message) -> Self::Send {
-        let now = self.namespace.now();
-        ready(self.namespace.with(|state| state.engine.send(now, self.store, message)))
+        ready(self.with(|engine, now| engine.send(now, self.store, message)))
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
+        ready(self.with(|engine, now| engine.send_all(now, self.store, batch.0, None)).map(drop))
+    }
+}
+
+impl PresettledSender for QueueSender {
+    type HandOver = Ready<()>;
+
+    fn send_presettled(&self, message: Message) -> Self::HandOver {
         let now = self.namespace.now();
-        ready(self.namespace.with(|state| state.engine.send_all(now, self.store, batch.0, None)).map(drop))
+        // Nobody asks what became of it.
+        let _ = self.namespace.with(|state| state.engine.send(now, self.store, message));
+        ready(())
     }
 }
 

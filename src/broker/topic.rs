@@ -1,8 +1,7 @@
 use std::{fmt, ops::Deref, sync::Arc};
 
 use super::{
-    Counts, Queue, QueueSender, SubscriptionSettings, TopicSettings,
-    admin::EntityKind,
+    Counts, EntityKind, Queue, QueueSender, SubscriptionSettings, TopicSettings,
     engine::{Change, Engine, Now, Part, Source, StoreId},
     namespace::Namespace,
 };
@@ -61,7 +60,7 @@ impl Topic {
     /// A sender.
     #[must_use]
     pub fn sender(&self) -> QueueSender {
-        QueueSender::new(Arc::clone(&self.namespace), self.store, self.path.clone())
+        QueueSender::new(Arc::clone(&self.namespace), self.store, self.path.clone(), EntityKind::Topic)
     }
 
     /// Sends messages that are copied at `at`: [`QueueSender::schedule`]. They wait at the topic.

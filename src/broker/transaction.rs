@@ -190,6 +190,7 @@ impl Transaction {
     }
 
     /// Does nothing of it, and gives back the rights to settle.
+    #[must_use = "a lease that is dropped abandons its message"]
     pub fn rollback(mut self) -> Vec<QueueLease> {
         std::mem::take(&mut self.leases)
     }

@@ -47,15 +47,13 @@ impl Wait {
         loop {
             let now = self.namespace.now();
             let (line, id, waiting) = (self.line, self.id, self.waiting);
-            let (outcome, waker) = self.namespace.with(|state| match attempt(&mut state.engine, now) {
-                Some(found) => {
+            let (outcome, waker) = self.namespace.with(|state| {
+                if let Some(found) = attempt(&mut state.engine, now) {
                     let waker = if waiting { state.waiters.leave(line, id) } else { None };
-                    (Outcome::Done(found), waker)
+                    return (Outcome::Done(found), waker);
                 }
-                None => {
-                    let replaced = state.waiters.wait(line, id, cx.waker());
-                    (Outcome::Until(state.waiters.needs_timer(id, state.engine.next_deadline())), replaced)
-                }
+                let replaced = state.waiters.wait(line, id, cx.waker());
+                (Outcome::Until(state.waiters.needs_timer(id, state.engine.next_deadline())), replaced)
             });
             // Not under the lock: the last clone of a waker may own a delivery, which settles when it is dropped.
             drop(waker);

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::{Engine, Entity, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now};
 use crate::{
     broker::{Broker, QueueSettings, SubscriptionSettings, TopicSettings, admin::EntityKind},
@@ -55,9 +57,7 @@ impl Engine {
         let index = u32::try_from(slot.key()).expect("fewer entities than Broker::MAX_ENTITIES");
         let id = StoreId { serial: self.last_serial, index };
         let role = match (change, topic) {
-            (Change::Topic(settings), _) => {
-                Role::Topic(Box::new(Topic { settings, subscriptions: Default::default() }))
-            }
+            (Change::Topic(settings), _) => Role::Topic(Box::new(Topic { settings, subscriptions: BTreeMap::new() })),
             (Change::Subscription(settings), Some((topic, name))) => {
                 let rules = rule.map_or_else(RuleSet::default, RuleSet::of);
                 Role::Subscription(Box::new(Subscription { name, settings, topic, rules }))
@@ -87,13 +87,11 @@ impl Engine {
     fn topic_of(&self, path: &EntityPath, change: &Change) -> Result<Option<(StoreId, Box<str>)>, ManageError> {
         let parts = path.subscription();
         let Change::Subscription(_) = change else {
-            return match parts {
-                None => Ok(None),
-                Some(_) => {
-                    let detail = "the path is one of a subscription";
-                    Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(detail))
-                }
-            };
+            if parts.is_none() {
+                return Ok(None);
+            }
+            let detail = "the path is one of a subscription";
+            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(detail));
         };
         let missing = || ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string());
         let (topic, name) = parts.ok_or_else(missing)?;

@@ -147,12 +147,10 @@ impl Engine {
             return Ok(None);
         }
         let key = if via { message.transaction_partition_key() } else { common_key(message.properties()) };
-        match key {
-            Some(key) => Ok(Some(key.to_owned())),
-            None => {
-                let detail = "a message of a transaction on a partitioned entity has a key";
-                Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail))
-            }
+        if let Some(key) = key {
+            return Ok(Some(key.to_owned()));
         }
+        let detail = "a message of a transaction on a partitioned entity has a key";
+        Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail))
     }
 }

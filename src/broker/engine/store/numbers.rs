@@ -74,13 +74,11 @@ impl Numbers {
 
 impl Partitions {
     fn next(&mut self, properties: &Properties, by_id: bool) -> SequenceNumber {
-        let partition = match key_of(properties, by_id) {
-            Some(key) => u16::try_from(fnv_1a(key.as_bytes()) % u64::from(PARTITIONS)).unwrap_or(0),
-            None => {
-                let next = self.next;
-                self.next = (next + 1) % PARTITIONS;
-                next
-            }
+        let partition = if let Some(key) = key_of(properties, by_id) {
+            u16::try_from(fnv_1a(key.as_bytes()) % u64::from(PARTITIONS)).unwrap_or(0)
+        } else {
+            let after = (self.next + 1) % PARTITIONS;
+            std::mem::replace(&mut self.next, after)
         };
         let last = &mut self.last[usize::from(partition)];
         *last = (*last + 1) & ((1 << PARTITION_SHIFT) - 1);

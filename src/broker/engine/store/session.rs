@@ -247,11 +247,12 @@ impl Store {
     /// The ids of the sessions that have a message or a state, in order.
     pub(crate) fn session_ids(&self) -> Vec<String> {
         let Some(sessions) = &self.sessions else { return Vec::new() };
-        let exists = |&(_, &lane): &(&Box<str>, &u32)| {
+        let exists = |lane: u32| {
             let at = &self.lanes[lane as usize];
             at.messages > 0 || at.session.as_ref().is_some_and(|session| session.state.is_some())
         };
-        let mut ids: Vec<String> = sessions.lanes.iter().filter(exists).map(|(id, _)| id.to_string()).collect();
+        let existing = sessions.lanes.iter().filter(|&(_, &lane)| exists(lane));
+        let mut ids: Vec<String> = existing.map(|(id, _)| id.to_string()).collect();
         ids.sort_unstable();
         ids
     }
