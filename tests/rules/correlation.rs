@@ -82,4 +82,7 @@ fn t_54_a_filter_asks_for_something() {
 fn t_54_a_filter_shows_what_it_asks_for() {
     let filter = CorrelationFilter::builder().subject("a").subject("b").property("k", 1).build().unwrap();
     assert_eq!((filter.subject(), filter.to(), filter.properties().len()), (Some("b"), None, 1));
+    let built =
+        |first: Field, second: Field| (second.1)((first.1)(CorrelationFilter::builder(), "a"), "a").build().unwrap();
+    assert_eq!(built(FIELDS[2], FIELDS[3]), built(FIELDS[3], FIELDS[2]));
 }

@@ -182,6 +182,8 @@ fn h_6_the_deepest_expressions_fit_on_a_small_stack() {
         wrap("1=0 OR 1=1 AND(", &(wrap("1+1*(", "1", ")", 30) + " = 1"), ")", 34),
         format!("a = {}", ["1"; 500].join("+")),
         format!("1=0 {}", "OR a=1 ".repeat(144)),
+        // Side by side is not inside each other.
+        format!("NOT (1 = 0){}", " AND (a=1)".repeat(100)),
         format!("7 IN ({})", ["1"; 500].join(",")),
     ];
     let work = move || {

@@ -51,7 +51,10 @@ pub enum ParseErrorKind {
 
 /// A filter or an action that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
+pub struct ParseError(Box<Failure>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Failure {
     kind: ParseErrorKind,
     position: usize,
     line: usize,
@@ -72,46 +75,46 @@ impl ParseError {
         if found.chars().nth(Self::SHOWN).is_some() {
             shown.push_str("...");
         }
-        Self {
+        Self(Box::new(Failure {
             kind,
             position: start,
             line: before.matches('\n').count() + 1,
             column: before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1,
             found: shown.into(),
-        }
+        }))
     }
 
     /// What is wrong.
     #[must_use]
     pub fn kind(&self) -> ParseErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// Where: bytes from the start of the text.
     #[must_use]
     pub fn position(&self) -> usize {
-        self.position
+        self.0.position
     }
 
     /// The line, from 1.
     #[must_use]
     pub fn line(&self) -> usize {
-        self.line
+        self.0.line
     }
 
     /// The character in the line, from 1.
     #[must_use]
     pub fn column(&self) -> usize {
-        self.column
+        self.0.column
     }
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ParseErrorKind as K;
-        let found = &self.found;
-        write!(f, "line {}, column {}: ", self.line, self.column)?;
-        match self.kind {
+        let Failure { found, line, column, .. } = &*self.0;
+        write!(f, "line {line}, column {column}: ")?;
+        match self.0.kind {
             K::TooLong { limit } => write!(f, "the text is longer than {limit}"),
             K::TooDeep { limit } => write!(f, "the expression is nested more than {limit} deep"),
             K::TooManyExpressions { limit } => write!(f, "there are more than {limit} statements"),
