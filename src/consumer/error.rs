@@ -2,7 +2,7 @@ use std::{error, fmt};
 
 use tower::BoxError;
 
-use crate::transport::ReceiveError;
+use crate::transport::{ErrorKind, ReceiveError};
 
 /// Why a consumer stopped by itself. What it had received is settled or given back.
 #[derive(Debug)]
@@ -31,6 +31,11 @@ impl ConsumeError {
 
     pub(super) fn service(error: BoxError) -> Self {
         Self(Cause::Service(error))
+    }
+
+    /// Whether the session that was received from is not this consumer's any more.
+    pub(super) fn is_session_lost(&self) -> bool {
+        matches!(&self.0, Cause::Receive(error) if error.kind() == ErrorKind::SessionLockLost)
     }
 
     /// Which side failed.

@@ -50,6 +50,7 @@ mod error;
 mod outcome;
 mod renewal;
 mod run;
+mod sessions;
 mod slot;
 mod stats;
 mod woken;
@@ -66,6 +67,7 @@ use tower_service::Service;
 pub use self::{
     error::{ConsumeError, ConsumeErrorKind},
     run::Run,
+    sessions::SessionConsumer,
     stats::Stats,
 };
 use crate::{Disposition, Message, settlement::DeadLetter, transport::Receiver};

@@ -39,6 +39,8 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Sessions that were accepted.
+    sessions,
     /// Messages that were handed to the stack.
     handled,
     /// Messages that were completed, and the broker said so.

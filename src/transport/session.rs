@@ -25,7 +25,7 @@ pub trait SessionSource: Send + Unpin {
 /// A locked session. It delivers the messages of one session in order, and nobody else gets any of them meanwhile.
 ///
 /// Dropping it gives the lock up, as [`close`](Session::close) does.
-pub trait Session: Receiver {
+pub trait Session: Receiver + 'static {
     /// The future of [`renew`](Self::renew).
     type Renew: Future<Output = Result<Timestamp, SettleError>> + Send + 'static;
     /// The future of [`close`](Self::close).

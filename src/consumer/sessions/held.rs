@@ -1,0 +1,229 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep};
+
+use crate::{
+    Disposition,
+    message::LockToken,
+    time::Timestamp,
+    transport::{Delivery, ErrorKind, Lease, ReceiveError, Receiver, Session, SettleError},
+};
+
+/// A session as a consumer receives from it: its lock is renewed between messages, and it is done when it stays empty.
+pub(super) struct Held<Q: Session> {
+    shared: Arc<Shared<Q>>,
+    idle: Duration,
+    renews: bool,
+    received: Vec<Delivery<Q::Lease>>,
+    renewing: Option<Renewing<Q>>,
+    /// Since when there is no message.
+    empty_since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// What the receiver and the leases of one session have in common.
+pub(super) struct Shared<Q> {
+    locked: Mutex<Locked<Q>>,
+    is_done: AtomicBool,
+}
+
+struct Locked<Q> {
+    session: Q,
+    lock: Duration,
+    /// When the lock was taken, or renewed.
+    at: Instant,
+}
+
+impl<Q: Session> Shared<Q> {
+    fn locked(&self) -> MutexGuard<'_, Locked<Q>> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Acquire)
+    }
+
+    pub(super) fn into_session(self) -> Q {
+        self.locked.into_inner().unwrap_or_else(PoisonError::into_inner).session
+    }
+}
+
+impl<Q: Session> Held<Q> {
+    pub(super) fn new(session: Q, idle: Duration, renews: bool) -> Self {
+        let lock = session.lock_duration();
+        let locked = Mutex::new(Locked { session, lock, at: Instant::now() });
+        let shared = Arc::new(Shared { locked, is_done: AtomicBool::new(false) });
+        Self { shared, idle, renews, received: Vec::new(), renewing: None, empty_since: None, timer: None }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared<Q>> {
+        &self.shared
+    }
+
+    /// Nothing more is received from this session.
+    fn finish(&mut self, cx: &Context<'_>) {
+        self.stop();
+        self.shared.is_done.store(true, Ordering::Release);
+        // The driver looks at it when it is polled the next time.
+        cx.waker().wake_by_ref();
+    }
+
+    /// Waits for messages, or until something is due. `Ready(None)` if it was.
+    fn poll_messages(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<HeldLease<Q>>>,
+    ) -> Poll<Option<Result<usize, ReceiveError>>> {
+        let mut locked = self.shared.locked();
+        let now = Instant::now();
+        match locked.session.poll_receive(cx, max, &mut self.received) {
+            Poll::Ready(Ok(count)) => {
+                let left = (locked.at + locked.lock).saturating_duration_since(now);
+                drop(locked);
+                (self.empty_since, self.timer) = (None, None);
+                out.extend(self.received.drain(..).map(|Delivery { message, lease }| {
+                    let lease = HeldLease { lease, left, shared: Arc::clone(&self.shared) };
+                    Delivery { message, lease }
+                }));
+                Poll::Ready(Some(Ok(count)))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
+            Poll::Pending => {
+                let half = locked.at + locked.lock / 2;
+                drop(locked);
+                let due = half.min(*self.empty_since.get_or_insert(now) + self.idle);
+                let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
+                if timer.deadline() != due {
+                    timer.as_mut().reset(due);
+                }
+                timer.as_mut().poll(cx).map(|()| None)
+            }
+        }
+    }
+}
+
+/// Nothing in it is pinned in place.
+impl<Q: Session> Unpin for Held<Q> {}
+
+impl<Q: Session> Receiver for Held<Q> {
+    type Lease = HeldLease<Q>;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<Self::Lease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        loop {
+            if self.shared.is_done() {
+                return Poll::Pending;
+            }
+            if let Some(renewing) = &mut self.renewing {
+                let Poll::Ready(renewed) = Pin::new(renewing).poll(cx) else { return Poll::Pending };
+                self.renewing = None;
+                match renewed {
+                    Ok(_) => {}
+                    Err(error) if error.is_lock_lost() => {
+                        return Poll::Ready(Err(ReceiveError::new(ErrorKind::SessionLockLost).with_source(error)));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "the lock of a session was not renewed");
+                        self.finish(cx);
+                        continue;
+                    }
+                }
+            }
+            let now = Instant::now();
+            if self.empty_since.is_some_and(|since| now >= since + self.idle) {
+                self.finish(cx);
+                continue;
+            }
+            let is_old = {
+                let locked = self.shared.locked();
+                now >= locked.at + locked.lock / 2
+            };
+            // A message is received only with half of the lock left, so that there is time to renew while it is handled.
+            if is_old && self.renews {
+                self.renewing = Some(Renewing::new(&self.shared));
+            } else if is_old {
+                self.finish(cx);
+            } else if let Some(received) = std::task::ready!(self.poll_messages(cx, max, out)) {
+                return Poll::Ready(received);
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        self.timer = None;
+        self.shared.locked().session.stop();
+    }
+}
+
+/// The right to settle a message of a session. Its renewal is that of the session.
+pub(super) struct HeldLease<Q: Session> {
+    lease: Q::Lease,
+    /// What was left of the session's lock at the delivery.
+    left: Duration,
+    shared: Arc<Shared<Q>>,
+}
+
+impl<Q: Session> Lease for HeldLease<Q> {
+    type Settle = <Q::Lease as Lease>::Settle;
+    type Renew = Renewing<Q>;
+
+    fn settle(self, disposition: Disposition) -> Self::Settle {
+        self.lease.settle(disposition)
+    }
+
+    fn release(self) -> Self::Settle {
+        self.lease.release()
+    }
+
+    fn renew(&self) -> Self::Renew {
+        Renewing::new(&self.shared)
+    }
+
+    fn lock_duration(&self) -> Option<Duration> {
+        self.lease.lock_duration().map(|_| self.left)
+    }
+
+    fn lock_token(&self) -> Option<LockToken> {
+        self.lease.lock_token()
+    }
+}
+
+/// The renewal of a session's lock, which the others that share the session learn of.
+pub(super) struct Renewing<Q: Session> {
+    renewal: Pin<Box<Q::Renew>>,
+    asked_at: Instant,
+    shared: Arc<Shared<Q>>,
+}
+
+impl<Q: Session> Renewing<Q> {
+    fn new(shared: &Arc<Shared<Q>>) -> Self {
+        let renewal = Box::pin(shared.locked().session.renew());
+        Self { renewal, asked_at: Instant::now(), shared: Arc::clone(shared) }
+    }
+}
+
+impl<Q: Session> Future for Renewing<Q> {
+    type Output = Result<Timestamp, SettleError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let renewed = std::task::ready!(self.renewal.as_mut().poll(cx));
+        if renewed.is_ok() {
+            self.shared.locked().at = self.asked_at;
+        }
+        Poll::Ready(renewed)
+    }
+}
