@@ -79,7 +79,7 @@ async fn x_14_a_second_answer_of_the_kind_begins_the_pause_anew() {
     broker.answer(0, Err(SendError::new(ErrorKind::ServiceBusy)));
     assert_ready_err!(under_way.poll());
 
-    sleep(PAUSE - MS).await;
+    sleep(ALMOST).await;
     assert_pending!(waiting.poll());
     assert_eq!(broker.transfers(), 2);
     sleep(MS).await;

@@ -102,6 +102,12 @@ fn e_30_a_status_alone_has_a_kind() {
 }
 
 #[test]
+fn e_31_a_failed_transaction_is_not_tried_again() {
+    assert!(!SendError::new(E::Transaction).is_retryable());
+    assert!(!SettleError::from_condition("amqp:transaction:timeout").is_retryable());
+}
+
+#[test]
 fn x_02_a_rejection_says_what_why_and_when() {
     let error = SendError::from_condition("com.microsoft:server-busy")
         .with_detail("Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders")
