@@ -1,4 +1,4 @@
-use std::{future::Future, ops::Deref, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -29,8 +29,8 @@ pub struct TestBroker {
 struct Inner {
     broker: Broker,
     clock: Arc<TestClock>,
-    /// Those that `advance` has to wake; as many as the broker takes.
-    queues: Mutex<Vec<Queue>>,
+    /// By path, those whose receivers `advance` has to wake.
+    queues: Mutex<BTreeMap<String, Queue>>,
 }
 
 impl TestBroker {
@@ -57,16 +57,21 @@ impl TestBroker {
     #[must_use]
     pub fn queue_with(&self, path: &str, settings: QueueSettings) -> TestQueue {
         match self.inner.broker.create_queue(path, settings) {
-            Ok(queue) => {
-                self.inner.queues.lock().extend([queue.clone(), queue.dead_letter()]);
-                TestQueue { queue }
-            }
+            Ok(queue) => self.watch(queue),
             Err(error) => panic!("no queue `{path}`: {error}"),
         }
     }
 
-    /// The broker, for what has no short cut here. Receivers that wait on an entity that is made there are not woken by
-    /// [`advance`](Self::advance).
+    /// A queue that was made by [`broker`](Self::broker), with the short cuts that this broker's own queues have.
+    #[must_use]
+    pub fn watch(&self, queue: Queue) -> TestQueue {
+        let pair = [queue.clone(), queue.dead_letter()].map(|queue| (queue.path().as_str().to_owned(), queue));
+        self.inner.queues.lock().extend(pair);
+        TestQueue { queue }
+    }
+
+    /// The broker, for what has no short cut here. Receivers that wait on an entity that is made there are woken by
+    /// [`advance`](Self::advance) if it is [watched](Self::watch).
     #[must_use]
     pub fn broker(&self) -> &Broker {
         &self.inner.broker
@@ -82,7 +87,7 @@ impl TestBroker {
     /// run out, messages have expired. tokio's time stays as it is; where it is paused, `tokio::time::sleep` moves both.
     pub fn advance(&self, by: Duration) {
         self.inner.clock.skip(by);
-        let queues = self.inner.queues.lock().clone();
+        let queues: Vec<_> = self.inner.queues.lock().values().cloned().collect();
         for queue in queues {
             let _ = queue.counts();
         }

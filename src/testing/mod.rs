@@ -11,8 +11,8 @@
 //! # A handler, tested
 //!
 //! The handler charges an order and sends a receipt. Three tests: it succeeds, it meets an order that can never be
-//! charged, and it loses its lock while it works. In a test file each `async fn` has `#[tokio::test(start_paused = true)]`
-//! above it.
+//! charged, and it loses its lock while it works. In a test file each test has `#[tokio::test(start_paused = true)]` above
+//! it, for which tokio needs its feature `test-util`.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {

@@ -233,4 +233,8 @@ fn a_test_broker_needs_no_runtime() {
     broker.advance(Duration::from_secs(60));
     assert_eq!(received(&queue.receive_now().unwrap().message), (1, 2));
     drop(held);
+    let other = broker.watch(broker.broker().create_queue("other", QueueSettings::default()).unwrap());
+    other.send("body");
+    other.receive_now().unwrap().complete().into_inner().unwrap();
+    other.assert_empty();
 }
