@@ -230,6 +230,7 @@ impl Capabilities {
     }
 
     /// All of them with their levels, in the order of their ids.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Capability, Level)> + '_ {
         Capability::ALL.iter().map(|&capability| (capability, self.level(capability)))
     }

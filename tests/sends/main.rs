@@ -6,5 +6,6 @@ mod arithmetic;
 mod link;
 mod outcomes;
 mod recorder;
+mod retries;
 mod support;
 mod weather;
