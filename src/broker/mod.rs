@@ -51,7 +51,7 @@ pub use self::{
     receiver::{QueueReceiver, ReceiveMode},
     sender::QueueSender,
     session::{SessionAcceptor, SessionReceiver},
-    settings::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    settings::{QueueSettings, Quirks, Status, SubscriptionSettings, TopicSettings},
     topic::{Subscription, Topic},
     transaction::{Committed, Transaction, TransactionError},
 };
@@ -76,7 +76,13 @@ impl Broker {
     /// An empty broker on a clock of your own.
     #[must_use]
     pub fn with_clock(clock: impl Clock) -> Self {
-        Self { namespace: Arc::new(Namespace::new(Arc::new(clock))) }
+        Self::with_quirks(clock, Quirks::default())
+    }
+
+    /// An empty broker that does some things as the hosted service does.
+    #[must_use]
+    pub fn with_quirks(clock: impl Clock, quirks: Quirks) -> Self {
+        Self { namespace: Arc::new(Namespace::new(Arc::new(clock), quirks)) }
     }
 
     /// Begins a transaction.

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{
+    Quirks,
     engine::{Engine, Now},
     waiters::Waiters,
 };
@@ -24,8 +25,8 @@ pub(super) struct State {
 }
 
 impl Namespace {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        let state = State { engine: Engine::new(), waiters: Waiters::default() };
+    pub(super) fn new(clock: Arc<dyn Clock>, quirks: Quirks) -> Self {
+        let state = State { engine: Engine::new(quirks), waiters: Waiters::default() };
         Self { clock, state: Mutex::new(state), name: Arc::from("local"), locks: uuid::Uuid::new_v4().as_u128() }
     }
 

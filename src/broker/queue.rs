@@ -92,6 +92,7 @@ impl Queue {
     }
 
     /// Locks the session of this id, which may be empty so far. Errors:
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units,
     /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it,
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue, and those of a
     /// receive.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Message,
-    message::SequenceNumber,
+    message::{Field, InvalidArgument, Problem, SequenceNumber, limits},
     time::Timestamp,
     transport::{Delivery, ErrorKind, ReceiveError, Receiver, Session, SessionSource, SettleError},
 };
@@ -41,8 +41,12 @@ impl SessionAcceptor {
         self
     }
 
-    /// Locks the session of this id, which may be empty so far: [`Queue::accept_session`].
+    /// Locks the session of this id, at most 128 UTF-16 code units, which may be empty so far:
+    /// [`Queue::accept_session`].
     pub fn accept(&self, id: &str) -> Result<SessionReceiver, ReceiveError> {
+        if limits::is_longer_than(id, limits::ID) {
+            return Err(InvalidArgument::new(Field::SessionId, Problem::TooLong { limit: limits::ID }).into());
+        }
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         let accepted = self.queue.namespace.with(|state| state.engine.accept_session(now, store, Some(id)))?;
         let accepted = accepted.ok_or_else(|| ReceiveError::new(ErrorKind::General))?;

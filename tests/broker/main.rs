@@ -9,6 +9,7 @@ mod delivery_count;
 mod expiry;
 mod model;
 mod peek;
+mod quirks;
 mod random;
 mod send;
 mod sequence;

@@ -64,7 +64,7 @@ impl Engine {
             }
             _ => Role::Queue,
         };
-        let mut store = Store::new(id, settings, now);
+        let mut store = Store::new(id, settings, now, self.quirks);
         if let Some((at, _)) = store.next_event() {
             store.arm(at, &mut self.fx);
         }

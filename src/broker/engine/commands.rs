@@ -45,7 +45,9 @@ impl Engine {
         self.advance(now);
         let entity = receivable(entity_mut(&mut self.entities, id), source)?;
         entity.store.touch(now);
-        Ok(entity.store.receive_and_delete(source, max, out))
+        let taken = entity.store.receive_and_delete(now, source, max, &mut self.fx, out);
+        self.finish(now);
+        Ok(taken)
     }
 
     /// Locks deferred messages by their numbers: all of them, or none.
@@ -122,6 +124,9 @@ impl Engine {
         self.advance(now);
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Vec::new() };
         entity.store.touch(now);
+        if matches!(source, Source::Session { .. }) && entity.store.check_source(source).is_err() {
+            return Vec::new();
+        }
         entity.store.peek(source, from, max)
     }
 

@@ -33,7 +33,7 @@ use self::{
     effects::Effects,
     store::{Event, NEVER, Store},
 };
-use super::{SubscriptionSettings, TopicSettings};
+use super::{Quirks, SubscriptionSettings, TopicSettings};
 use crate::{message::EntityPath, message::Stored, rules::RuleSet};
 
 /// All entities of a broker.
@@ -46,6 +46,7 @@ pub(super) struct Engine {
     next_due: Ticks,
     fx: Effects,
     last_serial: u32,
+    quirks: Quirks,
 }
 
 #[derive(Debug)]
@@ -85,7 +86,7 @@ struct Subscription {
 }
 
 impl Engine {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(quirks: Quirks) -> Self {
         Self {
             entities: Slab::new(),
             names: BTreeMap::new(),
@@ -93,6 +94,7 @@ impl Engine {
             next_due: NEVER,
             fx: Effects::default(),
             last_serial: 0,
+            quirks,
         }
     }
 

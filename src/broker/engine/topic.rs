@@ -62,7 +62,7 @@ impl Engine {
     fn copy_dead(&mut self, now: Now, id: StoreId, arrival: Arrival, dead_letter: DeadLetter) {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return };
         let number = entity.store.number(now, &arrival.message);
-        entity.store.insert_dead(now, Part::DeadLetter, arrival, number, dead_letter, &mut self.fx);
+        entity.store.insert_dead(Part::DeadLetter, arrival, number, dead_letter, &mut self.fx);
     }
 }
 

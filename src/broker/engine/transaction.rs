@@ -137,7 +137,7 @@ impl Engine {
         let Some(entity) = entity_mut(&mut self.entities, via) else { return SequenceNumber::new(0) };
         let number = entity.store.number(now, &arrival.message);
         let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, "The entity is disabled.");
-        entity.store.insert_dead(now, Part::TransferDeadLetter, arrival, number, dead_letter, &mut self.fx);
+        entity.store.insert_dead(Part::TransferDeadLetter, arrival, number, dead_letter, &mut self.fx);
         number.sequence
     }
 

@@ -1,10 +1,11 @@
 //! The settings of entities, with their ranges.
 
 mod queue;
+mod quirks;
 mod subscription;
 mod topic;
 
-pub use self::{queue::QueueSettings, subscription::SubscriptionSettings, topic::TopicSettings};
+pub use self::{queue::QueueSettings, quirks::Quirks, subscription::SubscriptionSettings, topic::TopicSettings};
 
 /// Which directions of an entity are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -28,7 +28,6 @@ impl Store {
     /// Stores a message that was numbered as a dead letter at once.
     pub(in super::super) fn insert_dead(
         &mut self,
-        now: Now,
         part: Part,
         arrival: Arrival,
         number: Number,
@@ -40,7 +39,6 @@ impl Store {
         mark(&mut arrival.message, dead_letter);
         let key = self.store(arrival, number);
         self.entries[key as usize].stays = stays;
-        self.touch(now);
         self.enter(key, part, fx);
     }
 

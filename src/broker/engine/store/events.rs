@@ -26,7 +26,7 @@ impl Store {
         [
             self.locks.first(&self.entries).map(|(_, until)| (until, Event::LockEnds)),
             self.sessions.as_ref().and_then(|it| it.first_end()).map(|(until, _)| (until, Event::SessionEnds)),
-            self.expiries.first().map(|&(at, _)| (at, Event::Expires)),
+            self.expiries.first().filter(|_| !self.quirks.lazy_expiry).map(|&(at, _)| (at, Event::Expires)),
             self.scheduled.first().map(|(due, _)| (due, Event::IsDue)),
             (self.retry != NEVER).then_some((self.retry, Event::DeadLettersAgain)),
             idle.map(|idle| (self.accessed.saturating_add(ticks(idle)), Event::Idle)),
@@ -62,6 +62,13 @@ impl Store {
             Event::Idle => {}
         }
         None
+    }
+
+    /// Ends the messages that a receiver would find expired, where they do not end by themselves.
+    pub(super) fn expire_lazily(&mut self, now: Now, fx: &mut Effects) {
+        while self.expiries.first().is_some_and(|&(at, _)| at <= now.ticks) {
+            self.happen(now.ticks, Event::Expires, fx);
+        }
     }
 
     /// Ends a lock and puts the message where it belonged at that `instant`: back, set aside again, dead-lettered, or

@@ -39,7 +39,7 @@ use super::{
     time::{Now, ticks, whole_millis},
 };
 use crate::{
-    broker::QueueSettings,
+    broker::{QueueSettings, Quirks},
     message::{Properties, SequenceNumber, Stored},
     time::Timestamp,
 };
@@ -58,6 +58,7 @@ const FIXED_LANES: u32 = 3;
 pub(crate) struct Store {
     id: StoreId,
     settings: QueueSettings,
+    quirks: Quirks,
     entries: Slab<Entry>,
     /// The first three are of the three parts; after them come those of partitions, or those of sessions.
     lanes: Slab<Lane>,
@@ -97,7 +98,7 @@ impl Arrival {
 }
 
 impl Store {
-    pub(super) fn new(id: StoreId, settings: QueueSettings, now: Now) -> Self {
+    pub(super) fn new(id: StoreId, settings: QueueSettings, now: Now, quirks: Quirks) -> Self {
         let mut lanes = Slab::new();
         let partitions = if settings.partitioned && !settings.requires_session { PARTITIONS.into() } else { 0 };
         for _ in 0..FIXED_LANES + partitions {
@@ -120,6 +121,7 @@ impl Store {
             accessed: now.ticks,
             armed: NEVER,
             settings,
+            quirks,
         }
     }
 

@@ -58,6 +58,9 @@ impl Store {
         fx: &mut Effects,
         mut out: impl FnMut(Locked),
     ) -> usize {
+        if self.quirks.lazy_expiry {
+            self.expire_lazily(now, fx);
+        }
         let mut taken = 0;
         while taken < max {
             let Some(key) = self.take(source) else { break };
@@ -70,10 +73,15 @@ impl Store {
     /// Removes up to `max` messages in order and hands them to `out`.
     pub(in super::super) fn receive_and_delete(
         &mut self,
+        now: Now,
         source: Source,
         max: usize,
+        fx: &mut Effects,
         mut out: impl FnMut(Message),
     ) -> usize {
+        if self.quirks.lazy_expiry {
+            self.expire_lazily(now, fx);
+        }
         let mut taken = 0;
         while taken < max {
             let Some(key) = self.take(source) else { break };
