@@ -2,7 +2,7 @@
 //!
 //! That is a consumer of messages, and this crate puts a [tower] stack around it: codecs that are chosen by a message's
 //! ContentType, a fallback chain that is explicit, bounded and recorded, dead letters that say why, and any tower layer
-//! between. The message model is that of Azure Service Bus; a queue with those semantics is built in (`broker`) and lives
+//! between. The message model is that of Azure Service Bus; a broker with those semantics is built in (`broker`) and lives
 //! in memory. Other brokers come in by the [seam](transport), or stay outside of it altogether.
 //!
 //! [tower]: https://docs.rs/tower
@@ -111,7 +111,7 @@
 //! | feature | on by default | what it adds |
 //! |---|---|---|
 //! | `json` | yes | the JSON codec |
-//! | `embedded` | yes | the queue in memory: `broker` |
+//! | `embedded` | yes | the broker in memory: `broker` |
 //! | `msgpack`, `cbor` | | formats that describe themselves |
 //! | `bincode`, `postcard` | | positional formats, which have no place in a chain unless you say so |
 //! | `protobuf` | | types that carry their own protobuf form |
