@@ -11,6 +11,7 @@ mod layers;
 mod prefetch;
 mod receiving;
 mod renewal;
+mod sessions;
 mod settle_once;
 mod slots;
 mod wakes;
