@@ -61,15 +61,21 @@ pub struct Committed {
     pub scheduled: Vec<SequenceNumber>,
 }
 
-/// Why a transaction had no effect.
+/// Why a transaction had no effect. The messages that were to be settled are still locked:
+/// [`into_leases`](TransactionError::into_leases) gives back the right to settle them, and dropping the error abandons
+/// them.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum TransactionError {
+pub struct TransactionError {
+    cause: Cause,
+    leases: Vec<QueueLease>,
+}
+
+#[derive(Debug)]
+enum Cause {
     /// A message would not have been accepted.
     Send(SendError),
     /// A settlement would have had no effect.
     Settle(SettleError),
-    /// It took longer than [`Transaction::TIMEOUT`] and is rolled back.
     TimedOut,
 }
 
@@ -172,21 +178,29 @@ impl Transaction {
     }
 
     /// Does all of it: the settlements first, then the sends in order. On an error nothing has happened, and what was to be
-    /// settled is abandoned; [`Transaction::rollback`] gives it back instead.
+    /// settled is still locked. Errors: those of a send and of a settlement, and [`Transaction`](ErrorKind::Transaction)
+    /// after the time-out.
     pub fn commit(mut self) -> Result<Committed, TransactionError> {
+        let cause = match self.try_commit() {
+            Ok(scheduled) => {
+                self.leases.drain(..).for_each(QueueLease::forget);
+                return Ok(Committed { scheduled });
+            }
+            Err(cause) => cause,
+        };
+        Err(TransactionError { cause, leases: self.rollback() })
+    }
+
+    fn try_commit(&mut self) -> Result<Vec<SequenceNumber>, Cause> {
         if self.is_over() {
-            return Err(TransactionError::TimedOut);
+            return Err(Cause::TimedOut);
         }
         let now = self.namespace.now();
         let operations = std::mem::take(&mut self.operations);
-        match self.namespace.with(|state| state.engine.commit(now, operations)) {
-            Ok(scheduled) => {
-                self.leases.drain(..).for_each(QueueLease::forget);
-                Ok(Committed { scheduled })
-            }
-            Err(Rejected::Send(error)) => Err(TransactionError::Send(error)),
-            Err(Rejected::Settle(refused)) => Err(TransactionError::Settle(refused.into())),
-        }
+        self.namespace.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {
+            Rejected::Send(error) => Cause::Send(error),
+            Rejected::Settle(refused) => Cause::Settle(refused.into()),
+        })
     }
 
     /// Does nothing of it, and gives back the rights to settle.
@@ -210,34 +224,40 @@ impl fmt::Debug for Transaction {
     }
 }
 
+impl TransactionError {
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &self.cause {
+            Cause::Send(error) => error.kind(),
+            Cause::Settle(error) => error.kind(),
+            Cause::TimedOut => ErrorKind::Transaction,
+        }
+    }
+
+    /// The rights to settle, in the order in which they were added. A lock that was lost is among them.
+    #[must_use]
+    pub fn into_leases(self) -> Vec<QueueLease> {
+        self.leases
+    }
+}
+
 impl fmt::Display for TransactionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Send(_) => f.write_str("a message of the transaction was refused"),
-            Self::Settle(_) => f.write_str("a settlement of the transaction was refused"),
-            Self::TimedOut => f.write_str("the transaction has timed out"),
-        }
+        f.write_str(match self.cause {
+            Cause::Send(_) => "a message of the transaction was refused",
+            Cause::Settle(_) => "a settlement of the transaction was refused",
+            Cause::TimedOut => "the transaction has timed out",
+        })
     }
 }
 
 impl std::error::Error for TransactionError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Send(error) => Some(error),
-            Self::Settle(error) => Some(error),
-            Self::TimedOut => None,
-        }
-    }
-}
-
-impl TransactionError {
-    /// What went wrong.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Send(error) => error.kind(),
-            Self::Settle(error) => error.kind(),
-            Self::TimedOut => ErrorKind::Transaction,
+        match &self.cause {
+            Cause::Send(error) => Some(error),
+            Cause::Settle(error) => Some(error),
+            Cause::TimedOut => None,
         }
     }
 }
