@@ -168,7 +168,7 @@ impl Queue {
     #[must_use]
     pub fn ages(&self) -> Ages {
         let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.ages(now, self.store))
+        self.namespace.with(|state| state.engine.ages(now, self.store, self.part))
     }
 
     /// The settings; for a subscription as a queue would have them. Errors:

@@ -160,9 +160,9 @@ impl Engine {
         counts
     }
 
-    pub(crate) fn ages(&mut self, now: Now, id: StoreId) -> Ages {
+    pub(crate) fn ages(&mut self, now: Now, id: StoreId, part: Part) -> Ages {
         self.advance(now);
-        self.entity(id).map(|entity| entity.store.ages(now)).unwrap_or_default()
+        self.entity(id).map(|entity| entity.store.ages(now, part)).unwrap_or_default()
     }
 
     pub(crate) fn has_ready(&self, id: StoreId, part: Part) -> bool {

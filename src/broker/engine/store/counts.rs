@@ -29,7 +29,7 @@ pub struct Ages {
     pub active: Option<Timestamp>,
     /// The enqueued time of the oldest deferred message.
     pub deferred: Option<Timestamp>,
-    /// The enqueued time of the oldest message in the dead-letter sub-queue.
+    /// The enqueued time of the oldest message in the dead-letter sub-queue. On a sub-queue itself, none.
     pub dead_lettered: Option<Timestamp>,
     /// The earliest time at which a scheduled message becomes active.
     pub next_scheduled: Option<Timestamp>,
@@ -66,7 +66,8 @@ impl Store {
     }
 
     /// Every message is looked at once for it.
-    pub(crate) fn ages(&self, now: Now) -> Ages {
+    pub(crate) fn ages(&self, now: Now, part: Part) -> Ages {
+        let is_main = part == Part::Main;
         let oldest = |part: Part, place: Option<Place>| {
             let wanted = self.entries.iter().filter(|(_, entry)| {
                 entry.part == part && entry.place != Place::Scheduled && place.is_none_or(|place| entry.place == place)
@@ -74,10 +75,10 @@ impl Store {
             wanted.map(|(_, entry)| entry.enqueued).min()
         };
         Ages {
-            active: oldest(Part::Main, Some(Place::Ready)),
-            deferred: oldest(Part::Main, Some(Place::Deferred)),
-            dead_lettered: oldest(Part::DeadLetter, None),
-            next_scheduled: self.scheduled.first().map(|(due, _)| {
+            active: oldest(part, Some(Place::Ready)),
+            deferred: oldest(part, Some(Place::Deferred)),
+            dead_lettered: oldest(Part::DeadLetter, None).filter(|_| is_main),
+            next_scheduled: self.scheduled.first().filter(|_| is_main).map(|(due, _)| {
                 let wait = std::time::Duration::from_nanos(due.saturating_sub(now.ticks));
                 now.utc.saturating_add(wait)
             }),
