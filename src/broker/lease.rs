@@ -21,7 +21,8 @@ use crate::{
 /// Errors: [`MessageLockLost`](ErrorKind::MessageLockLost), or [`SessionLockLost`](ErrorKind::SessionLockLost) for a
 /// message of a session; [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted,
 /// for a dead letter that is to be dead-lettered, and for the renewal of a message of a session, where the session is
-/// renewed; [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or description that is too long.
+/// renewed; [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or description that is too long;
+/// [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to receivers, which a release does not mind.
 pub struct QueueLease {
     namespace: Arc<Namespace>,
     store: StoreId,
@@ -103,6 +104,7 @@ impl From<Refused> for SettleError {
                 Self::new(ErrorKind::MessageSizeExceeded).with_detail(format!("at most {limit} bytes"))
             }
             Refused::Full => Self::new(ErrorKind::QuotaExceeded),
+            Refused::Disabled => Self::new(ErrorKind::EntityDisabled),
         }
     }
 }
@@ -115,8 +117,8 @@ impl Lease for QueueLease {
     type Settle = Ready<Result<(), SettleError>>;
     type Renew = Ready<Result<Timestamp, SettleError>>;
 
-    /// If an argument breaks a rule or the message is dead-lettered already, the lease is used up and the lock holds
-    /// until it runs out.
+    /// If an argument breaks a rule, the message is dead-lettered already or the entity is disabled, the lease is used up
+    /// and the lock holds until it runs out.
     #[inline]
     fn settle(mut self, disposition: Disposition) -> Self::Settle {
         ready(self.take_lock().and_then(|lock| {

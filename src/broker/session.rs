@@ -111,7 +111,8 @@ impl fmt::Debug for SessionAcceptor {
 ///
 /// The lock lasts as long as the lock of a message would, and can be renewed. Dropping the receiver closes the session.
 /// When the lock is lost calls answer [`SessionLockLost`](ErrorKind::SessionLockLost), and so do the settlements of its
-/// messages.
+/// messages. While the entity is closed to receivers it can only be closed; the rest answers
+/// [`EntityDisabled`](ErrorKind::EntityDisabled).
 pub struct SessionReceiver {
     queue: Queue,
     mode: ReceiveMode,

@@ -77,7 +77,7 @@ impl Engine {
         disposition: Disposition,
     ) -> Result<Option<Stored>, Refused> {
         self.advance(now);
-        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::LockLost)?;
+        let entity = holdable(entity_mut(&mut self.entities, id), Refused::LockLost)?;
         entity.store.touch(now);
         let settled = entity.store.settle(now, key, lock, disposition, &mut self.fx);
         self.finish(now);
@@ -87,7 +87,7 @@ impl Engine {
     /// Extends a lock to its full duration from now, and answers until when it holds.
     pub(crate) fn renew(&mut self, now: Now, id: StoreId, key: u32, lock: u64) -> Result<Timestamp, Refused> {
         self.advance(now);
-        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::LockLost)?;
+        let entity = holdable(entity_mut(&mut self.entities, id), Refused::LockLost)?;
         entity.store.touch(now);
         let renewed = entity.store.renew(now, key, lock, &mut self.fx);
         self.finish(now);
@@ -194,7 +194,7 @@ impl Engine {
 
     pub(crate) fn renew_session(&mut self, now: Now, id: StoreId, lane: u32, lock: u64) -> Result<Timestamp, Refused> {
         self.advance(now);
-        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::SessionLockLost)?;
+        let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
         let renewed = entity.store.renew_session(now, lane, lock, &mut self.fx);
         self.finish(now);
@@ -217,7 +217,7 @@ impl Engine {
         lock: u64,
     ) -> Result<Option<Bytes>, Refused> {
         self.advance(now);
-        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::SessionLockLost)?;
+        let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
         entity.store.session_state(lane, lock)
     }
@@ -233,7 +233,7 @@ impl Engine {
     ) -> Result<Option<Bytes>, Refused> {
         self.advance(now);
         let used = self.used(id);
-        let entity = entity_mut(&mut self.entities, id).ok_or(Refused::SessionLockLost)?;
+        let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
         let room = entity.store.settings().max_size.saturating_sub(used);
         entity.store.set_session_state(lane, lock, state, room)
@@ -253,6 +253,13 @@ fn open(entity: Option<&mut Entity>) -> Result<&mut Entity, ReceiveError> {
     } else {
         Err(ReceiveError::new(ErrorKind::EntityDisabled).with_detail(entity.path.to_string()))
     }
+}
+
+/// An entity whose messages and sessions may be held, and settled. One that is gone has taken its locks along.
+#[inline]
+fn holdable(entity: Option<&mut Entity>, lost: Refused) -> Result<&mut Entity, Refused> {
+    let entity = entity.ok_or(lost)?;
+    if entity.store.settings().status.allows_receive() { Ok(entity) } else { Err(Refused::Disabled) }
 }
 
 #[inline]

@@ -13,11 +13,12 @@ pub enum Status {
     /// Both.
     #[default]
     Active,
-    /// Neither: a send and a receive answer [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled).
+    /// Neither: a send, a receive, a settlement and a renewal answer
+    /// [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled).
     Disabled,
     /// It can be received from. On a subscription this is the same as [`Status::Active`], for nothing is sent there.
     SendDisabled,
-    /// It can be sent to.
+    /// It can be sent to. Nothing is received or settled; locks run out as usual.
     ReceiveDisabled,
 }
 

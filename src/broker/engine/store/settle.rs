@@ -23,6 +23,8 @@ pub(crate) enum Refused {
     StateTooLarge { limit: usize },
     /// There is no room for the state of a session.
     Full,
+    /// The entity is closed to receivers; the lock holds.
+    Disabled,
 }
 
 /// What a lease asks for.
@@ -94,6 +96,9 @@ impl Store {
         lock: u64,
         settlement: &Settlement,
     ) -> Result<(), Refused> {
+        if !self.settings.status.allows_receive() {
+            return Err(Refused::Disabled);
+        }
         let part = self.held(now, key, lock)?;
         match settlement {
             Settlement::By(disposition) => check(part, disposition),
