@@ -34,7 +34,7 @@ pub struct QueueSender {
     pub(super) path: EntityPath,
     kind: EntityKind,
     /// The entity that hands its messages over in a transaction.
-    pub(super) via: Option<StoreId>,
+    pub(super) via: Option<(Arc<Namespace>, StoreId)>,
 }
 
 impl QueueSender {
@@ -59,13 +59,13 @@ impl QueueSender {
     /// transaction it makes no difference.
     #[must_use]
     pub fn via(&self, entity: &super::Queue) -> Self {
-        Self { via: Some(entity.store), ..self.clone() }
+        Self { via: Some((Arc::clone(&entity.namespace), entity.store)), ..self.clone() }
     }
 
     /// As [`QueueSender::via`], for a transaction that is about a topic, as one is that receives from a subscription.
     #[must_use]
     pub fn via_topic(&self, entity: &super::Topic) -> Self {
-        Self { via: Some(entity.store), ..self.clone() }
+        Self { via: Some((Arc::clone(&entity.namespace), entity.store)), ..self.clone() }
     }
 
     /// Sends messages that cannot be received before `at`; if that has passed they are sent as any other. All are accepted,

@@ -80,7 +80,7 @@ enum Cause {
 }
 
 impl Transaction {
-    /// Most messages of a transaction, sent and settled.
+    /// Most messages of a transaction: sent, scheduled, settled or renewed.
     pub const MAX_MESSAGES: usize = 100;
     /// How long it lasts at most, from its first operation on.
     pub const TIMEOUT: Duration = Duration::from_secs(120);
@@ -112,18 +112,21 @@ impl Transaction {
 
     fn add_send(&mut self, sender: &QueueSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
         let refuse = |kind| SendError::new(kind).with_detail(describe(kind));
-        self.join(&sender.namespace, sender.via.unwrap_or(sender.store)).map_err(refuse)?;
-        let via = sender.via.filter(|via| *via != sender.store);
-        let key = self.namespace.with(|state| {
-            let top_level = state.engine.top_level(via.unwrap_or(sender.store));
-            state.engine.partition_key(top_level, &message, via.is_some())
-        })?;
+        let via = match &sender.via {
+            Some((namespace, _)) if !Arc::ptr_eq(namespace, &sender.namespace) => {
+                return Err(refuse(ErrorKind::InvalidOperation));
+            }
+            Some((_, via)) if *via != sender.store => Some(*via),
+            _ => None,
+        };
+        let top_level = self.check(&sender.namespace, via.unwrap_or(sender.store)).map_err(refuse)?;
+        let key = self.namespace.with(|state| state.engine.partition_key(top_level, &message, via.is_some()))?;
         if self.partition_key.is_some() && key.is_some() && self.partition_key != key {
             let detail = "the messages of a transaction on a partitioned entity have one key";
             return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
         }
         self.partition_key = self.partition_key.take().or(key);
-        self.operations.push(Operation::Send { to: sender.store, via, message, at });
+        self.add(top_level, Operation::Send { to: sender.store, via, message, at });
         Ok(())
     }
 
@@ -131,7 +134,7 @@ impl Transaction {
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted. A lease that is
     /// refused is dropped, which abandons its message.
     pub fn settle(&mut self, lease: QueueLease, disposition: Disposition) -> Result<(), SettleError> {
-        self.add(&lease, Settlement::By(disposition))?;
+        self.add_settlement(&lease, Settlement::By(disposition))?;
         self.leases.push(lease);
         Ok(())
     }
@@ -144,18 +147,19 @@ impl Transaction {
     /// Renews the lock of a delivery when it commits, which stays to be settled. Errors: those of
     /// [`Transaction::settle`].
     pub fn renew(&mut self, lease: &QueueLease) -> Result<(), SettleError> {
-        self.add(lease, Settlement::Renew)
+        self.add_settlement(lease, Settlement::Renew)
     }
 
-    fn add(&mut self, lease: &QueueLease, settlement: Settlement) -> Result<(), SettleError> {
+    fn add_settlement(&mut self, lease: &QueueLease, settlement: Settlement) -> Result<(), SettleError> {
         let operation = lease.operation(settlement)?;
         let refuse = |kind| SettleError::new(kind).with_detail(describe(kind));
-        self.join(lease.namespace(), lease.store()).map_err(refuse)?;
-        self.operations.push(operation);
+        let top_level = self.check(lease.namespace(), lease.store()).map_err(refuse)?;
+        self.add(top_level, operation);
         Ok(())
     }
 
-    fn join(&mut self, namespace: &Arc<Namespace>, store: StoreId) -> Result<(), ErrorKind> {
+    /// Whether one more operation may be about this entity. Answers with the one that the transaction is about then.
+    fn check(&self, namespace: &Arc<Namespace>, store: StoreId) -> Result<StoreId, ErrorKind> {
         if self.is_over() {
             return Err(ErrorKind::Transaction);
         }
@@ -166,9 +170,13 @@ impl Transaction {
         if !Arc::ptr_eq(namespace, &self.namespace) || self.top_level.is_some_and(|first| first != top_level) {
             return Err(ErrorKind::InvalidOperation);
         }
+        Ok(top_level)
+    }
+
+    fn add(&mut self, top_level: StoreId, operation: Operation) {
         self.top_level = Some(top_level);
         self.begun.get_or_insert(self.namespace.now().ticks);
-        Ok(())
+        self.operations.push(operation);
     }
 
     fn is_over(&self) -> bool {
