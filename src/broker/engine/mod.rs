@@ -140,8 +140,9 @@ impl Engine {
             return;
         }
         let Some(entity) = entity_mut(&mut self.entities, id) else { return };
-        if let Some(arrival) = entity.store.happen(now.ticks, event, &mut self.fx) {
+        if let Some(mut arrival) = entity.store.happen(now.ticks, event, &mut self.fx) {
             entity.store.touch(now);
+            accept::clamp(&mut arrival.message, entity.store.settings().default_time_to_live);
             self.arrive(now, id, arrival);
         }
     }
