@@ -1,4 +1,4 @@
-use super::{Part, Place, Source, Store, receive::seen};
+use super::{Part, Place, Source, Store, receive::seen, session::Session};
 use crate::{
     Message,
     message::{MessageState, SequenceNumber},
@@ -8,6 +8,11 @@ use crate::{
 impl Store {
     /// Up to `max` messages from sequence number `from` on, in order, without locking any.
     pub(in super::super) fn peek(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<Message> {
+        if let Source::Session { lane, lock } = source
+            && !self.is_held(lane, lock)
+        {
+            return Vec::new();
+        }
         let mut found = self.found(source, from, max);
         found.sort_unstable_by_key(|&key| {
             let entry = &self.entries[key as usize];
@@ -29,16 +34,27 @@ impl Store {
             Source::Part(Part::Main) if self.lanes.len() > super::FIXED_LANES as usize => return self.all(is_wanted),
             Source::Part(part) => part.lane(),
         };
+        // What is scheduled stands in no lane yet.
+        let id = self.lanes.get(lane as usize).and_then(|lane| lane.session.as_deref()).map(Session::id);
+        let is_of_session =
+            |key: u32| id.is_some() && self.entries[key as usize].message.properties().session_id() == id;
         if self.numbers.jump() {
-            return self.all(|key| is_wanted(key) && self.entries[key as usize].lane == lane);
+            return self.all(|key| {
+                let entry = &self.entries[key as usize];
+                is_wanted(key) && (entry.lane == lane || entry.place == Place::Scheduled && is_of_session(key))
+            });
         }
         let Some(at) = self.lanes.get(lane as usize) else { return Vec::new() };
         let mut found: Vec<u32> = at.ready.from(&self.entries, lane, from.get(), max).collect();
         found.extend(at.deferred.range(from..).take(max).map(|(_, &key)| key));
         let locks = at.session.as_ref().map_or(&self.locks, |session| &session.locks);
         found.extend(locks.iter(&self.entries).filter(|&key| is_wanted(key)));
-        if source == Source::Part(Part::Main) {
-            found.extend(self.scheduled.from(from, max));
+        match source {
+            Source::Part(Part::Main) => found.extend(self.scheduled.from(from).take(max)),
+            Source::Session { .. } => {
+                found.extend(self.scheduled.from(from).filter(|&key| is_of_session(key)).take(max))
+            }
+            Source::Part(_) => {}
         }
         found
     }

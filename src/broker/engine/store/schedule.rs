@@ -23,9 +23,9 @@ impl Scheduled {
         self.due.first().map(|&(due, _, key)| (due, key))
     }
 
-    /// Up to `max` from number `from` on.
-    pub(super) fn from(&self, from: SequenceNumber, max: usize) -> impl Iterator<Item = u32> {
-        self.by_number.range(from..).take(max).map(|(_, &(_, key))| key)
+    /// From number `from` on.
+    pub(super) fn from(&self, from: SequenceNumber) -> impl Iterator<Item = u32> {
+        self.by_number.range(from..).map(|(_, &(_, key))| key)
     }
 }
 

@@ -22,6 +22,12 @@ pub(super) struct Session {
     listed: Option<u64>,
 }
 
+impl Session {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 /// The sessions of an entity that requires them.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
