@@ -69,6 +69,11 @@ impl Engine {
         arrivals: impl Iterator<Item = &'a Arrival> + Clone,
     ) -> Result<(), SendError> {
         let mut load = Load::default();
+        // A batch may be empty.
+        let Some(entity) = self.entity(id) else { return Err(gone()) };
+        if !entity.store.settings().status.allows_send() {
+            return Err(closed(entity));
+        }
         for arrival in arrivals.clone() {
             self.weigh(now, id, arrival, &mut load)?;
         }
@@ -89,7 +94,7 @@ impl Engine {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
         let settings = entity.store.settings();
         if !settings.status.allows_send() {
-            return Err(SendError::new(ErrorKind::EntityDisabled).with_detail(entity.path.to_string()));
+            return Err(closed(entity));
         }
         let properties = arrival.message.properties();
         properties.check()?;
@@ -186,7 +191,11 @@ impl Engine {
 /// starts without its old trail.
 #[inline]
 pub(super) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
-    let mut arrival = Arrival::new(Stored::new(message));
+    let mut message = Stored::new(message);
+    if let Some(at) = at {
+        message.properties_mut().set_scheduled_enqueue_time(at);
+    }
+    let mut arrival = Arrival::new(message);
     let message = &mut arrival.message;
     if message.properties().message_id().is_none() {
         let id = uuid::Uuid::new_v4().to_string();
@@ -198,9 +207,6 @@ pub(super) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
         }
     }
     message.clear_dead_letter_source();
-    if let Some(at) = at {
-        message.properties_mut().set_scheduled_enqueue_time(at);
-    }
     arrival
 }
 
@@ -217,6 +223,11 @@ pub(super) fn clamp(message: &mut Stored, limit: Option<Duration>) {
 #[cold]
 pub(super) fn gone() -> SendError {
     SendError::new(ErrorKind::EntityNotFound)
+}
+
+#[cold]
+fn closed(entity: &Entity) -> SendError {
+    SendError::new(ErrorKind::EntityDisabled).with_detail(entity.path.to_string())
 }
 
 #[cold]
