@@ -1,0 +1,310 @@
+use std::{future::Future, time::Duration};
+
+use bytes::Bytes;
+use consign::{
+    Disposition, Message,
+    message::{EntityPath, MessageState, SequenceNumber},
+    time::Timestamp,
+    transport::{
+        Capabilities, Capability, Delivery, ErrorKind, Lease, ManageError, ReceiveError, Receiver, SendError, Sender,
+        Session, SettleError,
+    },
+};
+
+use crate::{
+    Counts, Failure, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, Timing, TopicSpec, Transaction,
+    failure::not_supported,
+};
+
+/// A broker as the suite sees it: entities are made and deleted, and a transport does the rest.
+///
+/// What [`Sender`], [`Receiver`], [`Lease`] and [`Session`] do is not repeated here. A method that the broker has nothing
+/// for is left out: its default answers [`ErrorKind::NotSupported`]. For types that it has nothing for there are
+/// [`NoSession`](crate::NoSession) and [`NoTransaction`](crate::NoTransaction).
+///
+/// Paths are `queue`, `topic`, `topic/Subscriptions/subscription`, and any of these but a topic with
+/// `/$deadletterqueue` behind it.
+pub trait Backend: Send + Sync + 'static {
+    /// The transport's sender.
+    type Sender: Sender;
+    /// The transport's lease.
+    type Lease: Lease;
+    /// The transport's receiver.
+    type Receiver: Receiver<Lease = Self::Lease>;
+    /// The transport's hold on a session.
+    type Session: Session<Lease = Self::Lease>;
+    /// The transport's transaction.
+    type Transaction: Transaction<Lease = Self::Lease>;
+
+    /// The name in the table: lower case, without spaces.
+    fn name(&self) -> &'static str;
+
+    /// What the transport publishes.
+    fn capabilities(&self) -> Capabilities;
+
+    /// How the suite waits for this broker.
+    fn timing(&self) -> Timing {
+        Timing::default()
+    }
+
+    /// UTC as the broker has it, give or take [`Timing::margin`].
+    fn now(&self) -> impl Future<Output = Timestamp> + Send;
+
+    /// Lets time pass. Under tokio's paused time the default takes none.
+    fn advance(&self, by: Duration) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(by)
+    }
+
+    /// Creates a queue.
+    fn create_queue(
+        &self,
+        path: &EntityPath,
+        spec: &QueueSpec,
+    ) -> impl Future<Output = Result<(), ManageError>> + Send {
+        let _ = (path, spec);
+        async { Err(ManageError::new(ErrorKind::NotSupported)) }
+    }
+
+    /// Creates a topic.
+    fn create_topic(
+        &self,
+        path: &EntityPath,
+        spec: &TopicSpec,
+    ) -> impl Future<Output = Result<(), ManageError>> + Send {
+        let _ = (path, spec);
+        async { Err(not_supported(Capability::Topics)) }
+    }
+
+    /// Creates a subscription at `topic/Subscriptions/name`.
+    fn create_subscription(
+        &self,
+        path: &EntityPath,
+        spec: &SubscriptionSpec,
+    ) -> impl Future<Output = Result<(), ManageError>> + Send {
+        let _ = (path, spec);
+        async { Err(not_supported(Capability::Topics)) }
+    }
+
+    /// Adds a rule to a subscription.
+    fn create_rule(
+        &self,
+        subscription: &EntityPath,
+        rule: &RuleSpec,
+    ) -> impl Future<Output = Result<(), ManageError>> + Send {
+        let _ = (subscription, rule);
+        async { Err(not_supported(Capability::CorrelationFilters)) }
+    }
+
+    /// Takes a rule from a subscription.
+    fn delete_rule(
+        &self,
+        subscription: &EntityPath,
+        name: &str,
+    ) -> impl Future<Output = Result<(), ManageError>> + Send {
+        let _ = (subscription, name);
+        async { Err(not_supported(Capability::CorrelationFilters)) }
+    }
+
+    /// Disables or enables an entity. No capability promises it; a case that needs it is passed over.
+    fn set_status(&self, path: &EntityPath, status: Status) -> impl Future<Output = Result<(), ManageError>> + Send {
+        let _ = (path, status);
+        async { Err(ManageError::new(ErrorKind::NotSupported)) }
+    }
+
+    /// Deletes an entity with its messages; a topic with its subscriptions.
+    fn delete(&self, path: &EntityPath) -> impl Future<Output = Result<(), ManageError>> + Send {
+        let _ = path;
+        async { Err(ManageError::new(ErrorKind::NotSupported)) }
+    }
+
+    /// A sender to a queue or a topic.
+    fn sender(&self, path: &EntityPath) -> impl Future<Output = Result<Self::Sender, SendError>> + Send {
+        let _ = path;
+        async { Err(not_supported(Capability::Acceptance)) }
+    }
+
+    /// Sends messages that become visible at an instant, and answers their sequence numbers in order.
+    fn schedule(
+        &self,
+        path: &EntityPath,
+        messages: Vec<Message>,
+        at: Timestamp,
+    ) -> impl Future<Output = Result<Vec<SequenceNumber>, SendError>> + Send {
+        let _ = (path, messages, at);
+        async { Err(not_supported(Capability::Scheduling)) }
+    }
+
+    /// Cancels scheduled messages, all or none.
+    fn cancel_scheduled(
+        &self,
+        path: &EntityPath,
+        numbers: &[SequenceNumber],
+    ) -> impl Future<Output = Result<(), SendError>> + Send {
+        let _ = (path, numbers);
+        async { Err(not_supported(Capability::CancelScheduled)) }
+    }
+
+    /// A receiver from a queue, a subscription, or a dead-letter sub-queue.
+    fn receiver(
+        &self,
+        path: &EntityPath,
+        mode: Mode,
+    ) -> impl Future<Output = Result<Self::Receiver, ReceiveError>> + Send {
+        let _ = path;
+        async move {
+            Err(not_supported(match mode {
+                Mode::PeekLock => Capability::PeekLock,
+                Mode::ReceiveAndDelete => Capability::ReceiveAndDelete,
+            }))
+        }
+    }
+
+    /// Locks messages that were set aside, all or none.
+    fn receive_deferred(
+        &self,
+        path: &EntityPath,
+        numbers: &[SequenceNumber],
+    ) -> impl Future<Output = Result<Vec<Delivery<Self::Lease>>, ReceiveError>> + Send {
+        let _ = (path, numbers);
+        async { Err(not_supported(Capability::Deferral)) }
+    }
+
+    /// Looks at up to `max` messages from a sequence number on.
+    fn peek(
+        &self,
+        path: &EntityPath,
+        from: SequenceNumber,
+        max: usize,
+    ) -> impl Future<Output = Result<Vec<Message>, ReceiveError>> + Send {
+        let _ = (path, from, max);
+        async { Err(not_supported(Capability::Peek)) }
+    }
+
+    /// Counts the messages of an entity. The default peeks at all of them.
+    fn counts(&self, path: &EntityPath) -> impl Future<Output = Result<Counts, ReceiveError>> + Send {
+        async move {
+            let all = usize::MAX;
+            let mut counts = Counts::default();
+            for message in self.peek(path, SequenceNumber::new(0), all).await? {
+                match message.received().map(|received| received.state).unwrap_or_default() {
+                    MessageState::Active => counts.active += 1,
+                    MessageState::Deferred => counts.deferred += 1,
+                    MessageState::Scheduled => counts.scheduled += 1,
+                }
+            }
+            if !path.is_dead_letter() {
+                counts.dead_lettered = self.peek(&path.dead_letter(), SequenceNumber::new(0), all).await?.len();
+            }
+            Ok(counts)
+        }
+    }
+
+    /// Removes up to `max` messages that nobody holds, the oldest first, and answers how many. If there is an instant,
+    /// those alone that were accepted before it.
+    fn purge(
+        &self,
+        path: &EntityPath,
+        max: usize,
+        accepted_before: Option<Timestamp>,
+    ) -> impl Future<Output = Result<usize, ManageError>> + Send {
+        let _ = (path, max, accepted_before);
+        async { Err(not_supported(Capability::Purge)) }
+    }
+
+    /// Locks one session. It does not wait.
+    fn accept_session(
+        &self,
+        path: &EntityPath,
+        id: &str,
+    ) -> impl Future<Output = Result<Self::Session, ReceiveError>> + Send {
+        let _ = (path, id);
+        async { Err(not_supported(Capability::Sessions)) }
+    }
+
+    /// Locks a session that has messages and no holder. None within `wait` is [`ErrorKind::ServiceTimeout`].
+    fn accept_next_session(
+        &self,
+        path: &EntityPath,
+        wait: Duration,
+    ) -> impl Future<Output = Result<Self::Session, ReceiveError>> + Send {
+        let _ = (path, wait);
+        async { Err(not_supported(Capability::NextSession)) }
+    }
+
+    /// The state of a session; `None` if there is none.
+    fn session_state(
+        &self,
+        session: &mut Self::Session,
+    ) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
+        let _ = session;
+        async { Err(not_supported(Capability::SessionState)) }
+    }
+
+    /// Sets the state of a session, or clears it.
+    fn set_session_state(
+        &self,
+        session: &mut Self::Session,
+        state: Option<Bytes>,
+    ) -> impl Future<Output = Result<(), SettleError>> + Send {
+        let _ = (session, state);
+        async { Err(not_supported(Capability::SessionState)) }
+    }
+
+    /// Locks messages of a session that were set aside, all or none.
+    fn receive_deferred_of(
+        &self,
+        session: &mut Self::Session,
+        numbers: &[SequenceNumber],
+    ) -> impl Future<Output = Result<Vec<Delivery<Self::Lease>>, ReceiveError>> + Send {
+        let _ = (session, numbers);
+        async { Err(not_supported(Capability::Deferral)) }
+    }
+
+    /// Looks at up to `max` messages of a session, going on behind the last one that was looked at.
+    fn peek_of(
+        &self,
+        session: &mut Self::Session,
+        max: usize,
+    ) -> impl Future<Output = Result<Vec<Message>, ReceiveError>> + Send {
+        let _ = (session, max);
+        async { Err(not_supported(Capability::Peek)) }
+    }
+
+    /// Settles a delivery over another connection than the one that delivered it.
+    fn settle_elsewhere(
+        &self,
+        path: &EntityPath,
+        lease: Self::Lease,
+        disposition: Disposition,
+    ) -> impl Future<Output = Result<(), SettleError>> + Send {
+        let _ = (path, lease, disposition);
+        async { Err(not_supported(Capability::SettleElsewhere)) }
+    }
+
+    /// Gives a delivery back so that it comes again after `delay`, and not before.
+    fn retry_after(
+        &self,
+        path: &EntityPath,
+        delivery: Delivery<Self::Lease>,
+        delay: Duration,
+    ) -> impl Future<Output = Result<(), SettleError>> + Send {
+        let _ = (path, delivery, delay);
+        async { Err(not_supported(Capability::DelayedRetry)) }
+    }
+
+    /// Breaks the connection of a receiver that holds `held`, as if its process had died, and waits until the broker
+    /// has noticed.
+    fn disconnect(
+        &self,
+        receiver: Self::Receiver,
+        held: Vec<Delivery<Self::Lease>>,
+    ) -> impl Future<Output = Result<(), ReceiveError>> + Send {
+        let _ = (receiver, held);
+        async { Err(not_supported(Capability::ReleaseOnDisconnect)) }
+    }
+
+    /// Begins a transaction.
+    fn begin(&self) -> impl Future<Output = Result<Self::Transaction, Failure>> + Send {
+        async { Err(not_supported(Capability::Transactions)) }
+    }
+}

@@ -1,0 +1,293 @@
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    message::{EntityPath, Received, SequenceNumber},
+    time::Timestamp,
+    transport::{Delivery, Receiver, ReceiverExt, Sender},
+};
+use tokio::sync::Mutex;
+
+use crate::{Backend, Failure, Mode, QueueSpec, SubscriptionSpec, Timing, TopicSpec, Verdict};
+
+/// What one case works with: the backend, entities of its own, and words for what cases do all the time.
+pub(crate) struct Bench<'b, B: Backend> {
+    pub(crate) backend: &'b B,
+    timing: Timing,
+    /// What no other case and no other run calls its entities.
+    prefix: String,
+    entities: AtomicUsize,
+    created: Mutex<Vec<EntityPath>>,
+    /// One receiver for each entity, kept to the end: with some brokers a lock lives as long as its receiver.
+    receivers: Mutex<HashMap<String, B::Receiver>>,
+}
+
+impl<'b, B: Backend> Bench<'b, B> {
+    pub(crate) fn new(backend: &'b B, prefix: String) -> Self {
+        Self {
+            backend,
+            timing: backend.timing(),
+            prefix,
+            entities: AtomicUsize::new(0),
+            created: Mutex::default(),
+            receivers: Mutex::default(),
+        }
+    }
+
+    /// Deletes what the case has made. That something is gone already is no failure.
+    pub(crate) async fn clear(&self) {
+        self.receivers.lock().await.clear();
+        for path in self.created.lock().await.drain(..).rev() {
+            let _ = self.backend.delete(&path).await;
+        }
+    }
+
+    /// A path that nothing has.
+    pub(crate) fn fresh_path(&self) -> Result<EntityPath, Failure> {
+        let number = self.entities.fetch_add(1, Ordering::Relaxed);
+        Ok(EntityPath::new(&format!("{}-{number}", self.prefix))?)
+    }
+
+    pub(crate) async fn queue(&self, spec: QueueSpec) -> Result<EntityPath, Failure> {
+        let path = self.fresh_path()?;
+        self.queue_at(&path, spec).await?;
+        Ok(path)
+    }
+
+    pub(crate) async fn queue_at(&self, path: &EntityPath, spec: QueueSpec) -> Verdict {
+        self.backend.create_queue(path, &spec).await?;
+        self.created.lock().await.push(path.clone());
+        Ok(())
+    }
+
+    /// A queue whose locks hold for [`Timing::lock`].
+    pub(crate) async fn locking_queue(&self) -> Result<EntityPath, Failure> {
+        self.queue(self.locking()).await
+    }
+
+    /// The settings of a queue whose locks hold for [`Timing::lock`].
+    pub(crate) fn locking(&self) -> QueueSpec {
+        QueueSpec { lock_duration: Some(self.timing.lock), ..QueueSpec::default() }
+    }
+
+    pub(crate) async fn topic(&self, spec: TopicSpec) -> Result<EntityPath, Failure> {
+        let path = self.fresh_path()?;
+        self.backend.create_topic(&path, &spec).await?;
+        self.created.lock().await.push(path.clone());
+        Ok(path)
+    }
+
+    pub(crate) async fn subscription(
+        &self,
+        topic: &EntityPath,
+        name: &str,
+        spec: SubscriptionSpec,
+    ) -> Result<EntityPath, Failure> {
+        let path = EntityPath::new(&format!("{topic}/Subscriptions/{name}"))?;
+        self.backend.create_subscription(&path, &spec).await?;
+        self.created.lock().await.push(path.clone());
+        Ok(path)
+    }
+
+    pub(crate) fn lock(&self) -> Duration {
+        self.timing.lock
+    }
+
+    pub(crate) fn margin(&self) -> Duration {
+        self.timing.margin
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.timing.patience
+    }
+
+    pub(crate) async fn wait(&self, time: Duration) {
+        self.backend.advance(time).await;
+    }
+
+    /// Waits until what is due in `time` has surely happened.
+    pub(crate) async fn wait_past(&self, time: Duration) {
+        self.wait(time + self.timing.margin).await;
+    }
+
+    /// Waits while what is due in `time` has surely not happened.
+    pub(crate) async fn wait_almost(&self, time: Duration) {
+        self.wait(time.saturating_sub(self.timing.margin)).await;
+    }
+
+    /// Whether the two differ by no more than [`Timing::margin`].
+    pub(crate) fn is_near(&self, left: Timestamp, right: Timestamp) -> bool {
+        left.saturating_since(right).max(right.saturating_since(left)) <= self.timing.margin
+    }
+
+    pub(crate) async fn in_future(&self, by: Duration) -> Timestamp {
+        self.backend.now().await.saturating_add(by)
+    }
+
+    pub(crate) async fn send(&self, to: &EntityPath, message: Message) -> Verdict {
+        Ok(self.backend.sender(to).await?.send(message).await?)
+    }
+
+    /// Sends one message for each body, one after the other.
+    pub(crate) async fn send_bodies<const N: usize>(&self, to: &EntityPath, bodies: [&'static str; N]) -> Verdict {
+        let sender = self.backend.sender(to).await?;
+        for body in bodies {
+            sender.send(Message::new(body)).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn receiver(&self, from: &EntityPath) -> Result<B::Receiver, Failure> {
+        Ok(self.backend.receiver(from, Mode::PeekLock).await?)
+    }
+
+    /// Up to `max` messages that are there; none after [`Timing::patience`].
+    pub(crate) async fn try_receive(&self, from: &EntityPath, max: usize) -> Result<Vec<Delivery<B::Lease>>, Failure> {
+        let mut receivers = self.receivers.lock().await;
+        let key = from.to_string();
+        if !receivers.contains_key(&key) {
+            receivers.insert(key.clone(), self.receiver(from).await?);
+        }
+        let Some(receiver) = receivers.get_mut(&key) else { return Ok(Vec::new()) };
+        let received = self.try_receive_by(receiver, max).await;
+        if received.is_err() {
+            receivers.remove(&key);
+        }
+        received
+    }
+
+    pub(crate) async fn try_receive_by<R: Receiver>(
+        &self,
+        receiver: &mut R,
+        max: usize,
+    ) -> Result<Vec<Delivery<R::Lease>>, Failure> {
+        match tokio::time::timeout(self.timing.patience, receiver.receive_batch(max)).await {
+            Ok(received) => Ok(received?),
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The next message, which must be there.
+    pub(crate) async fn receive(&self, from: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
+        let received = self.try_receive(from, 1).await?.pop();
+        received.ok_or_else(|| Failure::behaviour(format!("{from} has no message to give")))
+    }
+
+    pub(crate) async fn receive_by<R: Receiver>(&self, receiver: &mut R) -> Result<Delivery<R::Lease>, Failure> {
+        let received = self.try_receive_by(receiver, 1).await?.pop();
+        received.ok_or_else(|| Failure::behaviour("the receiver has no message to give"))
+    }
+
+    /// The next `count` messages, all of them locked.
+    pub(crate) async fn receive_each(
+        &self,
+        from: &EntityPath,
+        count: usize,
+    ) -> Result<Vec<Delivery<B::Lease>>, Failure> {
+        let mut held = Vec::new();
+        while held.len() < count {
+            held.push(self.receive(from).await?);
+        }
+        Ok(held)
+    }
+
+    /// The next message of the dead-letter sub-queue, which must be there.
+    pub(crate) async fn receive_dead(&self, of: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
+        self.receive(&of.dead_letter()).await
+    }
+
+    /// Locks a message that was set aside, which must be there.
+    pub(crate) async fn fetch(&self, from: &EntityPath, number: SequenceNumber) -> Result<Delivery<B::Lease>, Failure> {
+        let mut fetched = self.backend.receive_deferred(from, &[number]).await?;
+        match (fetched.pop(), fetched.len()) {
+            (Some(delivery), 0) => Ok(delivery),
+            (_, more) => {
+                Err(Failure::behaviour(format!("one number brought {more} messages back, and another or none")))
+            }
+        }
+    }
+
+    /// There must be no message to receive.
+    pub(crate) async fn nothing(&self, from: &EntityPath) -> Verdict {
+        match self.try_receive(from, 1).await?.pop() {
+            None => Ok(()),
+            Some(delivery) => {
+                let why = format!("{from} should have nothing to give, and gives {:?}", text(&delivery.message));
+                Err(Failure::behaviour(why))
+            }
+        }
+    }
+
+    /// Neither the entity nor its dead-letter sub-queue may have a message to receive.
+    pub(crate) async fn gone(&self, from: &EntityPath) -> Verdict {
+        self.nothing(from).await?;
+        self.nothing(&from.dead_letter()).await
+    }
+
+    /// Receives and completes the next message, which must be there.
+    pub(crate) async fn take(&self, from: &EntityPath) -> Result<Message, Failure> {
+        let delivery = self.receive(from).await?;
+        let message = delivery.message.clone();
+        delivery.complete().await?;
+        Ok(message)
+    }
+
+    /// Receives and completes all that is there; the bodies.
+    pub(crate) async fn drain(&self, from: &EntityPath) -> Result<Vec<String>, Failure> {
+        Ok(self.drain_messages(from).await?.iter().map(text).collect())
+    }
+
+    pub(crate) async fn drain_messages(&self, from: &EntityPath) -> Result<Vec<Message>, Failure> {
+        let mut messages = Vec::new();
+        while let Some(delivery) = self.try_receive(from, 1).await?.pop() {
+            messages.push(delivery.message.clone());
+            delivery.complete().await?;
+        }
+        Ok(messages)
+    }
+
+    /// Receives and completes all that a session has; the bodies.
+    pub(crate) async fn drain_by<R: Receiver>(&self, receiver: &mut R) -> Result<Vec<String>, Failure> {
+        let mut bodies = Vec::new();
+        while let Some(delivery) = self.try_receive_by(receiver, 1).await?.pop() {
+            bodies.push(text(&delivery.message));
+            delivery.complete().await?;
+        }
+        Ok(bodies)
+    }
+
+    /// Everything that a peek shows, in its order.
+    pub(crate) async fn peek(&self, at: &EntityPath) -> Result<Vec<Message>, Failure> {
+        Ok(self.backend.peek(at, SequenceNumber::new(0), 1_000).await?)
+    }
+}
+
+/// What the broker says of a message that it delivered or showed.
+pub(crate) fn facts(message: &Message) -> Result<&Received, Failure> {
+    message.received().ok_or_else(|| Failure::behaviour("the transport says nothing of what it delivers"))
+}
+
+pub(crate) fn number(message: &Message) -> Result<SequenceNumber, Failure> {
+    Ok(facts(message)?.sequence_number)
+}
+
+pub(crate) fn numbers<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Result<Vec<u64>, Failure> {
+    messages.into_iter().map(|message| number(message).map(SequenceNumber::get)).collect()
+}
+
+pub(crate) fn text(message: &Message) -> String {
+    message.payload().map_or_else(|| "no bytes".into(), |bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+pub(crate) fn texts<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<String> {
+    messages.into_iter().map(text).collect()
+}
+
+/// The reason and the description of a dead letter.
+pub(crate) fn why(message: &Message) -> (&str, &str) {
+    (message.dead_letter_reason().unwrap_or_default(), message.dead_letter_description().unwrap_or_default())
+}

@@ -1,0 +1,79 @@
+//! K-01: a send that ends well has stored the message.
+
+use futures_util::future::try_join_all;
+
+use super::prelude::*;
+
+cases! {
+    Acceptance:
+        x_01_a_message_is_there_when_its_send_ends,
+        x_02_two_senders_fill_one_queue,
+        x_06_sends_at_the_same_time_are_all_stored,
+        t_82_a_batch_is_stored_as_a_whole_and_in_order,
+        m_15_an_enqueue_time_that_has_passed_means_now,
+        m_16_what_was_received_is_not_sent_on;
+}
+
+async fn x_01_a_message_is_there_when_its_send_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    for body in ["a", "b", "c"] {
+        bench.send(&queue, Message::new(body)).await?;
+        ensure_eq!(text(&bench.take(&queue).await?), body);
+    }
+    bench.gone(&queue).await
+}
+
+async fn x_02_two_senders_fill_one_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let (one, two) = (bench.backend.sender(&queue).await?, bench.backend.sender(&queue).await?);
+    one.send(Message::new("a")).await?;
+    two.send(Message::new("b")).await?;
+    drop(two);
+    one.send(Message::new("c")).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    Ok(())
+}
+
+async fn x_06_sends_at_the_same_time_are_all_stored<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let sender = bench.backend.sender(&queue).await?;
+    try_join_all((0..20).map(|index| sender.send(Message::new(format!("{index:02}"))))).await?;
+    let mut bodies = bench.drain(&queue).await?;
+    bodies.sort();
+    let sent: Vec<String> = (0..20).map(|index| format!("{index:02}")).collect();
+    ensure_eq!(bodies, sent);
+    Ok(())
+}
+
+async fn t_82_a_batch_is_stored_as_a_whole_and_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let batch = Batch(["a", "b", "c", "d"].map(Message::new).into());
+    bench.backend.sender(&queue).await?.send_batch(batch).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
+    Ok(())
+}
+
+async fn m_15_an_enqueue_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let past = consign::time::Timestamp::from_millis(1_000);
+    bench.send(&queue, Message::builder().scheduled_enqueue_time(past).build("a")?).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+/// A message that was received can be sent as it is: the broker says everything anew.
+async fn m_16_what_was_received_is_not_sent_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (from, to) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
+    bench.send_bodies(&from, ["a", "b"]).await?;
+    bench.receive(&from).await?.abandon().await?;
+    let (first, second) = (bench.take(&from).await?, bench.take(&from).await?);
+    bench.send(&to, second).await?;
+    bench.send(&to, first).await?;
+    let there = [bench.take(&to).await?, bench.take(&to).await?];
+    ensure_eq!(texts(&there), ["b", "a"]);
+    for message in &there {
+        ensure_eq!(facts(message)?.delivery_count, 1);
+    }
+    ensure!(number(&there[0])? < number(&there[1])?, "the numbers of the first queue were kept");
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! K-11 and K-12: a dead letter says why, and is otherwise the message that it was.
+
+use bytes::Bytes;
+use consign::message::Body;
+
+use super::prelude::*;
+
+cases! {
+    DeadLetterReason:
+        s_31_s_97_reason_and_description_are_the_application_s,
+        s_31_a_description_may_be_left_out,
+        s_61_a_dead_letter_takes_changes_along,
+        s_61_an_abandoned_message_takes_changes_along,
+        v_12_a_reason_that_is_too_long_is_refused,
+        s_41_a_dead_letter_does_not_die_again [LockDuration],
+        s_97_a_dead_letter_may_come_from_a_deferred_message [Deferral];
+    DeadLetterIntact:
+        s_105_the_body_survives_byte_by_byte [DeadLetterReason],
+        s_105_the_properties_survive [DeadLetterReason],
+        s_105_number_and_time_survive [DeadLetterReason],
+        s_100_the_address_is_read_in_any_case [LockDuration, DeadLetterReason],
+        s_40_a_dead_letter_stays_until_it_is_completed [LockDuration, DeadLetterReason],
+        s_102_dead_letters_do_not_go_by_themselves [LockDuration, DeadLetterReason],
+        s_39_dead_letters_come_in_their_order [LockDuration, DeadLetterReason],
+        s_39_a_dead_letter_is_locked_for_one_receiver [LockDuration, DeadLetterReason],
+        s_31_none_of_many_is_lost [DeadLetterReason],
+        s_31_a_dead_letter_is_gone_from_its_queue [LockDuration, DeadLetterReason];
+}
+
+fn because(reason: &'static str, description: &'static str) -> DeadLetter {
+    DeadLetter::new(DeadLetterReason::Application(reason.into()), description)
+}
+
+fn changes<const N: usize>(changes: [(&'static str, i64); N]) -> Changes {
+    changes.into_iter().collect::<ApplicationProperties>().into()
+}
+
+fn integers<const N: usize>(message: &Message, names: [&str; N]) -> [Option<i64>; N] {
+    names.map(|name| match message.application().get(name) {
+        Some(PropertyValue::I64(value)) => Some(*value),
+        _ => None,
+    })
+}
+
+async fn s_31_s_97_reason_and_description_are_the_application_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.dead_letter(because("NoSuchArticle", "sku-7 is not in the catalogue: 語")).await?;
+    let dead = bench.take(&queue.dead_letter()).await?;
+    ensure_eq!(why(&dead), ("NoSuchArticle", "sku-7 is not in the catalogue: 語"));
+    ensure_eq!(dead.application().len(), 2);
+    Ok(())
+}
+
+async fn s_31_a_description_may_be_left_out<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.dead_letter(because("NoSuchArticle", "")).await?;
+    ensure_eq!(why(&bench.take(&queue.dead_letter()).await?), ("NoSuchArticle", ""));
+    Ok(())
+}
+
+/// A message with two properties, received.
+async fn with_properties<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
+    bench.send(queue, Message::builder().property("kept", 1_i64).property("changed", 1_i64).build("a")?).await?;
+    bench.receive(queue).await
+}
+
+async fn s_61_a_dead_letter_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let mut dead_letter = because("Changed", "");
+    dead_letter.changes = changes([("changed", 2), ("added", 3)]);
+    with_properties(bench, &queue).await?.dead_letter(dead_letter).await?;
+    let dead = bench.take(&queue.dead_letter()).await?;
+    ensure_eq!(integers(&dead, ["kept", "changed", "added"]), [Some(1), Some(2), Some(3)]);
+    ensure_eq!(why(&dead).0, "Changed");
+    Ok(())
+}
+
+async fn s_61_an_abandoned_message_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let delivery = with_properties(bench, &queue).await?;
+    delivery.settle(Disposition::Abandon(changes([("changed", 2), ("added", 3)]))).await?;
+    let again = bench.take(&queue).await?;
+    ensure_eq!(integers(&again, ["kept", "changed", "added"]), [Some(1), Some(2), Some(3)]);
+    Ok(())
+}
+
+async fn v_12_a_reason_that_is_too_long_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let long = DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(4_097));
+    refused(bench.receive(&queue).await?.dead_letter(long).await, &[ErrorKind::InvalidArgument])?;
+    bench.nothing(&queue.dead_letter()).await?;
+    Ok(())
+}
+
+async fn s_41_a_dead_letter_does_not_die_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.dead_letter(because("First", "")).await?;
+    let again = bench.receive_dead(&queue).await?.dead_letter(because("Second", "")).await;
+    refused(again, &[ErrorKind::InvalidOperation])?;
+    // Its lock may hold until it runs out.
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(why(&bench.take(&queue.dead_letter()).await?).0, "First");
+    Ok(())
+}
+
+async fn s_97_a_dead_letter_may_come_from_a_deferred_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    delivery.defer().await?;
+    bench.fetch(&queue, number).await?.dead_letter(because("Late", "")).await?;
+    ensure_eq!(why(&bench.take(&queue.dead_letter()).await?).0, "Late");
+    refused(bench.fetch(&queue, number).await, &[ErrorKind::MessageNotFound])
+}
+
+/// Sends a message, dead-letters it, and answers it as it was received first and as it was received from there.
+async fn through_death<B: Backend>(bench: &Bench<'_, B>, message: Message) -> Result<(Message, Message), Failure> {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send(&queue, message).await?;
+    let delivery = bench.receive(&queue).await?;
+    let before = delivery.message.clone();
+    // Time passes, so that a time that is set anew can be seen.
+    bench.wait(bench.margin()).await;
+    delivery.dead_letter(because("Why", "not")).await?;
+    Ok((before, bench.take(&queue.dead_letter()).await?))
+}
+
+async fn s_105_the_body_survives_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let bytes: Vec<u8> = (0..=u8::MAX).collect();
+    let sections = Body::sections(vec![Bytes::from(bytes.clone()), Bytes::from_static(b"\xff\0")]);
+    for body in [Body::from(bytes), sections, Body::empty()] {
+        let (_, dead) = through_death(bench, Message::new(body.clone())).await?;
+        ensure!(*dead.body() == body, "{body:?} has become {:?}", dead.body());
+    }
+    Ok(())
+}
+
+async fn s_105_the_properties_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let message = Message::builder()
+        .content_type("application/json")
+        .message_id("m-1")
+        .correlation_id("c-1")
+        .subject("order.created")
+        .reply_to("replies")
+        .property("number", 7_i64)
+        .property("text", "seven")
+        .build("a")?;
+    let (before, dead) = through_death(bench, message).await?;
+    ensure_eq!(dead.message_id(), before.message_id());
+    ensure_eq!(dead.content_type(), before.content_type());
+    ensure_eq!(dead.correlation_id(), before.correlation_id());
+    ensure_eq!((dead.subject(), dead.reply_to()), (before.subject(), before.reply_to()));
+    for (name, value) in before.application().iter() {
+        ensure_eq!(dead.application().get(name), Some(value), "the property {name}");
+    }
+    Ok(())
+}
+
+async fn s_105_number_and_time_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (before, dead) = through_death(bench, Message::new("a")).await?;
+    ensure_eq!(number(&dead)?, number(&before)?);
+    ensure_eq!(facts(&dead)?.enqueued_time, facts(&before)?.enqueued_time);
+    Ok(())
+}
+
+/// A queue with a dead letter for each body.
+async fn dead_queue<const N: usize, B: Backend>(
+    bench: &Bench<'_, B>,
+    bodies: [&'static str; N],
+) -> Result<EntityPath, Failure> {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, bodies).await?;
+    for _ in bodies {
+        bench.receive(&queue).await?.dead_letter(because("Why", "")).await?;
+    }
+    Ok(queue)
+}
+
+async fn s_100_the_address_is_read_in_any_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dead_queue(bench, ["a"]).await?;
+    ensure_eq!(bench.drain(&EntityPath::new(&format!("{queue}/$DeadLetterQueue"))?).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_40_a_dead_letter_stays_until_it_is_completed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dead_queue(bench, ["a"]).await?;
+    for _ in 0..12 {
+        bench.receive_dead(&queue).await?.abandon().await?;
+    }
+    bench.nothing(&queue).await?;
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.gone(&queue).await
+}
+
+async fn s_102_dead_letters_do_not_go_by_themselves<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dead_queue(bench, ["a"]).await?;
+    let _held = bench.receive_dead(&queue).await?;
+    bench.wait_past(bench.lock()).await;
+    bench.nothing(&queue).await?;
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_39_dead_letters_come_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dead_queue(bench, ["a", "b", "c"]).await?;
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a", "b", "c"]);
+    Ok(())
+}
+
+async fn s_39_a_dead_letter_is_locked_for_one_receiver<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dead_queue(bench, ["a"]).await?;
+    let held = bench.receive_dead(&queue).await?;
+    bench.nothing(&queue.dead_letter()).await?;
+    held.complete().await?;
+    bench.wait_past(bench.lock()).await;
+    bench.gone(&queue).await
+}
+
+async fn s_31_none_of_many_is_lost<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let sender = bench.backend.sender(&queue).await?;
+    let sent: Vec<String> = (0..50).map(|index| format!("{index:02}")).collect();
+    for body in &sent {
+        sender.send(Message::new(body.clone())).await?;
+    }
+    while let Some(delivery) = bench.try_receive(&queue, 1).await?.pop() {
+        delivery.dead_letter(because("Why", "")).await?;
+    }
+    let mut dead = bench.drain(&queue.dead_letter()).await?;
+    dead.sort();
+    ensure_eq!(dead, sent);
+    Ok(())
+}
+
+async fn s_31_a_dead_letter_is_gone_from_its_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dead_queue(bench, ["a"]).await?;
+    bench.nothing(&queue).await?;
+    bench.wait_past(bench.lock()).await;
+    bench.nothing(&queue).await?;
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    Ok(())
+}

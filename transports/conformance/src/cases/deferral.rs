@@ -1,0 +1,156 @@
+//! K-20: messages that were set aside.
+
+use super::prelude::*;
+
+cases! {
+    Deferral:
+        s_32_t_20_a_deferred_message_is_not_received,
+        s_33_t_21_its_number_brings_it_back,
+        s_33_another_receiver_may_fetch_it,
+        t_22_one_wrong_number_locks_none,
+        t_22_an_active_message_is_not_fetched [Release],
+        t_22_a_locked_message_is_not_fetched_again,
+        t_22_a_fetched_message_is_gone_when_it_is_completed,
+        s_35_an_abandoned_one_is_deferred_again,
+        s_35_one_whose_lock_ends_is_deferred_again [LockDuration],
+        s_61_a_deferred_message_takes_changes_along,
+        t_23_it_does_not_come_by_itself [LockDuration],
+        s_33_several_are_fetched_at_once;
+}
+
+/// Sends messages and sets them aside; their numbers.
+async fn deferred<const N: usize, B: Backend>(
+    bench: &Bench<'_, B>,
+    queue: &EntityPath,
+    bodies: [&'static str; N],
+) -> Result<Vec<SequenceNumber>, Failure> {
+    bench.send_bodies(queue, bodies).await?;
+    let mut numbers = Vec::new();
+    for _ in bodies {
+        let delivery = bench.receive(queue).await?;
+        numbers.push(number(&delivery.message)?);
+        delivery.defer().await?;
+    }
+    Ok(numbers)
+}
+
+const NOT_FOUND: &[ErrorKind] = &[ErrorKind::MessageNotFound];
+
+async fn s_32_t_20_a_deferred_message_is_not_received<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    deferred(bench, &queue, ["a"]).await?;
+    bench.send_bodies(&queue, ["b"]).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    bench.nothing(&queue.dead_letter()).await
+}
+
+async fn s_33_t_21_its_number_brings_it_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = deferred(bench, &queue, ["a", "b"]).await?;
+    let fetched = bench.fetch(&queue, numbers[1]).await?;
+    ensure_eq!((text(&fetched.message).as_str(), number(&fetched.message)?), ("b", numbers[1]));
+    ensure!(fetched.lease.lock_duration().is_some(), "a message that was fetched is not locked");
+    fetched.complete().await?;
+    let fetched = bench.fetch(&queue, numbers[0]).await?;
+    ensure_eq!(text(&fetched.message), "a");
+    Ok(fetched.complete().await?)
+}
+
+async fn s_33_another_receiver_may_fetch_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut receiver = bench.receiver(&queue).await?;
+    let delivery = bench.receive_by(&mut receiver).await?;
+    let number = number(&delivery.message)?;
+    delivery.defer().await?;
+    drop(receiver);
+    Ok(bench.fetch(&queue, number).await?.complete().await?)
+}
+
+async fn t_22_one_wrong_number_locks_none<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = deferred(bench, &queue, ["a"]).await?;
+    let both = [numbers[0], SequenceNumber::new(1_000_000)];
+    refused(bench.backend.receive_deferred(&queue, &both).await, NOT_FOUND)?;
+    Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
+}
+
+async fn t_22_an_active_message_is_not_fetched<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    refused(bench.fetch(&queue, number).await, NOT_FOUND)?;
+    delivery.lease.release().await?;
+    refused(bench.fetch(&queue, number).await, NOT_FOUND)?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_22_a_locked_message_is_not_fetched_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = deferred(bench, &queue, ["a"]).await?;
+    let held = bench.fetch(&queue, numbers[0]).await?;
+    refused(bench.fetch(&queue, numbers[0]).await, NOT_FOUND)?;
+    Ok(held.complete().await?)
+}
+
+async fn t_22_a_fetched_message_is_gone_when_it_is_completed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = deferred(bench, &queue, ["a"]).await?;
+    bench.fetch(&queue, numbers[0]).await?.complete().await?;
+    refused(bench.fetch(&queue, numbers[0]).await, NOT_FOUND)?;
+    bench.gone(&queue).await
+}
+
+async fn s_35_an_abandoned_one_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = deferred(bench, &queue, ["a"]).await?;
+    bench.fetch(&queue, numbers[0]).await?.abandon().await?;
+    bench.nothing(&queue).await?;
+    Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
+}
+
+async fn s_35_one_whose_lock_ends_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let numbers = deferred(bench, &queue, ["a"]).await?;
+    let _held = bench.fetch(&queue, numbers[0]).await?;
+    bench.wait_past(bench.lock()).await;
+    bench.nothing(&queue).await?;
+    Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
+}
+
+async fn s_61_a_deferred_message_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send(&queue, Message::builder().property("kept", 1_i64).build("a")?).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    let changes: ApplicationProperties = [("progress", "half")].into_iter().collect();
+    delivery.settle(Disposition::Defer(changes.into())).await?;
+    let fetched = bench.fetch(&queue, number).await?;
+    let progress = fetched.message.application().get("progress").and_then(PropertyValue::as_str);
+    ensure_eq!(progress, Some("half"));
+    ensure_eq!(fetched.message.application().get("kept"), Some(&PropertyValue::I64(1)));
+    Ok(fetched.complete().await?)
+}
+
+async fn t_23_it_does_not_come_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let numbers = deferred(bench, &queue, ["a"]).await?;
+    bench.wait_past(bench.lock() * 3).await;
+    bench.gone(&queue).await?;
+    Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
+}
+
+async fn s_33_several_are_fetched_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = deferred(bench, &queue, ["a", "b", "c"]).await?;
+    let fetched = bench.backend.receive_deferred(&queue, &[numbers[0], numbers[2]]).await?;
+    let mut bodies = texts(fetched.iter().map(|delivery| &delivery.message));
+    bodies.sort();
+    ensure_eq!(bodies, ["a", "c"]);
+    for delivery in fetched {
+        delivery.complete().await?;
+    }
+    Ok(bench.fetch(&queue, numbers[1]).await?.complete().await?)
+}

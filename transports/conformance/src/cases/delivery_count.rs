@@ -1,0 +1,240 @@
+//! K-09 and K-10: what counts as a failed delivery, and when it was one too many.
+
+use super::prelude::*;
+
+cases! {
+    DeliveryCount:
+        s_70_the_first_delivery_reads_1,
+        s_71_each_abandon_counts,
+        s_72_a_lock_that_ends_counts [LockDuration],
+        s_74_a_release_does_not_count [Release],
+        s_77_a_lock_that_ends_unseen_counts [LockDuration],
+        s_78_a_peek_does_not_count [Peek],
+        s_79_a_deferral_does_not_count [Deferral],
+        s_35_a_deferred_message_s_failure_counts [Deferral],
+        s_80_in_the_dead_letter_queue_nothing_counts [DeadLetterReason],
+        s_57_renewal_does_not_count [LockDuration, LockRenewal];
+    MaxDeliveryCount:
+        s_30_a_message_is_delivered_as_often_as_the_queue_says,
+        s_30_one_delivery_may_be_all,
+        s_30_a_lock_that_ends_may_be_the_last_delivery [LockDuration],
+        s_30_what_is_released_never_dies [Release],
+        s_30_only_the_poisonous_message_goes,
+        s_80_the_dead_letter_reads_its_deliveries,
+        s_90_the_dead_letter_says_so [DeadLetterReason];
+}
+
+/// How often the next delivery says that the message was delivered. The message stays locked in `held`.
+async fn next_count<B: Backend>(
+    bench: &Bench<'_, B>,
+    queue: &EntityPath,
+    held: &mut Vec<Delivery<B::Lease>>,
+) -> Result<u32, Failure> {
+    held.push(bench.receive(queue).await?);
+    facts(&held[held.len() - 1].message).map(|facts| facts.delivery_count)
+}
+
+async fn s_70_the_first_delivery_reads_1<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    for message in bench.drain_messages(&queue).await? {
+        ensure_eq!(facts(&message)?.delivery_count, 1);
+    }
+    Ok(())
+}
+
+async fn s_71_each_abandon_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    for count in 1..=5 {
+        let delivery = bench.receive(&queue).await?;
+        ensure_eq!(facts(&delivery.message)?.delivery_count, count);
+        delivery.abandon().await?;
+    }
+    Ok(())
+}
+
+async fn s_72_a_lock_that_ends_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut held = Vec::new();
+    for count in 1..=3 {
+        ensure_eq!(next_count(bench, &queue, &mut held).await?, count);
+        bench.wait_past(bench.lock()).await;
+    }
+    Ok(())
+}
+
+async fn s_74_a_release_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.lease.release().await?;
+    bench.receive(&queue).await?.abandon().await?;
+    bench.receive(&queue).await?.lease.release().await?;
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 2);
+    Ok(())
+}
+
+async fn s_77_a_lock_that_ends_unseen_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let mut held = bench.receive_each(&queue, 2).await?;
+    held.remove(0).complete().await?;
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 2);
+    Ok(())
+}
+
+async fn s_78_a_peek_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    for failures in 0..3 {
+        for _ in 0..2 {
+            let peeked = bench.peek(&queue).await?;
+            ensure_eq!(peeked.len(), 1);
+            ensure_eq!(facts(&peeked[0])?.delivery_count, failures, "a peek shows how many deliveries failed");
+        }
+        let delivery = bench.receive(&queue).await?;
+        ensure_eq!(facts(&delivery.message)?.delivery_count, failures + 1);
+        delivery.abandon().await?;
+    }
+    Ok(())
+}
+
+async fn s_79_a_deferral_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    delivery.defer().await?;
+    let fetched = bench.fetch(&queue, number).await?;
+    ensure_eq!(facts(&fetched.message)?.delivery_count, 1);
+    Ok(fetched.complete().await?)
+}
+
+async fn s_35_a_deferred_message_s_failure_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    delivery.defer().await?;
+    for count in 1..=3 {
+        let fetched = bench.fetch(&queue, number).await?;
+        ensure_eq!(facts(&fetched.message)?.delivery_count, count);
+        fetched.abandon().await?;
+    }
+    Ok(())
+}
+
+async fn s_80_in_the_dead_letter_queue_nothing_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
+    let first = bench.receive_dead(&queue).await?;
+    let count = facts(&first.message)?.delivery_count;
+    first.abandon().await?;
+    for _ in 0..3 {
+        let again = bench.receive_dead(&queue).await?;
+        ensure_eq!(facts(&again.message)?.delivery_count, count);
+        again.abandon().await?;
+    }
+    Ok(())
+}
+
+async fn s_57_renewal_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let held = bench.receive(&queue).await?;
+    for _ in 0..3 {
+        held.lease.renew().await?;
+    }
+    held.abandon().await?;
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 2);
+    Ok(())
+}
+
+async fn dying_queue<B: Backend>(bench: &Bench<'_, B>, deliveries: u32) -> Result<EntityPath, Failure> {
+    bench.queue(QueueSpec { max_delivery_count: Some(deliveries), ..QueueSpec::default() }).await
+}
+
+async fn s_30_a_message_is_delivered_as_often_as_the_queue_says<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dying_queue(bench, 3).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    for _ in 0..3 {
+        bench.nothing(&queue.dead_letter()).await?;
+        bench.receive(&queue).await?.abandon().await?;
+    }
+    bench.nothing(&queue).await?;
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_30_one_delivery_may_be_all<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dying_queue(bench, 1).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    bench.receive(&queue).await?.abandon().await?;
+    ensure_eq!(text(&bench.take(&queue).await?), "b");
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_30_a_lock_that_ends_may_be_the_last_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let spec = QueueSpec { max_delivery_count: Some(2), ..bench.locking() };
+    let queue = bench.queue(spec).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.abandon().await?;
+    let _held = bench.receive(&queue).await?;
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.nothing(&queue).await
+}
+
+async fn s_30_what_is_released_never_dies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dying_queue(bench, 1).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    for _ in 0..3 {
+        bench.receive(&queue).await?.lease.release().await?;
+    }
+    bench.nothing(&queue.dead_letter()).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_30_only_the_poisonous_message_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dying_queue(bench, 2).await?;
+    bench.send_bodies(&queue, ["a", "poison", "b"]).await?;
+    let mut handled = Vec::new();
+    while let Some(delivery) = bench.try_receive(&queue, 1).await?.pop() {
+        let body = text(&delivery.message);
+        if body == "poison" {
+            delivery.abandon().await?;
+        } else {
+            handled.push(body);
+            delivery.complete().await?;
+        }
+    }
+    ensure_eq!(handled, ["a", "b"]);
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["poison"]);
+    Ok(())
+}
+
+async fn s_80_the_dead_letter_reads_its_deliveries<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dying_queue(bench, 2).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    for _ in 0..2 {
+        bench.receive(&queue).await?.abandon().await?;
+    }
+    let count = facts(&bench.take(&queue.dead_letter()).await?)?.delivery_count;
+    ensure!(count >= 2, "the dead letter reads {count} deliveries of 2");
+    Ok(())
+}
+
+async fn s_90_the_dead_letter_says_so<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = dying_queue(bench, 1).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.abandon().await?;
+    let dead = bench.take(&queue.dead_letter()).await?;
+    ensure_eq!(why(&dead).0, "MaxDeliveryCountExceeded");
+    ensure!(facts(&dead)?.dead_lettered, "the message does not say that it was dead-lettered");
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! K-24: a MessageId is accepted once.
+
+use super::prelude::*;
+use crate::{SubscriptionSpec, TopicSpec};
+
+cases! {
+    DuplicateDetection:
+        t_41_a_duplicate_is_accepted_and_dropped,
+        t_40_only_the_id_counts,
+        t_42_the_window_ends,
+        t_42_a_duplicate_does_not_extend_the_window,
+        t_43_the_first_one_s_fate_does_not_matter [DeadLetterReason],
+        t_49_ids_are_compared_as_they_are,
+        t_48_the_first_of_a_batch_wins,
+        t_48_what_is_refused_is_not_remembered,
+        q_03_a_duplicate_has_no_number [SequenceNumbers],
+        m_11_without_an_id_nothing_is_a_duplicate,
+        t_46_each_entity_remembers_for_itself,
+        t_46_a_topic_detects_before_it_copies [Topics],
+        t_44_a_scheduled_message_is_remembered [Scheduling],
+        t_45_a_duplicate_schedule_answers_the_first_number [Scheduling, CancelScheduled];
+}
+
+/// The shortest window of the model.
+const WINDOW: Duration = Duration::from_secs(20);
+
+async fn detecting<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
+    bench.queue(QueueSpec { duplicate_window: Some(WINDOW), ..QueueSpec::default() }).await
+}
+
+fn with_id(id: &'static str, body: &'static str) -> Result<Message, Failure> {
+    Ok(Message::builder().message_id(id).build(body)?)
+}
+
+async fn t_41_a_duplicate_is_accepted_and_dropped<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    for (id, body) in [("one", "a"), ("one", "a"), ("two", "b"), ("one", "a")] {
+        bench.send(&queue, with_id(id, body)?).await?;
+    }
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    bench.nothing(&queue.dead_letter()).await
+}
+
+async fn t_40_only_the_id_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    bench.send(&queue, with_id("one", "first")?).await?;
+    let other = Message::builder().message_id("one").subject("other").property("n", 7_i64).build("second")?;
+    bench.send(&queue, other).await?;
+    bench.send(&queue, with_id("two", "first")?).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["first", "first"]);
+    Ok(())
+}
+
+async fn t_42_the_window_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    bench.send(&queue, with_id("one", "a")?).await?;
+    bench.wait_almost(WINDOW).await;
+    bench.send(&queue, with_id("one", "b")?).await?;
+    bench.wait(bench.margin() * 2).await;
+    bench.send(&queue, with_id("one", "c")?).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    Ok(())
+}
+
+async fn t_42_a_duplicate_does_not_extend_the_window<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    bench.send(&queue, with_id("one", "a")?).await?;
+    for _ in 0..3 {
+        bench.wait(WINDOW / 4).await;
+        bench.send(&queue, with_id("one", "b")?).await?;
+    }
+    bench.wait_past(WINDOW / 4).await;
+    bench.send(&queue, with_id("one", "c")?).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    Ok(())
+}
+
+async fn t_43_the_first_one_s_fate_does_not_matter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    bench.send(&queue, with_id("completed", "a")?).await?;
+    bench.send(&queue, with_id("dead", "b")?).await?;
+    bench.take(&queue).await?;
+    bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
+    for id in ["completed", "dead"] {
+        bench.send(&queue, with_id(id, "again")?).await?;
+    }
+    bench.nothing(&queue).await?;
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["b"]);
+    Ok(())
+}
+
+async fn t_49_ids_are_compared_as_they_are<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    for id in ["one", "ONE", "one ", "öne"] {
+        bench.send(&queue, with_id(id, "a")?).await?;
+    }
+    ensure_eq!(bench.drain(&queue).await?.len(), 4);
+    Ok(())
+}
+
+async fn t_48_the_first_of_a_batch_wins<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    let batch = Batch(vec![with_id("one", "a")?, with_id("two", "b")?, with_id("one", "c")?]);
+    bench.backend.sender(&queue).await?.send_batch(batch).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    Ok(())
+}
+
+async fn t_48_what_is_refused_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    let mut bad = with_id("two", "bad")?;
+    bad.properties_mut().application_mut().insert("k", "x".repeat(33_000));
+    let batch = Batch(vec![with_id("one", "a")?, bad]);
+    let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
+    refused(bench.backend.sender(&queue).await?.send_batch(batch).await, &kinds)?;
+    for (id, body) in [("one", "a"), ("two", "b")] {
+        bench.send(&queue, with_id(id, body)?).await?;
+    }
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    Ok(())
+}
+
+async fn q_03_a_duplicate_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    for (id, body) in [("one", "a"), ("one", "a"), ("two", "b")] {
+        bench.send(&queue, with_id(id, body)?).await?;
+    }
+    let numbers = numbers(&bench.drain_messages(&queue).await?)?;
+    ensure!(numbers.len() == 2 && numbers[0] + 1 == numbers[1], "{numbers:?}");
+    Ok(())
+}
+
+async fn m_11_without_an_id_nothing_is_a_duplicate<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    bench.send_bodies(&queue, ["a", "a", "a"]).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "a", "a"]);
+    Ok(())
+}
+
+async fn t_46_each_entity_remembers_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (one, two) = (detecting(bench).await?, detecting(bench).await?);
+    let without = bench.queue(QueueSpec::default()).await?;
+    for queue in [&one, &two, &without, &without] {
+        bench.send(queue, with_id("one", "a")?).await?;
+    }
+    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    ensure_eq!(bench.drain(&two).await?, ["a"]);
+    ensure_eq!(bench.drain(&without).await?, ["a", "a"]);
+    Ok(())
+}
+
+async fn t_46_a_topic_detects_before_it_copies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = bench.topic(TopicSpec { duplicate_window: Some(WINDOW), ..TopicSpec::default() }).await?;
+    let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
+    bench.send(&topic, with_id("one", "a")?).await?;
+    let two = bench.subscription(&topic, "two", SubscriptionSpec::default()).await?;
+    bench.send(&topic, with_id("one", "b")?).await?;
+    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    bench.nothing(&two).await
+}
+
+async fn t_44_a_scheduled_message_is_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    let at = bench.in_future(WINDOW / 4).await;
+    bench.backend.schedule(&queue, vec![with_id("one", "scheduled")?], at).await?;
+    bench.send(&queue, with_id("one", "sent")?).await?;
+    bench.send(&queue, with_id("two", "sent")?).await?;
+    bench.backend.schedule(&queue, vec![with_id("two", "scheduled")?], at).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["sent"]);
+    bench.wait_past(WINDOW / 4).await;
+    ensure_eq!(bench.drain(&queue).await?, ["scheduled"]);
+    Ok(())
+}
+
+async fn t_45_a_duplicate_schedule_answers_the_first_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = detecting(bench).await?;
+    let at = bench.in_future(WINDOW / 4).await;
+    let first = bench.backend.schedule(&queue, vec![with_id("one", "a")?], at).await?;
+    let second = bench.backend.schedule(&queue, vec![with_id("one", "a")?], at).await?;
+    ensure_eq!(second, first);
+    bench.backend.cancel_scheduled(&queue, &second).await?;
+    bench.wait_past(WINDOW / 4).await;
+    bench.gone(&queue).await
+}

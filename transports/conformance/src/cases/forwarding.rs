@@ -1,0 +1,196 @@
+//! K-31: an entity hands its messages on.
+
+use super::{prelude::*, topics::topic};
+use crate::SubscriptionSpec;
+
+cases! {
+    AutoForward:
+        t_60_a_message_is_handed_on,
+        t_60_the_source_gives_no_messages,
+        t_60_messages_stay_in_their_order,
+        t_60_a_message_without_a_destination_is_dead_lettered_at_its_source,
+        t_62_the_destination_accepts_anew,
+        t_62_the_first_number_is_kept,
+        t_10_the_time_to_live_begins_again [TimeToLive],
+        t_61_a_message_is_handed_on_four_times,
+        t_63_dead_letters_are_handed_on [DeadLetterReason],
+        t_63_a_dead_letter_says_where_it_died [MaxDeliveryCount],
+        t_60_a_subscription_hands_on_too [Topics],
+        t_60_what_was_scheduled_is_handed_on_when_it_is_due [Scheduling],
+        t_67_the_destination_detects_duplicates [DuplicateDetection];
+}
+
+fn to(destination: &EntityPath) -> QueueSpec {
+    QueueSpec { forward_to: Some(destination.clone()), ..QueueSpec::default() }
+}
+
+fn burying_in(destination: &EntityPath) -> QueueSpec {
+    QueueSpec { forward_dead_letters_to: Some(destination.clone()), ..QueueSpec::default() }
+}
+
+/// A destination and a source that hands on to it.
+async fn pair<B: Backend>(bench: &Bench<'_, B>) -> Result<(EntityPath, EntityPath), Failure> {
+    let destination = bench.queue(QueueSpec::default()).await?;
+    let source = bench.queue(to(&destination)).await?;
+    Ok((source, destination))
+}
+
+async fn t_60_a_message_is_handed_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (source, destination) = pair(bench).await?;
+    let message = Message::builder().message_id("m-1").property("n", 7_i64).build("a body")?;
+    bench.send(&source, message).await?;
+    let there = bench.take(&destination).await?;
+    ensure_eq!((there.message_id(), text(&there).as_str()), (Some("m-1"), "a body"));
+    ensure_eq!(there.application().get("n"), Some(&PropertyValue::I64(7)));
+    bench.gone(&destination).await
+}
+
+async fn t_60_the_source_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (source, destination) = pair(bench).await?;
+    bench.send_bodies(&source, ["a"]).await?;
+    // It may refuse a receiver, or have nothing to give.
+    if let Some(delivery) = bench.try_receive(&source, 1).await.unwrap_or_default().pop() {
+        return Err(Failure::behaviour(format!("the source gives {:?}", text(&delivery.message))));
+    }
+    ensure_eq!(bench.drain(&destination).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_60_messages_stay_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (source, destination) = pair(bench).await?;
+    bench.send_bodies(&source, ["a", "b", "c"]).await?;
+    bench.backend.sender(&source).await?.send_batch(Batch(["d", "e"].map(Message::new).into())).await?;
+    ensure_eq!(bench.drain(&destination).await?, ["a", "b", "c", "d", "e"]);
+    Ok(())
+}
+
+async fn t_60_a_message_without_a_destination_is_dead_lettered_at_its_source<B: Backend>(
+    bench: &Bench<'_, B>,
+) -> Verdict {
+    let (source, destination) = pair(bench).await?;
+    bench.backend.delete(&destination).await?;
+    bench.send_bodies(&source, ["a"]).await?;
+    let dead = bench.take(&source.dead_letter()).await?;
+    ensure_eq!(text(&dead), "a");
+    ensure!(!why(&dead).0.is_empty(), "the dead letter gives no reason");
+    Ok(())
+}
+
+async fn t_62_the_destination_accepts_anew<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (source, destination) = pair(bench).await?;
+    bench.send_bodies(&destination, ["x", "y"]).await?;
+    bench.send_bodies(&source, ["a"]).await?;
+    let messages = bench.drain_messages(&destination).await?;
+    ensure_eq!(texts(&messages), ["x", "y", "a"]);
+    ensure!(number(&messages[2])? > number(&messages[1])?, "the number of the source was kept");
+    ensure_eq!(facts(&messages[2])?.delivery_count, 1);
+    Ok(())
+}
+
+async fn t_62_the_first_number_is_kept<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let last = bench.queue(QueueSpec::default()).await?;
+    let middle = bench.queue(to(&last)).await?;
+    let first = bench.queue(to(&middle)).await?;
+    bench.send_bodies(&last, ["not forwarded"]).await?;
+    ensure_eq!(facts(&bench.take(&last).await?)?.enqueued_sequence_number, SequenceNumber::new(0));
+    // The second message is the first queue's second, and the last queue's third.
+    bench.send_bodies(&first, ["a", "b"]).await?;
+    let messages = bench.drain_messages(&last).await?;
+    let mut submitted = Vec::new();
+    for message in &messages {
+        submitted.push(facts(message)?.enqueued_sequence_number.get());
+    }
+    ensure!(submitted.len() == 2 && submitted[0] > 0 && submitted[1] == submitted[0] + 1, "{submitted:?}");
+    ensure!(submitted[1] < number(&messages[1])?.get(), "{submitted:?}");
+    Ok(())
+}
+
+async fn t_10_the_time_to_live_begins_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (source, destination) = pair(bench).await?;
+    let ttl = Duration::from_secs(3);
+    for body in ["a", "b"] {
+        bench.send(&source, Message::builder().time_to_live(ttl).build(body)?).await?;
+    }
+    let there = bench.take(&destination).await?;
+    ensure_eq!(there.time_to_live(), Some(ttl));
+    ensure_eq!(facts(&there)?.expires_at, facts(&there)?.enqueued_time.saturating_add(ttl));
+    bench.wait_past(ttl).await;
+    bench.gone(&destination).await
+}
+
+async fn t_61_a_message_is_handed_on_four_times<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    // Each hands on to the one before it.
+    let mut chain = vec![bench.queue(QueueSpec::default()).await?];
+    for _ in 0..5 {
+        let next = to(&chain[chain.len() - 1]);
+        chain.push(bench.queue(next).await?);
+    }
+    bench.send_bodies(&chain[4], ["four"]).await?;
+    ensure_eq!(bench.drain(&chain[0]).await?, ["four"]);
+    bench.send_bodies(&chain[5], ["five"]).await?;
+    bench.nothing(&chain[0]).await?;
+    let dead = bench.take(&chain[1].dead_letter()).await?;
+    ensure_eq!((text(&dead).as_str(), why(&dead).0), ("five", "MaxTransferHopCountExceeded"));
+    Ok(())
+}
+
+async fn t_63_dead_letters_are_handed_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let morgue = bench.queue(QueueSpec::default()).await?;
+    let queue = bench.queue(burying_in(&morgue)).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let dead_letter = DeadLetter::new(DeadLetterReason::Application("Why".into()), "because");
+    bench.receive(&queue).await?.dead_letter(dead_letter).await?;
+    let dead = bench.take(&morgue).await?;
+    ensure_eq!(text(&dead), "a");
+    ensure_eq!(why(&dead), ("Why", "because"));
+    bench.nothing(&queue.dead_letter()).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    Ok(())
+}
+
+async fn t_63_a_dead_letter_says_where_it_died<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let morgue = bench.queue(QueueSpec::default()).await?;
+    let spec = QueueSpec { max_delivery_count: Some(1), ..burying_in(&morgue) };
+    let queue = bench.queue(spec).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.abandon().await?;
+    let dead = bench.take(&morgue).await?;
+    ensure_eq!(dead.dead_letter_source(), Some(queue.as_str()));
+    bench.send_bodies(&morgue, ["b"]).await?;
+    ensure_eq!(bench.take(&morgue).await?.dead_letter_source(), None);
+    Ok(())
+}
+
+async fn t_60_a_subscription_hands_on_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let destination = bench.queue(QueueSpec::default()).await?;
+    let topic = topic(bench).await?;
+    let forwarding = SubscriptionSpec { forward_to: Some(destination.clone()), ..SubscriptionSpec::default() };
+    bench.subscription(&topic, "forwarding", forwarding).await?;
+    let other = bench.subscription(&topic, "other", SubscriptionSpec::default()).await?;
+    bench.send_bodies(&topic, ["a", "b"]).await?;
+    ensure_eq!(bench.drain(&destination).await?, ["a", "b"]);
+    ensure_eq!(bench.drain(&other).await?, ["a", "b"]);
+    Ok(())
+}
+
+async fn t_60_what_was_scheduled_is_handed_on_when_it_is_due<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (source, destination) = pair(bench).await?;
+    let delay = Duration::from_secs(5);
+    let at = bench.in_future(delay).await;
+    bench.backend.schedule(&source, vec![Message::new("a")], at).await?;
+    bench.nothing(&destination).await?;
+    bench.wait_past(delay).await;
+    ensure_eq!(bench.drain(&destination).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_67_the_destination_detects_duplicates<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let spec = QueueSpec { duplicate_window: Some(Duration::from_secs(20)), ..QueueSpec::default() };
+    let destination = bench.queue(spec).await?;
+    let source = bench.queue(to(&destination)).await?;
+    for body in ["a", "b"] {
+        bench.send(&source, Message::builder().message_id("m-1").build(body)?).await?;
+    }
+    ensure_eq!(bench.drain(&destination).await?, ["a"]);
+    bench.nothing(&source.dead_letter()).await
+}

@@ -1,0 +1,281 @@
+//! K-05 to K-08: how long a lock holds, what extends it, and what it is worth when it is gone.
+
+use super::prelude::*;
+
+cases! {
+    LockDuration:
+        s_28_a_lock_ends_when_its_time_is_over,
+        s_25_m_09_a_lock_runs_from_the_receive,
+        s_01_each_entity_has_its_own_lock_duration,
+        s_60_each_message_of_one_receive_has_its_own_lock,
+        s_28_a_lock_ends_while_a_receiver_waits;
+    LockRenewal:
+        s_57_a_renewed_lock_holds_from_then_on [LockDuration],
+        s_57_a_renewed_lock_ends_too [LockDuration],
+        s_57_a_lock_can_be_renewed_again_and_again [LockDuration],
+        s_53_a_lock_that_is_lost_is_not_renewed [LockDuration, LockFencing],
+        s_40_a_dead_letter_s_lock_is_renewed_too [LockDuration, DeadLetterReason];
+    LockFencing:
+        s_54_a_complete_after_the_lock_fails [LockDuration],
+        s_54_no_settlement_after_the_lock_has_an_effect [LockDuration, DeadLetterReason, Deferral],
+        s_54_the_old_lock_does_not_settle_the_new_delivery [LockDuration],
+        s_54_the_old_lock_is_not_released_or_renewed [LockDuration, LockRenewal, Release],
+        s_54_a_failed_settlement_does_not_count_twice [LockDuration],
+        s_56_after_a_failed_complete_the_message_comes_again [LockDuration],
+        m_10_each_delivery_has_a_lock_token_of_its_own;
+    SettleElsewhere:
+        s_64_a_message_is_completed_when_its_receiver_is_gone [LockDuration],
+        s_64_a_message_is_dead_lettered_elsewhere [DeadLetterReason],
+        s_64_a_message_is_abandoned_elsewhere,
+        s_64_a_lost_lock_is_lost_elsewhere_too [LockDuration, LockFencing];
+}
+
+const LOST: &[ErrorKind] = &[ErrorKind::MessageLockLost];
+
+async fn s_28_a_lock_ends_when_its_time_is_over<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let _held = bench.receive(&queue).await?;
+    bench.wait_almost(bench.lock()).await;
+    bench.nothing(&queue).await?;
+    bench.wait(bench.margin() * 2).await;
+    ensure_eq!(text(&bench.receive(&queue).await?.message), "a");
+    Ok(())
+}
+
+async fn s_25_m_09_a_lock_runs_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.wait(bench.lock()).await;
+    let expected = bench.in_future(bench.lock()).await;
+    let held = bench.receive(&queue).await?;
+    let until = facts(&held.message)?.locked_until.unwrap_or_default();
+    ensure!(bench.is_near(until, expected), "the lock holds until {until:?}, and should until {expected:?}");
+    ensure_eq!(held.lease.lock_duration(), Some(bench.lock()));
+    bench.wait_almost(bench.lock()).await;
+    Ok(held.complete().await?)
+}
+
+async fn s_01_each_entity_has_its_own_lock_duration<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let short = bench.locking_queue().await?;
+    let spec = QueueSpec { lock_duration: Some(bench.lock() * 2), ..QueueSpec::default() };
+    let long = bench.queue(spec).await?;
+    bench.send_bodies(&short, ["a"]).await?;
+    bench.send_bodies(&long, ["b"]).await?;
+    let _held = (bench.receive(&short).await?, bench.receive(&long).await?);
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(text(&bench.receive(&short).await?.message), "a");
+    bench.nothing(&long).await?;
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(text(&bench.receive(&long).await?.message), "b");
+    Ok(())
+}
+
+async fn s_60_each_message_of_one_receive_has_its_own_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    let mut held = bench.receive_each(&queue, 3).await?;
+    bench.wait(bench.lock() / 2).await;
+    held.remove(1).complete().await?;
+    bench.wait_past(bench.lock() / 2).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    Ok(())
+}
+
+async fn s_28_a_lock_ends_while_a_receiver_waits<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let _held = bench.receive(&queue).await?;
+    let mut other = bench.receiver(&queue).await?;
+    match tokio::time::timeout(bench.lock() + bench.margin(), other.receive()).await {
+        Ok(received) => Ok(received?.complete().await?),
+        Err(_) => Err(Failure::behaviour("the waiting receiver did not get the message when its lock ended")),
+    }
+}
+
+async fn s_57_a_renewed_lock_holds_from_then_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let held = bench.receive(&queue).await?;
+    bench.wait(bench.lock() / 2).await;
+    let expected = bench.in_future(bench.lock()).await;
+    let until = held.lease.renew().await?;
+    ensure!(bench.is_near(until, expected), "the lock holds until {until:?}, and should until {expected:?}");
+    bench.wait_past(bench.lock() / 2).await;
+    bench.nothing(&queue).await?;
+    Ok(held.complete().await?)
+}
+
+async fn s_57_a_renewed_lock_ends_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let held = bench.receive(&queue).await?;
+    bench.wait(bench.lock() / 4).await;
+    held.lease.renew().await?;
+    // Not the old end and a full duration on top.
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(text(&bench.receive(&queue).await?.message), "a");
+    drop(held);
+    Ok(())
+}
+
+async fn s_57_a_lock_can_be_renewed_again_and_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let held = bench.receive(&queue).await?;
+    for _ in 0..4 {
+        bench.wait(bench.lock() / 2).await;
+        held.lease.renew().await?;
+    }
+    bench.nothing(&queue).await?;
+    held.abandon().await?;
+    // However long it was held, it failed once.
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 2);
+    Ok(())
+}
+
+async fn s_53_a_lock_that_is_lost_is_not_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let held = bench.receive(&queue).await?;
+    bench.wait_past(bench.lock()).await;
+    refused(held.lease.renew().await, LOST)?;
+    ensure_eq!(text(&bench.receive(&queue).await?.message), "a");
+    Ok(())
+}
+
+async fn s_40_a_dead_letter_s_lock_is_renewed_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
+    let held = bench.receive_dead(&queue).await?;
+    bench.wait(bench.lock() / 2).await;
+    held.lease.renew().await?;
+    bench.wait_past(bench.lock() / 2).await;
+    bench.nothing(&queue.dead_letter()).await?;
+    Ok(held.complete().await?)
+}
+
+/// A delivery of the only message whose lock has run out.
+async fn stale<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
+    bench.send_bodies(queue, ["a"]).await?;
+    let held = bench.receive(queue).await?;
+    bench.wait_past(bench.lock()).await;
+    Ok(held)
+}
+
+async fn s_54_a_complete_after_the_lock_fails<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let error = stale(bench, &queue).await?.complete().await.err();
+    ensure!(error.is_some_and(|error| error.is_lock_lost()), "the settlement did not fail as a lost lock");
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_54_no_settlement_after_the_lock_has_an_effect<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let dead = Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "late");
+    for disposition in [Disposition::Complete, Disposition::ABANDON, dead, Disposition::DEFER] {
+        let queue = bench.locking_queue().await?;
+        let held = stale(bench, &queue).await?;
+        refused(held.settle(disposition).await, LOST)?;
+        let again = bench.take(&queue).await?;
+        ensure_eq!(facts(&again)?.delivery_count, 2);
+        bench.gone(&queue).await?;
+    }
+    Ok(())
+}
+
+async fn s_54_the_old_lock_does_not_settle_the_new_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let old = stale(bench, &queue).await?;
+    let new = bench.receive(&queue).await?;
+    refused(old.complete().await, LOST)?;
+    bench.nothing(&queue).await?;
+    new.complete().await?;
+    bench.gone(&queue).await
+}
+
+async fn s_54_the_old_lock_is_not_released_or_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let old = stale(bench, &queue).await?;
+    let new = bench.receive(&queue).await?;
+    refused(old.lease.renew().await, LOST)?;
+    refused(old.lease.release().await, LOST)?;
+    bench.nothing(&queue).await?;
+    Ok(new.complete().await?)
+}
+
+async fn s_54_a_failed_settlement_does_not_count_twice<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let held = stale(bench, &queue).await?;
+    refused(held.abandon().await, LOST)?;
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 2);
+    Ok(())
+}
+
+async fn s_56_after_a_failed_complete_the_message_comes_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let held = stale(bench, &queue).await?;
+    let (id, old) = (held.message.message_id().map(String::from), number(&held.message)?);
+    refused(held.complete().await, LOST)?;
+    let again = bench.take(&queue).await?;
+    ensure_eq!(again.message_id().map(String::from), id);
+    ensure_eq!(number(&again)?, old);
+    Ok(())
+}
+
+/// Only where the transport lets the application see it.
+async fn m_10_each_delivery_has_a_lock_token_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let held = bench.receive_each(&queue, 2).await?;
+    let tokens: Vec<_> = held.iter().filter_map(|delivery| delivery.lease.lock_token()).collect();
+    ensure!(tokens.is_empty() || (tokens.len() == 2 && tokens[0] != tokens[1]), "the tokens are {tokens:?}");
+    for delivery in held {
+        delivery.abandon().await?;
+    }
+    let again = bench.receive(&queue).await?;
+    ensure!(again.lease.lock_token().is_none_or(|token| !tokens.contains(&token)), "a token was used again");
+    Ok(())
+}
+
+/// A delivery whose receiver is gone.
+async fn orphan<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<B::Lease, Failure> {
+    bench.send_bodies(queue, ["a"]).await?;
+    let mut receiver = bench.receiver(queue).await?;
+    Ok(bench.receive_by(&mut receiver).await?.lease)
+}
+
+async fn s_64_a_message_is_completed_when_its_receiver_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let lease = orphan(bench, &queue).await?;
+    bench.backend.settle_elsewhere(&queue, lease, Disposition::Complete).await?;
+    bench.wait_past(bench.lock()).await;
+    bench.gone(&queue).await
+}
+
+async fn s_64_a_message_is_dead_lettered_elsewhere<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let lease = orphan(bench, &queue).await?;
+    let dead = Disposition::dead_letter(DeadLetterReason::Application("Elsewhere".into()), "far");
+    bench.backend.settle_elsewhere(&queue, lease, dead).await?;
+    ensure_eq!(why(&bench.take(&queue.dead_letter()).await?), ("Elsewhere", "far"));
+    bench.nothing(&queue).await
+}
+
+async fn s_64_a_message_is_abandoned_elsewhere<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let lease = orphan(bench, &queue).await?;
+    bench.backend.settle_elsewhere(&queue, lease, Disposition::ABANDON).await?;
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 2);
+    Ok(())
+}
+
+async fn s_64_a_lost_lock_is_lost_elsewhere_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    let lease = orphan(bench, &queue).await?;
+    bench.wait_past(bench.lock()).await;
+    refused(bench.backend.settle_elsewhere(&queue, lease, Disposition::Complete).await, LOST)?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! K-27: a receiver is given the session that waits longest.
+
+use consign::transport::Session;
+use futures_util::future::join;
+
+use super::{
+    prelude::*,
+    sessions::{accept, queue, send},
+};
+
+cases! {
+    NextSession:
+        n_04_a_session_with_messages_is_accepted,
+        n_04_the_oldest_message_chooses_the_session,
+        n_04_held_sessions_are_passed_over [Sessions],
+        n_04_without_a_session_the_wait_ends,
+        n_04_a_new_session_ends_the_wait,
+        n_04_a_session_that_is_given_up_ends_the_wait [Sessions],
+        n_04_each_receiver_gets_a_session_of_its_own;
+}
+
+async fn next<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<B::Session, Failure> {
+    Ok(bench.backend.accept_next_session(queue, bench.patience()).await?)
+}
+
+async fn n_04_a_session_with_messages_is_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
+    let mut session = next(bench, &queue).await?;
+    ensure_eq!(session.session_id(), "one");
+    ensure_eq!(bench.drain_by(&mut session).await?, ["a", "b"]);
+    Ok(())
+}
+
+async fn n_04_the_oldest_message_chooses_the_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("two", "a"), ("one", "b"), ("two", "c"), ("three", "d")]).await?;
+    let mut held = Vec::new();
+    for id in ["two", "one", "three"] {
+        let session = next(bench, &queue).await?;
+        ensure_eq!(session.session_id(), id);
+        held.push(session);
+    }
+    Ok(())
+}
+
+async fn n_04_held_sessions_are_passed_over<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
+    let held = accept(bench, &queue, "one").await?;
+    let mut other = next(bench, &queue).await?;
+    ensure_eq!(other.session_id(), "two");
+    ensure_eq!(bench.drain_by(&mut other).await?, ["b"]);
+    refused(next(bench, &queue).await, &[ErrorKind::ServiceTimeout])?;
+    Ok(held.close().await?)
+}
+
+async fn n_04_without_a_session_the_wait_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    refused(next(bench, &queue).await, &[ErrorKind::ServiceTimeout])?;
+    // A wait that ended took nothing.
+    send(bench, &queue, [("one", "a")]).await?;
+    ensure_eq!(bench.drain_by(&mut next(bench, &queue).await?).await?, ["a"]);
+    Ok(())
+}
+
+async fn n_04_a_new_session_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    let sending = async {
+        bench.wait(bench.margin()).await;
+        send(bench, &queue, [("one", "a")]).await
+    };
+    let (session, sent) = join(bench.backend.accept_next_session(&queue, bench.lock()), sending).await;
+    sent?;
+    ensure_eq!(bench.drain_by(&mut session?).await?, ["a"]);
+    Ok(())
+}
+
+async fn n_04_a_session_that_is_given_up_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    let held = accept(bench, &queue, "one").await?;
+    let closing = async {
+        bench.wait(bench.margin()).await;
+        held.close().await
+    };
+    let (session, closed) = join(bench.backend.accept_next_session(&queue, bench.lock()), closing).await;
+    closed?;
+    ensure_eq!(bench.drain_by(&mut session?).await?, ["a"]);
+    Ok(())
+}
+
+async fn n_04_each_receiver_gets_a_session_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
+    let (one, two) = join(next(bench, &queue), next(bench, &queue)).await;
+    let (mut one, mut two) = (one?, two?);
+    let mut bodies = [bench.drain_by(&mut one).await?, bench.drain_by(&mut two).await?].concat();
+    bodies.sort();
+    ensure_eq!(bodies, ["a", "b"]);
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! K-34: several messages taken by one receive.
+
+use super::prelude::*;
+
+cases! {
+    Prefetch:
+        t_88_a_receive_takes_no_more_than_asked_for,
+        t_88_a_receive_does_not_wait_for_more,
+        t_89_messages_of_one_receive_come_in_order,
+        t_89_each_is_settled_for_itself,
+        t_91_others_do_not_get_what_was_taken,
+        t_89_what_was_taken_can_be_given_back [Release],
+        t_91_the_locks_run_from_the_receive [LockDuration];
+}
+
+/// Takes `count` messages by as few receives as the transport needs.
+async fn take_all<B: Backend>(
+    bench: &Bench<'_, B>,
+    queue: &EntityPath,
+    count: usize,
+) -> Result<Vec<Delivery<B::Lease>>, Failure> {
+    let mut held = Vec::new();
+    while held.len() < count {
+        let taken = bench.try_receive(queue, count - held.len()).await?;
+        ensure!(!taken.is_empty(), "{} messages of {count}, and no more", held.len());
+        ensure!(taken.len() <= count - held.len(), "{} messages, which are too many", taken.len());
+        held.extend(taken);
+    }
+    Ok(held)
+}
+
+async fn t_88_a_receive_takes_no_more_than_asked_for<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    let held = take_all(bench, &queue, 2).await?;
+    let mut other = bench.receiver(&queue).await?;
+    ensure_eq!(text(&bench.receive_by(&mut other).await?.message), "c");
+    drop(held);
+    Ok(())
+}
+
+async fn t_88_a_receive_does_not_wait_for_more<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let taken = bench.try_receive(&queue, 10).await?;
+    ensure_eq!(texts(taken.iter().map(|delivery| &delivery.message)), ["a"]);
+    Ok(())
+}
+
+async fn t_89_messages_of_one_receive_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c", "d", "e"]).await?;
+    let held = take_all(bench, &queue, 5).await?;
+    ensure_eq!(texts(held.iter().map(|delivery| &delivery.message)), ["a", "b", "c", "d", "e"]);
+    for delivery in held {
+        delivery.complete().await?;
+    }
+    bench.gone(&queue).await
+}
+
+async fn t_89_each_is_settled_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    let mut held = take_all(bench, &queue, 3).await?;
+    held.remove(1).complete().await?;
+    for delivery in held {
+        delivery.abandon().await?;
+    }
+    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    Ok(())
+}
+
+async fn t_91_others_do_not_get_what_was_taken<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let held = take_all(bench, &queue, 2).await?;
+    let mut other = bench.receiver(&queue).await?;
+    ensure!(bench.try_receive_by(&mut other, 2).await?.is_empty(), "a message went to two receivers");
+    for delivery in held {
+        delivery.complete().await?;
+    }
+    Ok(())
+}
+
+async fn t_89_what_was_taken_can_be_given_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    for delivery in take_all(bench, &queue, 3).await? {
+        delivery.lease.release().await?;
+    }
+    let again = bench.drain_messages(&queue).await?;
+    ensure_eq!(texts(&again), ["a", "b", "c"]);
+    for message in &again {
+        ensure_eq!(facts(message)?.delivery_count, 1);
+    }
+    Ok(())
+}
+
+async fn t_91_the_locks_run_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let mut held = take_all(bench, &queue, 2).await?;
+    bench.wait_almost(bench.lock()).await;
+    held.remove(0).complete().await?;
+    bench.wait(bench.margin() * 2).await;
+    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! K-03 and K-04: the two ways to take a message.
+
+use futures_util::future::join;
+
+use super::prelude::*;
+
+cases! {
+    ReceiveAndDelete:
+        s_24_a_message_is_removed_as_it_is_delivered,
+        s_24_a_dropped_delivery_is_not_delivered_again,
+        s_24_only_what_is_delivered_is_removed,
+        s_50_what_was_removed_cannot_be_settled [LockRenewal, Deferral],
+        m_09_what_was_removed_has_no_lock,
+        s_39_a_dead_letter_can_be_received_and_deleted [DeadLetterReason];
+    PeekLock:
+        s_25_a_locked_message_stays_in_the_queue,
+        s_26_complete_removes [LockDuration],
+        s_27_a_dropped_delivery_is_abandoned,
+        s_29_a_dropped_receive_takes_nothing,
+        s_50_a_lock_has_a_duration_and_an_end,
+        s_51_others_get_the_next_message,
+        s_51_no_message_goes_to_two_receivers,
+        s_25_a_waiting_receiver_is_woken,
+        s_25_each_waiting_receiver_gets_one;
+}
+
+async fn deleting<B: Backend>(bench: &Bench<'_, B>, from: &EntityPath) -> Result<B::Receiver, Failure> {
+    Ok(bench.backend.receiver(from, Mode::ReceiveAndDelete).await?)
+}
+
+async fn s_24_a_message_is_removed_as_it_is_delivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let mut receiver = deleting(bench, &queue).await?;
+    for body in ["a", "b"] {
+        ensure_eq!(text(&bench.receive_by(&mut receiver).await?.message), body);
+    }
+    drop(receiver);
+    bench.gone(&queue).await
+}
+
+async fn s_24_a_dropped_delivery_is_not_delivered_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut receiver = deleting(bench, &queue).await?;
+    drop(bench.receive_by(&mut receiver).await?);
+    drop(receiver);
+    bench.gone(&queue).await
+}
+
+async fn s_24_only_what_is_delivered_is_removed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    let mut receiver = deleting(bench, &queue).await?;
+    ensure_eq!(text(&bench.receive_by(&mut receiver).await?.message), "a");
+    drop(receiver);
+    ensure_eq!(bench.drain(&queue).await?, ["b", "c"]);
+    Ok(())
+}
+
+async fn s_50_what_was_removed_cannot_be_settled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
+    let mut receiver = deleting(bench, &queue).await?;
+    let invalid = [ErrorKind::InvalidOperation];
+    refused(bench.receive_by(&mut receiver).await?.complete().await, &invalid)?;
+    refused(bench.receive_by(&mut receiver).await?.abandon().await, &invalid)?;
+    refused(bench.receive_by(&mut receiver).await?.defer().await, &invalid)?;
+    let renewed = bench.receive_by(&mut receiver).await?;
+    refused(renewed.lease.renew().await, &invalid)
+}
+
+async fn m_09_what_was_removed_has_no_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut receiver = deleting(bench, &queue).await?;
+    let Delivery { message, lease } = bench.receive_by(&mut receiver).await?;
+    ensure_eq!(facts(&message)?.locked_until, None);
+    ensure_eq!((lease.lock_duration(), lease.lock_token()), (None, None));
+    ensure_eq!(facts(&message)?.delivery_count, 1);
+    Ok(())
+}
+
+async fn s_39_a_dead_letter_can_be_received_and_deleted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
+    let mut receiver = deleting(bench, &queue.dead_letter()).await?;
+    ensure_eq!(text(&bench.receive_by(&mut receiver).await?.message), "a");
+    drop(receiver);
+    bench.gone(&queue).await
+}
+
+async fn s_25_a_locked_message_stays_in_the_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let held = bench.receive(&queue).await?;
+    bench.nothing(&queue).await?;
+    held.abandon().await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_26_complete_removes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    bench.receive(&queue).await?.complete().await?;
+    ensure_eq!(text(&bench.take(&queue).await?), "b");
+    bench.wait_past(bench.lock()).await;
+    bench.gone(&queue).await
+}
+
+async fn s_27_a_dropped_delivery_is_abandoned<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    drop(bench.receive(&queue).await?);
+    let again = bench.receive(&queue).await?;
+    ensure_eq!((text(&again.message).as_str(), facts(&again.message)?.delivery_count), ("a", 2));
+    Ok(again.complete().await?)
+}
+
+/// A receive that is given up while it waits leaves no lock behind, and the next receiver gets the message fresh.
+async fn s_29_a_dropped_receive_takes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let mut first = bench.receiver(&queue).await?;
+    for _ in 0..3 {
+        ensure!(bench.try_receive_by(&mut first, 1).await?.is_empty(), "there is a message before one is sent");
+    }
+    drop(first);
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut second = bench.receiver(&queue).await?;
+    let delivery = bench.receive_by(&mut second).await?;
+    ensure_eq!(facts(&delivery.message)?.delivery_count, 1);
+    Ok(delivery.complete().await?)
+}
+
+async fn s_50_a_lock_has_a_duration_and_an_end<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let Delivery { message, lease } = bench.receive(&queue).await?;
+    let Some(duration) = lease.lock_duration() else {
+        return Err(Failure::behaviour("the lock has no duration"));
+    };
+    let until = facts(&message)?.locked_until.unwrap_or_default();
+    let expected = bench.in_future(duration).await;
+    ensure!(bench.is_near(until, expected), "the lock holds until {until:?}, and should until {expected:?}");
+    Ok(lease.settle(Disposition::Complete).await?)
+}
+
+async fn s_51_others_get_the_next_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let (mut one, mut two) = (bench.receiver(&queue).await?, bench.receiver(&queue).await?);
+    let first = bench.receive_by(&mut one).await?;
+    let second = bench.receive_by(&mut two).await?;
+    ensure_eq!(texts([&first.message, &second.message]), ["a", "b"]);
+    second.complete().await?;
+    Ok(first.complete().await?)
+}
+
+async fn s_51_no_message_goes_to_two_receivers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let sender = bench.backend.sender(&queue).await?;
+    for index in 0..30 {
+        sender.send(Message::new(format!("{index:02}"))).await?;
+    }
+    let (mut one, mut two) = (bench.receiver(&queue).await?, bench.receiver(&queue).await?);
+    let (one, two) = join(bench.drain_by(&mut one), bench.drain_by(&mut two)).await;
+    let mut all = [one?, two?].concat();
+    all.sort();
+    let sent: Vec<String> = (0..30).map(|index| format!("{index:02}")).collect();
+    ensure_eq!(all, sent);
+    Ok(())
+}
+
+async fn s_25_a_waiting_receiver_is_woken<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let mut receiver = bench.receiver(&queue).await?;
+    let sending = async {
+        bench.wait(bench.margin()).await;
+        bench.send_bodies(&queue, ["a"]).await
+    };
+    let (received, sent) = join(tokio::time::timeout(bench.lock(), receiver.receive()), sending).await;
+    sent?;
+    match received {
+        Ok(received) => {
+            let delivery = received?;
+            ensure_eq!(text(&delivery.message), "a");
+            Ok(delivery.complete().await?)
+        }
+        Err(_) => Err(Failure::behaviour("the receiver was not woken")),
+    }
+}
+
+async fn s_25_each_waiting_receiver_gets_one<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let (mut one, mut two) = (bench.receiver(&queue).await?, bench.receiver(&queue).await?);
+    let sending = async {
+        bench.wait(bench.margin()).await;
+        bench.send_bodies(&queue, ["a", "b"]).await
+    };
+    let wait = bench.lock();
+    let receiving = join(tokio::time::timeout(wait, one.receive()), tokio::time::timeout(wait, two.receive()));
+    let ((one, two), sent) = join(receiving, sending).await;
+    sent?;
+    let (Ok(one), Ok(two)) = (one, two) else {
+        return Err(Failure::behaviour("not every receiver was woken"));
+    };
+    let (one, two) = (one?, two?);
+    let mut bodies = texts([&one.message, &two.message]);
+    bodies.sort();
+    ensure_eq!(bodies, ["a", "b"]);
+    one.complete().await?;
+    Ok(two.complete().await?)
+}

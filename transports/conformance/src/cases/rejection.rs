@@ -1,0 +1,139 @@
+//! K-02: what is refused says why, and leaves nothing behind.
+
+use consign::message::Properties;
+
+use super::prelude::*;
+use crate::{Status, TopicSpec};
+
+cases! {
+    Rejection:
+        e_15_no_such_entity,
+        e_15_a_deleted_queue_is_gone,
+        e_09_a_queue_is_created_once,
+        v_09_properties_that_are_too_large_are_refused,
+        s_103_nothing_is_sent_to_a_dead_letter_queue,
+        t_82_a_batch_with_one_bad_message_is_refused_as_a_whole [LargeMessages],
+        t_86_a_full_queue_refuses [DeadLetterReason],
+        s_11_a_disabled_queue_refuses_both_ways,
+        s_11_one_direction_can_be_disabled,
+        v_14_an_entity_does_not_forward_to_itself [AutoForward],
+        t_51_a_topic_gives_no_messages [Topics];
+}
+
+async fn e_15_no_such_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let nowhere = bench.fresh_path()?;
+    refused(bench.send(&nowhere, Message::new("a")).await, &[ErrorKind::EntityNotFound])?;
+    refused(bench.receive(&nowhere).await, &[ErrorKind::EntityNotFound])?;
+    let failure = bench.send(&nowhere, Message::new("a")).await.err();
+    ensure!(failure.is_some_and(|failure| !failure.why().is_empty()), "the refusal does not say why");
+    Ok(())
+}
+
+async fn e_15_a_deleted_queue_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.backend.delete(&queue).await?;
+    refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityNotFound])?;
+    bench.queue_at(&queue, QueueSpec::default()).await?;
+    bench.gone(&queue).await
+}
+
+async fn e_09_a_queue_is_created_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let again = bench.backend.create_queue(&queue, &QueueSpec::default()).await;
+    refused(again, &[ErrorKind::AlreadyExists])?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn v_09_properties_that_are_too_large_are_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
+    let mut one = Properties::new();
+    one.application_mut().insert("k", "x".repeat(33_000));
+    let mut all = Properties::new();
+    for name in ["k", "l", "m"] {
+        all.application_mut().insert(name, "x".repeat(30_000));
+    }
+    for properties in [one, all] {
+        refused(bench.send(&queue, Message::from_parts(properties, "a".into())).await, &kinds)?;
+    }
+    bench.gone(&queue).await
+}
+
+async fn s_103_nothing_is_sent_to_a_dead_letter_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    refused(bench.send(&queue.dead_letter(), Message::new("a")).await, &[ErrorKind::InvalidOperation])?;
+    bench.gone(&queue).await
+}
+
+async fn t_82_a_batch_with_one_bad_message_is_refused_as_a_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let spec = QueueSpec { max_message_size: Some(64 << 10), ..QueueSpec::default() };
+    let queue = bench.queue(spec).await?;
+    let batch = Batch(vec![Message::new("a"), Message::new(vec![0; 65 << 10]), Message::new("c")]);
+    let sent = bench.backend.sender(&queue).await?.send_batch(batch).await;
+    refused(sent, &[ErrorKind::MessageSizeExceeded])?;
+    bench.gone(&queue).await
+}
+
+async fn t_86_a_full_queue_refuses<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let spec = QueueSpec { max_size: Some(1 << 20), ..QueueSpec::default() };
+    let queue = bench.fresh_path()?;
+    detail(bench.queue_at(&queue, spec).await)?;
+    let mut stored = 0;
+    let refusal = loop {
+        match bench.send(&queue, Message::new(vec![0; 100 << 10])).await {
+            Ok(()) => stored += 1,
+            Err(refusal) => break Err::<(), _>(refusal),
+        }
+        ensure!(stored < 100, "10 MB are stored in a queue of 1 MiB");
+    };
+    refused(refusal, &[ErrorKind::QuotaExceeded])?;
+    ensure!(stored > 0, "an empty queue is full");
+    // What is in the dead-letter sub-queue still counts.
+    bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
+    refused(bench.send(&queue, Message::new(vec![0; 100 << 10])).await, &[ErrorKind::QuotaExceeded])?;
+    bench.take(&queue.dead_letter()).await?;
+    bench.send(&queue, Message::new(vec![0; 100 << 10])).await
+}
+
+async fn s_11_a_disabled_queue_refuses_both_ways<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    detail(bench.backend.set_status(&queue, Status::Disabled).await)?;
+    refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityDisabled])?;
+    refused(bench.receive(&queue).await, &[ErrorKind::EntityDisabled])?;
+    bench.backend.set_status(&queue, Status::Active).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_11_one_direction_can_be_disabled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    detail(bench.backend.set_status(&queue, Status::SendDisabled).await)?;
+    refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityDisabled])?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.backend.set_status(&queue, Status::ReceiveDisabled).await?;
+    bench.send_bodies(&queue, ["c"]).await?;
+    refused(bench.receive(&queue).await, &[ErrorKind::EntityDisabled])?;
+    bench.backend.set_status(&queue, Status::Active).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["c"]);
+    Ok(())
+}
+
+async fn v_14_an_entity_does_not_forward_to_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let path = bench.fresh_path()?;
+    let spec = QueueSpec { forward_to: Some(path.clone()), ..QueueSpec::default() };
+    let kinds = [ErrorKind::InvalidArgument, ErrorKind::InvalidOperation];
+    refused(bench.backend.create_queue(&path, &spec).await, &kinds)?;
+    refused(bench.send(&path, Message::new("a")).await, &[ErrorKind::EntityNotFound])
+}
+
+async fn t_51_a_topic_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = bench.topic(TopicSpec::default()).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    let kinds = [ErrorKind::InvalidOperation, ErrorKind::EntityNotFound];
+    refused(bench.receive(&topic).await, &kinds)
+}

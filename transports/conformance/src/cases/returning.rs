@@ -1,0 +1,204 @@
+//! K-21, K-22, K-23 and K-37: how a message comes back.
+
+use super::prelude::*;
+
+cases! {
+    AbandonInPlace:
+        s_52_an_abandoned_message_comes_before_later_ones,
+        s_52_several_come_back_in_their_order,
+        s_52_a_message_whose_lock_ends_keeps_its_place [LockDuration],
+        s_52_new_messages_stay_behind;
+    Release:
+        s_36_a_released_message_is_there_at_once,
+        s_36_a_released_message_keeps_its_place,
+        s_36_release_changes_nothing,
+        s_36_a_deferred_message_is_deferred_again [Deferral],
+        s_36_a_lost_lock_is_not_released [LockDuration, LockFencing];
+    DelayedRetry:
+        s_61_a_retry_comes_after_its_delay,
+        s_61_a_retry_has_the_same_content,
+        s_61_a_retry_comes_once [LockDuration];
+    ReleaseOnDisconnect:
+        s_29_a_lost_receiver_s_messages_come_back,
+        s_73_a_lost_receiver_does_not_count,
+        s_29_others_keep_what_they_have,
+        s_29_they_come_back_in_their_order;
+}
+
+async fn s_52_an_abandoned_message_comes_before_later_ones<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    bench.receive(&queue).await?.abandon().await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    Ok(())
+}
+
+async fn s_52_several_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
+    let mut held = bench.receive_each(&queue, 3).await?;
+    // In another order than they came.
+    for index in [1, 0, 0] {
+        held.remove(index).abandon().await?;
+    }
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
+    Ok(())
+}
+
+async fn s_52_a_message_whose_lock_ends_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    let _held = bench.receive_each(&queue, 2).await?;
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    Ok(())
+}
+
+async fn s_52_new_messages_stay_behind<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let held = bench.receive(&queue).await?;
+    bench.send_bodies(&queue, ["b"]).await?;
+    held.abandon().await?;
+    bench.send_bodies(&queue, ["c"]).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    Ok(())
+}
+
+async fn s_36_a_released_message_is_there_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut other = bench.receiver(&queue).await?;
+    bench.receive(&queue).await?.lease.release().await?;
+    let delivery = bench.receive_by(&mut other).await?;
+    ensure_eq!(facts(&delivery.message)?.delivery_count, 1);
+    Ok(delivery.complete().await?)
+}
+
+async fn s_36_a_released_message_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    let mut held = bench.receive_each(&queue, 2).await?;
+    for index in [1, 0] {
+        held.remove(index).lease.release().await?;
+    }
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    Ok(())
+}
+
+async fn s_36_release_changes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send(&queue, Message::builder().message_id("m-1").property("n", 7_i64).build("a")?).await?;
+    let first = bench.receive(&queue).await?;
+    let (number, enqueued) = (number(&first.message)?, facts(&first.message)?.enqueued_time);
+    first.lease.release().await?;
+    let again = bench.take(&queue).await?;
+    ensure_eq!((facts(&again)?.sequence_number, facts(&again)?.enqueued_time), (number, enqueued));
+    ensure_eq!((again.message_id(), again.application().len()), (Some("m-1"), 1));
+    Ok(())
+}
+
+async fn s_36_a_deferred_message_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    delivery.defer().await?;
+    bench.fetch(&queue, number).await?.lease.release().await?;
+    bench.nothing(&queue).await?;
+    let fetched = bench.fetch(&queue, number).await?;
+    ensure_eq!(facts(&fetched.message)?.delivery_count, 1);
+    Ok(fetched.complete().await?)
+}
+
+async fn s_36_a_lost_lock_is_not_released<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let held = bench.receive(&queue).await?;
+    bench.wait_past(bench.lock()).await;
+    refused(held.lease.release().await, &[ErrorKind::MessageLockLost])?;
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 2);
+    Ok(())
+}
+
+const DELAY: Duration = Duration::from_secs(5);
+
+async fn s_61_a_retry_comes_after_its_delay<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    bench.backend.retry_after(&queue, bench.receive(&queue).await?, DELAY).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    bench.wait_almost(DELAY).await;
+    bench.nothing(&queue).await?;
+    bench.wait(bench.margin() * 2).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn s_61_a_retry_has_the_same_content<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let message = Message::builder().content_type("text/plain").subject("s").correlation_id("c").property("n", 7_i64);
+    bench.send(&queue, message.build("a body")?).await?;
+    bench.backend.retry_after(&queue, bench.receive(&queue).await?, DELAY).await?;
+    bench.wait_past(DELAY).await;
+    let again = bench.take(&queue).await?;
+    ensure_eq!((text(&again).as_str(), again.content_type()), ("a body", Some("text/plain")));
+    ensure_eq!((again.subject(), again.correlation_id()), (Some("s"), Some("c")));
+    ensure_eq!(again.application().get("n"), Some(&PropertyValue::I64(7)));
+    Ok(())
+}
+
+async fn s_61_a_retry_comes_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.backend.retry_after(&queue, bench.receive(&queue).await?, DELAY).await?;
+    bench.wait_past(DELAY + bench.lock()).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.wait_past(DELAY + bench.lock()).await;
+    bench.gone(&queue).await
+}
+
+/// Receives `count` messages by a receiver of its own, and loses it.
+async fn lose<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, count: usize) -> Verdict {
+    let mut receiver = bench.receiver(queue).await?;
+    let mut held = Vec::new();
+    while held.len() < count {
+        held.push(bench.receive_by(&mut receiver).await?);
+    }
+    Ok(bench.backend.disconnect(receiver, held).await?)
+}
+
+async fn s_29_a_lost_receiver_s_messages_come_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    lose(bench, &queue, 1).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.gone(&queue).await
+}
+
+async fn s_73_a_lost_receiver_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    for _ in 0..3 {
+        lose(bench, &queue, 1).await?;
+    }
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 1);
+    Ok(())
+}
+
+async fn s_29_others_keep_what_they_have<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let held = bench.receive(&queue).await?;
+    lose(bench, &queue, 1).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    Ok(held.complete().await?)
+}
+
+async fn s_29_they_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
+    lose(bench, &queue, 3).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
+    Ok(())
+}

@@ -1,0 +1,334 @@
+//! K-29 and K-30: which messages a subscription lets in, and what it does to them.
+
+use super::{prelude::*, topics::topic};
+use crate::{Correlation, Filter, RuleSpec, SubscriptionSpec};
+
+cases! {
+    CorrelationFilters:
+        t_54_every_field_can_be_compared [Topics],
+        t_54_all_fields_must_be_equal [Topics],
+        t_54_text_is_compared_with_its_case [Topics],
+        t_54_user_properties_can_be_compared [Topics],
+        t_53_one_of_several_filters_is_enough [Topics],
+        t_55_a_false_filter_lets_nothing_in [Topics];
+    SqlRules:
+        t_59a_comparisons_and_logic [Topics],
+        t_59a_like_in_and_arithmetic [Topics],
+        t_59b_what_is_missing_is_unknown [Topics],
+        t_59c_a_missing_system_property_is_an_error [Topics],
+        t_59f_system_properties_can_be_compared [Topics],
+        t_56_an_action_changes_its_copy_only [Topics],
+        t_56_an_action_can_remove [Topics],
+        t_53_each_rule_with_an_action_makes_a_copy [Topics],
+        t_58_a_filter_does_not_see_the_body [Topics],
+        s_95_a_filter_that_fails_dead_letters_the_copy [Topics],
+        t_57_an_expression_that_cannot_be_read_is_refused [Topics];
+}
+
+/// A subscription that lets in what `filter` matches.
+async fn filtered<B: Backend>(
+    bench: &Bench<'_, B>,
+    topic: &EntityPath,
+    name: &str,
+    filter: Filter,
+) -> Result<EntityPath, Failure> {
+    let spec = SubscriptionSpec { dead_letter_on_filter_error: true, ..SubscriptionSpec::default() };
+    let subscription = bench.subscription(topic, name, spec).await?;
+    bench.backend.delete_rule(&subscription, RuleSpec::DEFAULT).await?;
+    bench.backend.create_rule(&subscription, &RuleSpec::new("only", filter)).await?;
+    Ok(subscription)
+}
+
+/// A filter, whether it matches the message that sets everything, and whether it matches the one that sets nothing.
+type Expectation = (&'static str, bool, bool);
+
+async fn t_54_every_field_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let none = Correlation::default;
+    let value = Some("value");
+    let filters = [
+        Correlation { content_type: value, ..none() },
+        Correlation { correlation_id: value, ..none() },
+        Correlation { subject: value, ..none() },
+        Correlation { message_id: value, ..none() },
+        Correlation { reply_to: value, ..none() },
+        Correlation { reply_to_session_id: value, ..none() },
+        Correlation { session_id: value, ..none() },
+        Correlation { to: value, ..none() },
+    ];
+    let topic = topic(bench).await?;
+    let mut subscriptions = Vec::new();
+    for (index, filter) in filters.into_iter().enumerate() {
+        subscriptions.push(filtered(bench, &topic, &format!("s{index}"), Filter::Correlation(filter)).await?);
+    }
+    let message = |value: &'static str, body: &'static str| {
+        Message::builder()
+            .content_type(value)
+            .correlation_id(value)
+            .subject(value)
+            .message_id(value)
+            .reply_to(value)
+            .reply_to_session_id(value)
+            .session_id(value)
+            .to(value)
+            .build(body)
+    };
+    bench.send(&topic, message("value", "in")?).await?;
+    bench.send(&topic, message("other", "out")?).await?;
+    bench.send(&topic, Message::new("out")).await?;
+    for subscription in &subscriptions {
+        ensure_eq!(bench.drain(subscription).await?, ["in"], "{subscription}");
+    }
+    Ok(())
+}
+
+/// What a subscription with the filter lets in, of the messages with these subjects and correlation ids.
+async fn let_in<B: Backend>(
+    bench: &Bench<'_, B>,
+    filter: Correlation,
+    messages: &[(&'static str, &'static str)],
+) -> Result<Vec<String>, Failure> {
+    let topic = topic(bench).await?;
+    let subscription = filtered(bench, &topic, "one", Filter::Correlation(filter)).await?;
+    for &(subject, id) in messages {
+        let message = Message::builder().subject(subject).correlation_id(id).property("key", subject);
+        bench.send(&topic, message.build(format!("{subject} {id}"))?).await?;
+    }
+    bench.drain(&subscription).await
+}
+
+async fn t_54_all_fields_must_be_equal<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let both = Correlation { subject: Some("a"), correlation_id: Some("1"), ..Correlation::default() };
+    ensure_eq!(let_in(bench, both, &[("a", "2"), ("b", "1"), ("a", "1")]).await?, ["a 1"]);
+    Ok(())
+}
+
+async fn t_54_text_is_compared_with_its_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let upper = Correlation { subject: Some("A"), ..Correlation::default() };
+    ensure_eq!(let_in(bench, upper, &[("a", "1"), ("A", "2"), ("A ", "3")]).await?, ["A 2"]);
+    Ok(())
+}
+
+async fn t_54_user_properties_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let key = Correlation { properties: vec![("key", "b")], ..Correlation::default() };
+    ensure_eq!(let_in(bench, key, &[("a", "1"), ("b", "2")]).await?, ["b 2"]);
+    let missing = Correlation { properties: vec![("key", "b"), ("none", "b")], ..Correlation::default() };
+    ensure_eq!(let_in(bench, missing, &[("b", "1")]).await?.len(), 0);
+    Ok(())
+}
+
+async fn t_53_one_of_several_filters_is_enough<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let a = Correlation { subject: Some("a"), ..Correlation::default() };
+    let one = filtered(bench, &topic, "one", Filter::Correlation(a)).await?;
+    let id = Correlation { correlation_id: Some("1"), ..Correlation::default() };
+    bench.backend.create_rule(&one, &RuleSpec::new("other", Filter::Correlation(id))).await?;
+    for (subject, id) in [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")] {
+        let message = Message::builder().subject(subject).correlation_id(id).build(format!("{subject}{id}"))?;
+        bench.send(&topic, message).await?;
+    }
+    ensure_eq!(bench.drain(&one).await?, ["a1", "a2", "b1"]);
+    Ok(())
+}
+
+async fn t_55_a_false_filter_lets_nothing_in<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let none = filtered(bench, &topic, "none", Filter::False).await?;
+    let all = filtered(bench, &topic, "all", Filter::True).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    ensure_eq!(bench.drain(&all).await?, ["a"]);
+    bench.gone(&none).await
+}
+
+/// Checks expressions against a message with properties and one without any.
+async fn check<B: Backend>(bench: &Bench<'_, B>, expectations: &[Expectation]) -> Verdict {
+    let topic = topic(bench).await?;
+    let mut subscriptions = Vec::new();
+    for (index, (expression, ..)) in expectations.iter().enumerate() {
+        subscriptions.push(filtered(bench, &topic, &format!("s{index}"), Filter::Sql(expression)).await?);
+    }
+    let full = Message::builder()
+        .subject("order")
+        .correlation_id("c-1")
+        .message_id("m-1")
+        .property("n", 7_i64)
+        .property("half", 0.5_f64)
+        .property("name", "O'Neil")
+        .property("flag", true)
+        .property("nothing", PropertyValue::Null);
+    bench.send(&topic, full.build("full")?).await?;
+    bench.send(&topic, Message::new("empty")).await?;
+    for (subscription, &(expression, full, empty)) in subscriptions.iter().zip(expectations) {
+        let expected = [(full, "full"), (empty, "empty")].into_iter().filter(|(matches, _)| *matches);
+        let expected: Vec<_> = expected.map(|(_, body)| body).collect();
+        ensure_eq!(bench.drain(subscription).await?, expected, "{expression}");
+        bench.nothing(&subscription.dead_letter()).await?;
+    }
+    Ok(())
+}
+
+async fn t_59a_comparisons_and_logic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let expectations = [
+        ("1 = 1", true, true),
+        ("n = 7", true, false),
+        ("n <> 7", false, false),
+        ("n != 8", true, false),
+        ("n > 6 AND n < 8", true, false),
+        ("n >= 8 OR n <= 7", true, false),
+        ("NOT (n = 8)", true, false),
+        ("name = 'O''Neil'", true, false),
+        ("flag = TRUE", true, false),
+        ("N = 7 and NAME = 'O''Neil'", true, false),
+        ("user.n = 7", true, false),
+        ("n = 7.0", true, false),
+        ("half < 1", true, false),
+    ];
+    check(bench, &expectations).await
+}
+
+async fn t_59a_like_in_and_arithmetic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let expectations = [
+        ("name LIKE 'O%'", true, false),
+        ("name LIKE '_''Nei_'", true, false),
+        ("name NOT LIKE 'o%'", true, false),
+        ("name LIKE 'O\\%' ESCAPE '\\'", false, false),
+        ("n IN (1, 7, 9)", true, false),
+        ("n NOT IN (1, 9)", true, false),
+        ("n + 1 = 8 AND n * 2 = 14 AND n % 4 = 3 AND -n < 0", true, false),
+        ("n / 2 = 3", true, false),
+    ];
+    check(bench, &expectations).await
+}
+
+async fn t_59b_what_is_missing_is_unknown<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let expectations = [
+        ("missing = 1", false, false),
+        ("NOT (missing = 1)", false, false),
+        ("missing = 1 OR n = 7", true, false),
+        ("missing IS NULL", true, true),
+        ("n IS NOT NULL", true, false),
+        ("nothing IS NULL", true, true),
+        ("EXISTS(n)", true, false),
+        ("NOT EXISTS(n)", false, true),
+        ("missing LIKE '%'", false, false),
+        ("missing IN (1)", false, false),
+        ("n = '7'", false, false),
+    ];
+    check(bench, &expectations).await
+}
+
+async fn t_59c_a_missing_system_property_is_an_error<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    // It may be refused with the rule, or fail on each message.
+    let subscription = match filtered(bench, &topic, "one", Filter::Sql("sys.NoSuchProperty = 'a'")).await {
+        Ok(subscription) => subscription,
+        refusal => return refused(refusal, &[ErrorKind::InvalidArgument]),
+    };
+    bench.send_bodies(&topic, ["a"]).await?;
+    bench.nothing(&subscription).await?;
+    ensure_eq!(bench.drain(&subscription.dead_letter()).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_59f_system_properties_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let expectations = [
+        ("sys.Label = 'order'", true, false),
+        ("sys.Subject = 'order'", true, false),
+        ("sys.CorrelationId LIKE 'c-%'", true, false),
+        ("sys.MessageId = 'm-1'", true, false),
+        ("sys.label = 'order'", true, false),
+    ];
+    check(bench, &expectations).await
+}
+
+async fn t_56_an_action_changes_its_copy_only<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
+    let two = bench.subscription(&topic, "two", SubscriptionSpec::default()).await?;
+    bench.backend.delete_rule(&one, RuleSpec::DEFAULT).await?;
+    let rule = RuleSpec::sql("change", "n = 7").with_action("SET n = n + 1; SET added = 'yes'; SET sys.Label = 'new'");
+    bench.backend.create_rule(&one, &rule).await?;
+    bench.send(&topic, Message::builder().subject("old").property("n", 7_i64).build("a")?).await?;
+    let changed = bench.take(&one).await?;
+    ensure_eq!(changed.application().get("n"), Some(&PropertyValue::I64(8)));
+    ensure_eq!(changed.application().get("added").and_then(PropertyValue::as_str), Some("yes"));
+    ensure_eq!(changed.application().get("RuleName").and_then(PropertyValue::as_str), Some("change"));
+    ensure_eq!(changed.subject(), Some("new"));
+    let kept = bench.take(&two).await?;
+    ensure_eq!(kept.application().get("n"), Some(&PropertyValue::I64(7)));
+    ensure_eq!((kept.application().len(), kept.subject()), (1, Some("old")));
+    Ok(())
+}
+
+async fn t_56_an_action_can_remove<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
+    bench.backend.delete_rule(&one, RuleSpec::DEFAULT).await?;
+    let rule = RuleSpec::new("remove", Filter::True).with_action("REMOVE secret");
+    bench.backend.create_rule(&one, &rule).await?;
+    let message = Message::builder().property("secret", "x").property("kept", 1_i64).build("a")?;
+    bench.send(&topic, message).await?;
+    let copy = bench.take(&one).await?;
+    ensure_eq!(copy.application().get("secret"), None);
+    ensure_eq!(copy.application().get("kept"), Some(&PropertyValue::I64(1)));
+    Ok(())
+}
+
+/// Five rules match: three without an action make one copy, and two with one make a copy each.
+async fn t_53_each_rule_with_an_action_makes_a_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
+    for rule in [
+        RuleSpec::sql("plain-1", "n = 7"),
+        RuleSpec::sql("plain-2", "n > 1"),
+        RuleSpec::sql("action-1", "n < 9").with_action("SET by = 1"),
+        RuleSpec::sql("action-2", "EXISTS(n)").with_action("SET by = 2"),
+        RuleSpec::sql("no-match", "n = 8").with_action("SET by = 3"),
+    ] {
+        bench.backend.create_rule(&one, &rule).await?;
+    }
+    bench.send(&topic, Message::builder().message_id("m-1").property("n", 7_i64).build("a")?).await?;
+    let copies = bench.drain_messages(&one).await?;
+    let mut by: Vec<_> =
+        copies.iter().map(|copy| copy.application().get("RuleName").and_then(PropertyValue::as_str)).collect();
+    by.sort();
+    ensure_eq!(by, [None, Some("action-1"), Some("action-2")]);
+    ensure!(copies.iter().all(|copy| copy.message_id() == Some("m-1")), "a copy has another MessageId");
+    Ok(())
+}
+
+async fn t_58_a_filter_does_not_see_the_body<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let one = filtered(bench, &topic, "one", Filter::Sql("EXISTS(body) OR EXISTS(n)")).await?;
+    bench.send(&topic, Message::builder().content_type("application/json").build(r#"{"n":7,"body":1}"#)?).await?;
+    bench.send(&topic, Message::builder().property("n", 7_i64).build("in")?).await?;
+    ensure_eq!(bench.drain(&one).await?, ["in"]);
+    Ok(())
+}
+
+async fn s_95_a_filter_that_fails_dead_letters_the_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let one = filtered(bench, &topic, "one", Filter::Sql("n / zero = 1")).await?;
+    let two = bench.subscription(&topic, "two", SubscriptionSpec::default()).await?;
+    let message = Message::builder().property("n", 7_i64).property("zero", 0_i64).build("a")?;
+    bench.send(&topic, message).await?;
+    bench.nothing(&one).await?;
+    let dead = bench.take(&one.dead_letter()).await?;
+    ensure_eq!((text(&dead).as_str(), why(&dead).0), ("a", "FilterException"));
+    ensure_eq!(bench.drain(&two).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_57_an_expression_that_cannot_be_read_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
+    let invalid = &[ErrorKind::InvalidArgument];
+    for expression in ["n = ", "n == 7", "(n = 7", "SELECT 1", "n LIKE"] {
+        let rule = RuleSpec::sql("bad", expression);
+        refused(bench.backend.create_rule(&one, &rule).await, invalid)?;
+    }
+    let rule = RuleSpec::new("bad", Filter::True).with_action("SET = 1");
+    refused(bench.backend.create_rule(&one, &rule).await, invalid)?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! K-15 and K-16: messages for later, and messages that are not to come after all.
+
+use futures_util::future::join;
+
+use super::prelude::*;
+
+cases! {
+    Scheduling:
+        q_21_a_scheduled_message_comes_at_its_time,
+        q_20_an_enqueue_time_schedules_too,
+        q_22_activation_is_an_acceptance_of_its_own [SequenceNumbers],
+        q_22_the_time_to_live_begins_at_the_activation [TimeToLive],
+        q_24_a_peek_shows_what_is_scheduled [Peek],
+        q_28_numbers_come_in_the_order_of_the_messages,
+        q_30_what_is_due_together_comes_in_order,
+        q_21_the_earlier_of_two_comes_first,
+        q_21_a_waiting_receiver_gets_it_when_it_is_due,
+        q_20_a_time_that_has_passed_means_now;
+    CancelScheduled:
+        q_23_a_cancelled_message_does_not_come [Scheduling],
+        q_23_what_has_come_is_not_cancelled [Scheduling],
+        q_26_it_is_cancelled_once [Scheduling],
+        q_23_all_or_none_are_cancelled [Scheduling],
+        q_23_only_what_is_scheduled_is_cancelled [Release];
+}
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// Schedules a message for each body.
+async fn schedule<const N: usize, B: Backend>(
+    bench: &Bench<'_, B>,
+    queue: &EntityPath,
+    bodies: [&'static str; N],
+    after: Duration,
+) -> Result<Vec<SequenceNumber>, Failure> {
+    let at = bench.in_future(after).await;
+    Ok(bench.backend.schedule(queue, bodies.map(Message::new).into(), at).await?)
+}
+
+async fn q_21_a_scheduled_message_comes_at_its_time<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    schedule(bench, &queue, ["a"], SOON).await?;
+    bench.nothing(&queue).await?;
+    bench.wait_almost(SOON).await;
+    bench.nothing(&queue).await?;
+    bench.wait(bench.margin() * 2).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn q_20_an_enqueue_time_schedules_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let at = bench.in_future(SOON).await;
+    bench.send(&queue, Message::builder().scheduled_enqueue_time(at).build("a")?).await?;
+    bench.send_bodies(&queue, ["b"]).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    bench.wait_past(SOON).await;
+    let message = bench.take(&queue).await?;
+    ensure_eq!((text(&message).as_str(), message.scheduled_enqueue_time()), ("a", Some(at)));
+    Ok(())
+}
+
+async fn q_22_activation_is_an_acceptance_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let due = bench.in_future(SOON).await;
+    let scheduled = schedule(bench, &queue, ["a"], SOON).await?;
+    bench.send_bodies(&queue, ["b"]).await?;
+    let sent = number(&bench.take(&queue).await?)?;
+    bench.wait_past(SOON).await;
+    let message = bench.take(&queue).await?;
+    ensure!(scheduled[0] < sent && sent < number(&message)?, "{scheduled:?}, then {sent}, then {message:?}");
+    let enqueued = facts(&message)?.enqueued_time;
+    ensure!(bench.is_near(enqueued, due), "enqueued at {enqueued:?}, due at {due:?}");
+    ensure_eq!(facts(&message)?.state, MessageState::Active);
+    Ok(())
+}
+
+async fn q_22_the_time_to_live_begins_at_the_activation<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let ttl = Duration::from_secs(3);
+    let message = |body| Message::builder().time_to_live(ttl).build(body);
+    let at = bench.in_future(SOON).await;
+    bench.backend.schedule(&queue, vec![message("a")?, message("b")?], at).await?;
+    bench.wait_past(SOON).await;
+    ensure_eq!(text(&bench.take(&queue).await?), "a");
+    bench.wait_past(ttl).await;
+    bench.gone(&queue).await
+}
+
+async fn q_24_a_peek_shows_what_is_scheduled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let scheduled = schedule(bench, &queue, ["a"], SOON).await?;
+    let peeked = bench.peek(&queue).await?;
+    ensure_eq!(numbers(&peeked)?, [scheduled[0].get()]);
+    ensure_eq!(facts(&peeked[0])?.state, MessageState::Scheduled);
+    Ok(())
+}
+
+async fn q_28_numbers_come_in_the_order_of_the_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = schedule(bench, &queue, ["a", "b", "c"], SOON).await?;
+    ensure!(numbers.len() == 3 && numbers.is_sorted() && numbers[0] != numbers[1], "the numbers are {numbers:?}");
+    Ok(())
+}
+
+async fn q_30_what_is_due_together_comes_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    schedule(bench, &queue, ["a", "b", "c", "d"], SOON).await?;
+    bench.wait_past(SOON).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
+    Ok(())
+}
+
+async fn q_21_the_earlier_of_two_comes_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    schedule(bench, &queue, ["late"], SOON * 2).await?;
+    schedule(bench, &queue, ["early"], SOON).await?;
+    bench.wait_past(SOON).await;
+    ensure_eq!(bench.drain(&queue).await?, ["early"]);
+    bench.wait_past(SOON).await;
+    ensure_eq!(bench.drain(&queue).await?, ["late"]);
+    Ok(())
+}
+
+async fn q_21_a_waiting_receiver_gets_it_when_it_is_due<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let mut receiver = bench.receiver(&queue).await?;
+    let receiving = tokio::time::timeout(SOON * 2, receiver.receive());
+    let (received, scheduled) = join(receiving, schedule(bench, &queue, ["a"], SOON)).await;
+    scheduled?;
+    match received {
+        Ok(received) => Ok(received?.complete().await?),
+        Err(_) => Err(Failure::behaviour("the receiver was not woken")),
+    }
+}
+
+async fn q_20_a_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let past = consign::time::Timestamp::from_millis(1_000);
+    bench.backend.schedule(&queue, vec![Message::new("a")], past).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+const NOT_FOUND: &[ErrorKind] = &[ErrorKind::MessageNotFound];
+
+async fn q_23_a_cancelled_message_does_not_come<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = schedule(bench, &queue, ["a", "b", "c"], SOON).await?;
+    bench.backend.cancel_scheduled(&queue, &numbers[1..2]).await?;
+    bench.wait_past(SOON).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    bench.nothing(&queue.dead_letter()).await
+}
+
+async fn q_23_what_has_come_is_not_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = schedule(bench, &queue, ["a"], SOON).await?;
+    bench.wait_past(SOON).await;
+    refused(bench.backend.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn q_26_it_is_cancelled_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let numbers = schedule(bench, &queue, ["a"], SOON).await?;
+    bench.backend.cancel_scheduled(&queue, &numbers).await?;
+    refused(bench.backend.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)
+}
+
+async fn q_23_all_or_none_are_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let mut numbers = schedule(bench, &queue, ["a", "b"], SOON).await?;
+    numbers.push(SequenceNumber::new(1_000_000));
+    refused(bench.backend.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)?;
+    numbers.pop();
+    bench.backend.cancel_scheduled(&queue, &numbers).await?;
+    bench.wait_past(SOON).await;
+    bench.gone(&queue).await
+}
+
+async fn q_23_only_what_is_scheduled_is_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    delivery.lease.release().await?;
+    refused(bench.backend.cancel_scheduled(&queue, &[number]).await, NOT_FOUND)?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}

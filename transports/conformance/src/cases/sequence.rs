@@ -1,0 +1,161 @@
+//! K-17 and K-18: the numbers and times that the broker gives.
+
+use consign::{message::Properties, time::Timestamp};
+
+use super::prelude::*;
+
+cases! {
+    SequenceNumbers:
+        q_02_numbers_are_dense,
+        q_02_numbers_of_a_batch_are_dense,
+        q_03_what_is_refused_has_no_number,
+        q_08_a_number_stays_with_its_message,
+        q_08_a_deferred_message_keeps_its_number [Deferral],
+        q_09_messages_come_in_the_order_of_their_numbers,
+        q_01_each_entity_counts_for_itself,
+        x_07_sends_at_the_same_time_are_numbered_in_their_order;
+    EnqueuedTime:
+        q_10_the_time_is_the_broker_s,
+        q_10_the_sender_s_clock_does_not_matter,
+        q_11_times_do_not_fall,
+        q_08_the_time_stays_with_its_message;
+}
+
+async fn q_02_numbers_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c"]).await?;
+    let mut messages = bench.drain_messages(&queue).await?;
+    bench.send_bodies(&queue, ["d", "e"]).await?;
+    messages.extend(bench.drain_messages(&queue).await?);
+    let numbers = numbers(&messages)?;
+    ensure!(numbers.len() == 5 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    Ok(())
+}
+
+async fn q_02_numbers_of_a_batch_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.backend.sender(&queue).await?.send_batch(Batch(["a", "b", "c"].map(Message::new).into())).await?;
+    let messages = bench.drain_messages(&queue).await?;
+    ensure_eq!(texts(&messages), ["a", "b", "c"]);
+    let numbers = numbers(&messages)?;
+    ensure!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    Ok(())
+}
+
+async fn q_03_what_is_refused_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut properties = Properties::new();
+    properties.application_mut().insert("k", "x".repeat(33_000));
+    let bad = || Message::from_parts(properties.clone(), "bad".into());
+    let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
+    refused(bench.send(&queue, bad()).await, &kinds)?;
+    let batch = Batch(vec![Message::new("b"), bad()]);
+    refused(bench.backend.sender(&queue).await?.send_batch(batch).await, &kinds)?;
+    bench.send_bodies(&queue, ["c"]).await?;
+    let numbers = numbers(&bench.drain_messages(&queue).await?)?;
+    ensure!(numbers.len() == 2 && numbers[0] + 1 == numbers[1], "{numbers:?}");
+    Ok(())
+}
+
+async fn q_08_a_number_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let first = bench.receive(&queue).await?;
+    let number = number(&first.message)?;
+    first.abandon().await?;
+    let second = bench.receive(&queue).await?;
+    ensure_eq!(facts(&second.message)?.sequence_number, number);
+    drop(second);
+    ensure_eq!(facts(&bench.take(&queue).await?)?.sequence_number, number);
+    Ok(())
+}
+
+async fn q_08_a_deferred_message_keeps_its_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    delivery.defer().await?;
+    for _ in 0..2 {
+        let fetched = bench.fetch(&queue, number).await?;
+        ensure_eq!(facts(&fetched.message)?.sequence_number, number);
+        fetched.abandon().await?;
+    }
+    Ok(())
+}
+
+async fn q_09_messages_come_in_the_order_of_their_numbers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c", "d", "e"]).await?;
+    let messages = bench.drain_messages(&queue).await?;
+    ensure_eq!(texts(&messages), ["a", "b", "c", "d", "e"]);
+    let numbers = numbers(&messages)?;
+    ensure!(numbers.is_sorted(), "{numbers:?}");
+    Ok(())
+}
+
+async fn q_01_each_entity_counts_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (one, two) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
+    bench.send_bodies(&one, ["a"]).await?;
+    bench.send_bodies(&two, ["x", "y", "z"]).await?;
+    bench.send_bodies(&one, ["b"]).await?;
+    let numbers = numbers(&bench.drain_messages(&one).await?)?;
+    ensure!(numbers.len() == 2 && numbers[0] + 1 == numbers[1], "{numbers:?}");
+    Ok(())
+}
+
+async fn x_07_sends_at_the_same_time_are_numbered_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let sender = bench.backend.sender(&queue).await?;
+    let sends: Vec<_> = ["a", "b", "c", "d"].map(|body| sender.send(Message::new(body))).into();
+    futures_util::future::try_join_all(sends).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
+    Ok(())
+}
+
+async fn q_10_the_time_is_the_broker_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let before = bench.in_future(Duration::ZERO).await;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.wait(bench.margin() * 3).await;
+    let enqueued = facts(&bench.take(&queue).await?)?.enqueued_time;
+    ensure!(bench.is_near(enqueued, before), "sent at {before:?}, and enqueued at {enqueued:?}");
+    Ok(())
+}
+
+async fn q_10_the_sender_s_clock_does_not_matter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let before = bench.in_future(Duration::ZERO).await;
+    let mut properties = Properties::new();
+    properties.pass_through_mut().creation_time = Some(Timestamp::from_millis(1_000));
+    bench.send(&queue, Message::from_parts(properties, "a".into())).await?;
+    let enqueued = facts(&bench.take(&queue).await?)?.enqueued_time;
+    ensure!(bench.is_near(enqueued, before), "sent at {before:?}, and enqueued at {enqueued:?}");
+    Ok(())
+}
+
+async fn q_11_times_do_not_fall<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    for body in ["a", "b", "c"] {
+        bench.send(&queue, Message::new(body)).await?;
+        bench.wait(bench.margin()).await;
+    }
+    let mut times = Vec::new();
+    for message in bench.drain_messages(&queue).await? {
+        times.push(facts(&message)?.enqueued_time);
+    }
+    ensure!(times.is_sorted() && times[0] < times[2], "{times:?}");
+    Ok(())
+}
+
+async fn q_08_the_time_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let first = bench.receive(&queue).await?;
+    let enqueued = facts(&first.message)?.enqueued_time;
+    bench.wait(bench.margin() * 2).await;
+    first.abandon().await?;
+    ensure_eq!(facts(&bench.take(&queue).await?)?.enqueued_time, enqueued);
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! K-25: messages that belong together go to one receiver, in order.
+
+use consign::transport::Session;
+use futures_util::future::join;
+
+use super::prelude::*;
+
+cases! {
+    Sessions:
+        n_02_a_message_without_a_session_is_refused,
+        n_02_messages_are_received_by_session_only,
+        n_02_a_queue_without_sessions_has_none,
+        n_03_an_empty_session_can_be_accepted,
+        n_05_a_session_has_one_holder,
+        n_05_later_messages_go_to_the_holder,
+        n_05_sessions_do_not_mix,
+        n_06_the_lock_of_a_session_is_that_of_its_messages [LockDuration],
+        n_06_the_lock_of_a_session_ends [LockDuration],
+        n_06_the_lock_of_a_session_can_be_renewed [LockDuration],
+        n_07_messages_come_in_order,
+        n_07_an_abandoned_message_comes_next,
+        n_08_without_the_session_nothing_is_settled [LockDuration, LockFencing],
+        n_09_s_76_a_closed_session_does_not_count [LockFencing],
+        n_09_a_closed_session_can_be_accepted_at_once,
+        s_75_a_lost_session_counts_what_was_delivered [LockDuration],
+        s_59_a_message_lock_is_not_renewed_by_itself [LockRenewal],
+        n_11_a_deferred_message_is_fetched_by_its_session [Deferral],
+        n_13_a_peek_sees_all_sessions [Peek],
+        n_13_a_session_sees_its_own [Peek],
+        n_14_dead_letters_have_no_sessions [DeadLetterReason],
+        m_17_the_empty_session_is_a_session;
+}
+
+pub(super) fn by_session() -> QueueSpec {
+    QueueSpec { requires_session: true, ..QueueSpec::default() }
+}
+
+pub(super) async fn queue<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
+    bench.queue(by_session()).await
+}
+
+async fn locking<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
+    bench.queue(QueueSpec { requires_session: true, ..bench.locking() }).await
+}
+
+/// Sends one message for each pair of a session and a body.
+pub(super) async fn send<const N: usize, B: Backend>(
+    bench: &Bench<'_, B>,
+    queue: &EntityPath,
+    messages: [(&'static str, &'static str); N],
+) -> Verdict {
+    for (session, body) in messages {
+        bench.send(queue, Message::builder().session_id(session).build(body)?).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn accept<B: Backend>(
+    bench: &Bench<'_, B>,
+    queue: &EntityPath,
+    id: &str,
+) -> Result<B::Session, Failure> {
+    let session = bench.backend.accept_session(queue, id).await?;
+    ensure_eq!(session.session_id(), id);
+    Ok(session)
+}
+
+async fn n_02_a_message_without_a_session_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    refused(bench.send(&queue, Message::new("a")).await, &[ErrorKind::InvalidOperation])?;
+    send(bench, &queue, [("one", "b")]).await?;
+    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "one").await?).await?, ["b"]);
+    Ok(())
+}
+
+async fn n_02_messages_are_received_by_session_only<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    refused(bench.receive(&queue).await, &[ErrorKind::InvalidOperation])
+}
+
+async fn n_02_a_queue_without_sessions_has_none<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let with = queue(bench).await?;
+    accept(bench, &with, "one").await?.close().await?;
+    let without = bench.queue(QueueSpec::default()).await?;
+    refused(bench.backend.accept_session(&without, "one").await, &[ErrorKind::InvalidOperation])
+}
+
+async fn n_03_an_empty_session_can_be_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    ensure_eq!(bench.drain_by(&mut session).await?.len(), 0);
+    send(bench, &queue, [("one", "a")]).await?;
+    ensure_eq!(bench.drain_by(&mut session).await?, ["a"]);
+    Ok(())
+}
+
+async fn n_05_a_session_has_one_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
+    let mut one = accept(bench, &queue, "one").await?;
+    let again = bench.backend.accept_session(&queue, "one").await;
+    refused(again, &[ErrorKind::SessionCannotBeLocked])?;
+    let mut two = accept(bench, &queue, "two").await?;
+    ensure_eq!(bench.drain_by(&mut one).await?, ["a"]);
+    ensure_eq!(bench.drain_by(&mut two).await?, ["b"]);
+    Ok(())
+}
+
+async fn n_05_later_messages_go_to_the_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    let sending = async {
+        bench.wait(bench.margin()).await;
+        send(bench, &queue, [("two", "b"), ("one", "a")]).await
+    };
+    let (received, sent) = join(tokio::time::timeout(bench.lock(), session.receive()), sending).await;
+    sent?;
+    let Ok(received) = received else {
+        return Err(Failure::behaviour("the holder was not woken"));
+    };
+    let delivery = received?;
+    ensure_eq!(text(&delivery.message), "a");
+    Ok(delivery.complete().await?)
+}
+
+async fn n_05_sessions_do_not_mix<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("two", "x"), ("one", "b"), ("two", "y"), ("ONE", "z")]).await?;
+    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "two").await?).await?, ["x", "y"]);
+    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "one").await?).await?, ["a", "b"]);
+    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "ONE").await?).await?, ["z"]);
+    Ok(())
+}
+
+async fn n_06_the_lock_of_a_session_is_that_of_its_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = locking(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    let expected = bench.in_future(bench.lock()).await;
+    let mut session = accept(bench, &queue, "one").await?;
+    ensure_eq!(session.lock_duration(), bench.lock());
+    bench.wait(bench.lock() / 2).await;
+    let delivery = bench.receive_by(&mut session).await?;
+    // Since the accept, and not since the receive.
+    let until = facts(&delivery.message)?.locked_until.unwrap_or_default();
+    ensure!(bench.is_near(until, expected), "the lock holds until {until:?}, and should until {expected:?}");
+    Ok(delivery.complete().await?)
+}
+
+async fn n_06_the_lock_of_a_session_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = locking(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    let _lost = accept(bench, &queue, "one").await?;
+    bench.wait_almost(bench.lock()).await;
+    let early = bench.backend.accept_session(&queue, "one").await;
+    refused(early, &[ErrorKind::SessionCannotBeLocked])?;
+    bench.wait(bench.margin() * 2).await;
+    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "one").await?).await?, ["a"]);
+    Ok(())
+}
+
+async fn n_06_the_lock_of_a_session_can_be_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = locking(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    let delivery = bench.receive_by(&mut session).await?;
+    for _ in 0..3 {
+        bench.wait(bench.lock() / 2).await;
+        let expected = bench.in_future(bench.lock()).await;
+        let until = session.renew().await?;
+        ensure!(bench.is_near(until, expected), "the lock holds until {until:?}, and should until {expected:?}");
+    }
+    delivery.complete().await?;
+    ensure_eq!(bench.drain_by(&mut session).await?.len(), 0);
+    Ok(())
+}
+
+async fn n_07_messages_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("one", "b"), ("one", "c"), ("one", "d")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(bench.receive_by(&mut session).await?);
+    }
+    ensure_eq!(texts(held.iter().map(|delivery| &delivery.message)), ["a", "b", "c"]);
+    for delivery in held {
+        delivery.complete().await?;
+    }
+    ensure_eq!(bench.drain_by(&mut session).await?, ["d"]);
+    Ok(())
+}
+
+async fn n_07_an_abandoned_message_comes_next<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    for count in 1..=3 {
+        let delivery = bench.receive_by(&mut session).await?;
+        ensure_eq!((text(&delivery.message).as_str(), facts(&delivery.message)?.delivery_count), ("a", count));
+        delivery.abandon().await?;
+    }
+    ensure_eq!(bench.drain_by(&mut session).await?, ["a", "b"]);
+    Ok(())
+}
+
+async fn n_08_without_the_session_nothing_is_settled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = locking(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    let delivery = bench.receive_by(&mut session).await?;
+    bench.wait_past(bench.lock()).await;
+    let lost = &[ErrorKind::SessionLockLost];
+    refused(session.renew().await, lost)?;
+    refused(delivery.complete().await, lost)?;
+    drop(session);
+    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "one").await?).await?, ["a"]);
+    Ok(())
+}
+
+/// How often the next holder reads that the first message of session `one` was delivered.
+async fn count_of_next_holder<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<u32, Failure> {
+    let mut session = accept(bench, queue, "one").await?;
+    let delivery = bench.receive_by(&mut session).await?;
+    let count = facts(&delivery.message)?.delivery_count;
+    delivery.complete().await?;
+    session.close().await?;
+    Ok(count)
+}
+
+async fn n_09_s_76_a_closed_session_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    for _ in 0..3 {
+        let mut session = accept(bench, &queue, "one").await?;
+        let held = bench.receive_by(&mut session).await?;
+        session.close().await?;
+        refused(held.complete().await, &[ErrorKind::SessionLockLost])?;
+    }
+    ensure_eq!(count_of_next_holder(bench, &queue).await?, 1);
+    Ok(())
+}
+
+async fn n_09_a_closed_session_can_be_accepted_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    bench.receive_by(&mut session).await?.complete().await?;
+    session.close().await?;
+    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "one").await?).await?, ["b"]);
+    Ok(())
+}
+
+async fn s_75_a_lost_session_counts_what_was_delivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = locking(bench).await?;
+    send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    let _held = bench.receive_by(&mut session).await?;
+    bench.wait_past(bench.lock()).await;
+    // The first message was delivered, and the second was not.
+    ensure_eq!(count_of_next_holder(bench, &queue).await?, 2);
+    ensure_eq!(count_of_next_holder(bench, &queue).await?, 1);
+    Ok(())
+}
+
+async fn s_59_a_message_lock_is_not_renewed_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    let delivery = bench.receive_by(&mut session).await?;
+    refused(delivery.lease.renew().await, &[ErrorKind::InvalidOperation])?;
+    Ok(delivery.complete().await?)
+}
+
+async fn n_11_a_deferred_message_is_fetched_by_its_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    let delivery = bench.receive_by(&mut session).await?;
+    let number = number(&delivery.message)?;
+    delivery.defer().await?;
+    ensure_eq!(bench.drain_by(&mut session).await?, ["b"]);
+    let mut fetched = bench.backend.receive_deferred_of(&mut session, &[number]).await?;
+    let Some(fetched) = fetched.pop() else {
+        return Err(Failure::behaviour("the number brought nothing back"));
+    };
+    ensure_eq!(text(&fetched.message), "a");
+    Ok(fetched.complete().await?)
+}
+
+async fn n_13_a_peek_sees_all_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("two", "b"), ("one", "c")]).await?;
+    let _one = accept(bench, &queue, "one").await?;
+    ensure_eq!(texts(&bench.peek(&queue).await?), ["a", "b", "c"]);
+    Ok(())
+}
+
+async fn n_13_a_session_sees_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("two", "b"), ("one", "c")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    ensure_eq!(texts(&bench.backend.peek_of(&mut session, 1).await?), ["a"]);
+    ensure_eq!(texts(&bench.backend.peek_of(&mut session, 10).await?), ["c"]);
+    Ok(())
+}
+
+async fn n_14_dead_letters_have_no_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
+    for id in ["one", "two"] {
+        let mut session = accept(bench, &queue, id).await?;
+        let dead_letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "");
+        bench.receive_by(&mut session).await?.dead_letter(dead_letter).await?;
+    }
+    let dead = bench.drain_messages(&queue.dead_letter()).await?;
+    ensure_eq!(texts(&dead), ["a", "b"]);
+    ensure_eq!(dead[1].session_id(), Some("two"));
+    Ok(())
+}
+
+async fn m_17_the_empty_session_is_a_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("", "a"), ("one", "b")]).await?;
+    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "").await?).await?, ["a"]);
+    Ok(())
+}

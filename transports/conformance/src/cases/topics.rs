@@ -1,0 +1,193 @@
+//! K-28: one message, many copies.
+
+use super::prelude::*;
+use crate::{Filter, RuleSpec, SubscriptionSpec, TopicSpec};
+
+cases! {
+    Topics:
+        t_51_each_subscription_has_a_copy,
+        t_51_copies_are_settled_for_themselves,
+        t_51_each_subscription_numbers_its_copies [SequenceNumbers, SqlRules],
+        t_51_each_subscription_has_its_own_dead_letters [DeadLetterReason],
+        t_51_a_copy_is_the_whole_message,
+        t_51_a_subscription_gets_what_comes_after_it,
+        t_51_without_a_subscription_a_message_is_accepted_and_gone,
+        t_51_a_deleted_subscription_gets_nothing,
+        t_52_a_subscription_without_rules_gets_nothing,
+        t_53_several_rules_make_one_copy,
+        t_03_the_shortest_time_to_live_holds [TimeToLive],
+        q_24_a_message_for_later_waits_at_the_topic [Scheduling, Peek],
+        t_82_a_batch_is_copied_in_order,
+        s_30_each_subscription_has_its_own_last_delivery [MaxDeliveryCount],
+        v_08_s_93_a_copy_without_a_session_dies_where_one_is_needed [Sessions];
+}
+
+pub(super) async fn topic<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
+    bench.topic(TopicSpec::default()).await
+}
+
+/// A topic with two subscriptions.
+async fn with_two<B: Backend>(bench: &Bench<'_, B>) -> Result<[EntityPath; 3], Failure> {
+    let topic = topic(bench).await?;
+    let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
+    let two = bench.subscription(&topic, "two", SubscriptionSpec::default()).await?;
+    Ok([topic, one, two])
+}
+
+async fn t_51_each_subscription_has_a_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, two] = with_two(bench).await?;
+    bench.send_bodies(&topic, ["a", "b"]).await?;
+    ensure_eq!(bench.drain(&one).await?, ["a", "b"]);
+    ensure_eq!(bench.drain(&two).await?, ["a", "b"]);
+    Ok(())
+}
+
+async fn t_51_copies_are_settled_for_themselves<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, two] = with_two(bench).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    let held = bench.receive(&one).await?;
+    let other = bench.receive(&two).await?;
+    other.abandon().await?;
+    held.complete().await?;
+    bench.gone(&one).await?;
+    ensure_eq!(facts(&bench.take(&two).await?)?.delivery_count, 2);
+    Ok(())
+}
+
+async fn t_51_each_subscription_numbers_its_copies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, two] = with_two(bench).await?;
+    bench.backend.delete_rule(&two, RuleSpec::DEFAULT).await?;
+    bench.backend.create_rule(&two, &RuleSpec::sql("even", "sys.Label = 'even'")).await?;
+    for (subject, body) in [("odd", "a"), ("even", "b"), ("odd", "c"), ("even", "d")] {
+        bench.send(&topic, Message::builder().subject(subject).build(body)?).await?;
+    }
+    for subscription in [&one, &two] {
+        let numbers = numbers(&bench.drain_messages(subscription).await?)?;
+        ensure!(numbers.len() >= 2 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    }
+    Ok(())
+}
+
+async fn t_51_each_subscription_has_its_own_dead_letters<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, two] = with_two(bench).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    let dead_letter = DeadLetter::new(DeadLetterReason::Application("Why".into()), "");
+    bench.receive(&one).await?.dead_letter(dead_letter).await?;
+    ensure_eq!(why(&bench.take(&one.dead_letter()).await?).0, "Why");
+    bench.nothing(&two.dead_letter()).await?;
+    ensure_eq!(bench.drain(&two).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_51_a_copy_is_the_whole_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, two] = with_two(bench).await?;
+    let message = Message::builder().message_id("m-1").correlation_id("c").property("n", 7_i64).build("a body")?;
+    bench.send(&topic, message).await?;
+    for subscription in [&one, &two] {
+        let copy = bench.take(subscription).await?;
+        ensure_eq!(
+            (copy.message_id(), copy.correlation_id(), text(&copy).as_str()),
+            (Some("m-1"), Some("c"), "a body")
+        );
+        ensure_eq!(copy.application().get("n"), Some(&PropertyValue::I64(7)));
+        ensure_eq!(copy.application().len(), 1);
+    }
+    Ok(())
+}
+
+async fn t_51_a_subscription_gets_what_comes_after_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    let late = bench.subscription(&topic, "late", SubscriptionSpec::default()).await?;
+    bench.send_bodies(&topic, ["b"]).await?;
+    ensure_eq!(bench.drain(&late).await?, ["b"]);
+    Ok(())
+}
+
+async fn t_51_without_a_subscription_a_message_is_accepted_and_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    bench.send_bodies(&topic, ["a", "b"]).await
+}
+
+async fn t_51_a_deleted_subscription_gets_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, two] = with_two(bench).await?;
+    bench.backend.delete(&two).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    refused(bench.receive(&two).await, &[ErrorKind::EntityNotFound])
+}
+
+async fn t_52_a_subscription_without_rules_gets_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, two] = with_two(bench).await?;
+    bench.backend.delete_rule(&two, RuleSpec::DEFAULT).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    bench.gone(&two).await
+}
+
+async fn t_53_several_rules_make_one_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, _] = with_two(bench).await?;
+    for name in ["first", "second"] {
+        bench.backend.create_rule(&one, &RuleSpec::new(name, Filter::True)).await?;
+    }
+    bench.send_bodies(&topic, ["a"]).await?;
+    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_03_the_shortest_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (short, long) = (Duration::from_secs(3), Duration::from_secs(300));
+    for (message, topic, subscription) in [(short, long, long), (long, short, long), (long, long, short)] {
+        let topic = bench.topic(TopicSpec { time_to_live: Some(topic), ..TopicSpec::default() }).await?;
+        let spec = SubscriptionSpec { time_to_live: Some(subscription), ..SubscriptionSpec::default() };
+        let subscription = bench.subscription(&topic, "one", spec).await?;
+        bench.send(&topic, Message::builder().time_to_live(message).build("a")?).await?;
+        ensure_eq!(bench.take(&subscription).await?.time_to_live(), Some(short));
+    }
+    Ok(())
+}
+
+async fn q_24_a_message_for_later_waits_at_the_topic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, _] = with_two(bench).await?;
+    let delay = Duration::from_secs(5);
+    let at = bench.in_future(delay).await;
+    let scheduled = bench.backend.schedule(&topic, vec![Message::new("a")], at).await?;
+    ensure_eq!(numbers(&bench.peek(&topic).await?)?, [scheduled[0].get()]);
+    ensure_eq!(bench.peek(&one).await?.len(), 0);
+    bench.wait_past(delay).await;
+    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_82_a_batch_is_copied_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let [topic, one, two] = with_two(bench).await?;
+    bench.backend.sender(&topic).await?.send_batch(Batch(["a", "b", "c"].map(Message::new).into())).await?;
+    ensure_eq!(bench.drain(&one).await?, ["a", "b", "c"]);
+    ensure_eq!(bench.drain(&two).await?, ["a", "b", "c"]);
+    Ok(())
+}
+
+async fn s_30_each_subscription_has_its_own_last_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let spec = |deliveries| SubscriptionSpec { max_delivery_count: Some(deliveries), ..SubscriptionSpec::default() };
+    let one = bench.subscription(&topic, "one", spec(1)).await?;
+    let two = bench.subscription(&topic, "two", spec(2)).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    for subscription in [&one, &two] {
+        bench.receive(subscription).await?.abandon().await?;
+    }
+    ensure_eq!(bench.drain(&one.dead_letter()).await?, ["a"]);
+    ensure_eq!(bench.drain(&two).await?, ["a"]);
+    Ok(())
+}
+
+async fn v_08_s_93_a_copy_without_a_session_dies_where_one_is_needed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let topic = topic(bench).await?;
+    let spec = SubscriptionSpec { requires_session: true, ..SubscriptionSpec::default() };
+    let with = bench.subscription(&topic, "with", spec).await?;
+    let without = bench.subscription(&topic, "without", SubscriptionSpec::default()).await?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    ensure_eq!(bench.drain(&without).await?, ["a"]);
+    ensure_eq!(why(&bench.take(&with.dead_letter()).await?).0, "Session ID is null.");
+    Ok(())
+}

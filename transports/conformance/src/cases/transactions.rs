@@ -1,0 +1,261 @@
+//! K-32: settlements and sends that happen together.
+
+use consign::transport::Session;
+
+use super::{prelude::*, sessions::by_session};
+use crate::Transaction;
+
+cases! {
+    Transactions:
+        t_71_a_commit_makes_all_of_it_happen [LockDuration],
+        t_71_a_rollback_makes_none_of_it_happen,
+        t_71_a_dropped_transaction_is_rolled_back [LockDuration],
+        t_71_nothing_is_seen_before_the_commit [DeadLetterReason],
+        t_71_sends_are_numbered_at_the_commit_in_their_order [SequenceNumbers],
+        t_71_every_disposition_can_be_part [DeadLetterReason, Deferral],
+        t_71_a_lost_lock_undoes_all_of_it [LockDuration, LockFencing],
+        t_71_a_refused_send_undoes_all_of_it [LockDuration],
+        t_70_a_schedule_can_be_part [Scheduling],
+        t_72_a_transaction_ends_after_two_minutes,
+        t_73_a_transaction_has_at_most_100_messages,
+        t_76_a_transaction_has_one_entity,
+        t_48_a_rolled_back_send_is_not_remembered [DuplicateDetection],
+        n_07_a_session_s_message_can_be_part [Sessions],
+        t_71_an_empty_transaction_commits;
+}
+
+/// What is refused may be refused at once, or with the commit.
+async fn end<T: Transaction>(transaction: T, last: Verdict) -> Verdict {
+    last?;
+    transaction.commit().await.map(drop)
+}
+
+async fn t_71_a_commit_makes_all_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let mut transaction = bench.backend.begin().await?;
+    transaction.settle(delivery.lease, Disposition::Complete).await?;
+    transaction.send(&queue, Message::new("b")).await?;
+    transaction.send(&queue, Message::new("c")).await?;
+    transaction.commit().await?;
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(bench.drain(&queue).await?, ["b", "c"]);
+    bench.nothing(&queue.dead_letter()).await
+}
+
+async fn t_71_a_rollback_makes_none_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let mut transaction = bench.backend.begin().await?;
+    transaction.settle(delivery.lease, Disposition::Complete).await?;
+    transaction.send(&queue, Message::new("b")).await?;
+    let mut leases = transaction.rollback().await?;
+    // The lock is as it was.
+    bench.nothing(&queue).await?;
+    let Some(lease) = leases.pop() else {
+        return Err(Failure::behaviour("the right to settle did not come back"));
+    };
+    lease.settle(Disposition::ABANDON).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_71_a_dropped_transaction_is_rolled_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let mut transaction = bench.backend.begin().await?;
+    transaction.settle(delivery.lease, Disposition::Complete).await?;
+    transaction.send(&queue, Message::new("b")).await?;
+    drop(transaction);
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_71_nothing_is_seen_before_the_commit<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let mut transaction = bench.backend.begin().await?;
+    transaction.send(&queue, Message::new("b")).await?;
+    transaction.settle(delivery.lease, Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "")).await?;
+    bench.gone(&queue).await?;
+    transaction.commit().await?;
+    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_71_sends_are_numbered_at_the_commit_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let mut transaction = bench.backend.begin().await?;
+    for body in ["b", "c"] {
+        transaction.send(&queue, Message::new(body)).await?;
+    }
+    bench.send_bodies(&queue, ["a"]).await?;
+    transaction.commit().await?;
+    let messages = bench.drain_messages(&queue).await?;
+    ensure_eq!(texts(&messages), ["a", "b", "c"]);
+    let numbers = numbers(&messages)?;
+    ensure!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    Ok(())
+}
+
+async fn t_71_every_disposition_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["completed", "abandoned", "dead", "deferred"]).await?;
+    let held = bench.receive_each(&queue, 4).await?;
+    let deferred = number(&held[3].message)?;
+    let dispositions = [
+        Disposition::Complete,
+        Disposition::ABANDON,
+        Disposition::dead_letter(DeadLetterReason::Application("Why".into()), "because"),
+        Disposition::DEFER,
+    ];
+    let mut transaction = bench.backend.begin().await?;
+    for (delivery, disposition) in held.into_iter().zip(dispositions) {
+        transaction.settle(delivery.lease, disposition).await?;
+    }
+    transaction.commit().await?;
+    let again = bench.take(&queue).await?;
+    ensure_eq!((text(&again).as_str(), facts(&again)?.delivery_count), ("abandoned", 2));
+    bench.nothing(&queue).await?;
+    let dead = bench.take(&queue.dead_letter()).await?;
+    ensure_eq!(text(&dead), "dead");
+    ensure_eq!(why(&dead), ("Why", "because"));
+    let fetched = bench.fetch(&queue, deferred).await?;
+    ensure_eq!(text(&fetched.message), "deferred");
+    Ok(fetched.complete().await?)
+}
+
+async fn t_71_a_lost_lock_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let lost = bench.receive(&queue).await?;
+    bench.wait_almost(bench.lock()).await;
+    let held = bench.receive(&queue).await?;
+    bench.wait(bench.margin() * 2).await;
+    let mut transaction = bench.backend.begin().await?;
+    transaction.settle(held.lease, Disposition::Complete).await?;
+    transaction.send(&queue, Message::new("c")).await?;
+    let last = transaction.settle(lost.lease, Disposition::Complete).await;
+    refused(end(transaction, last).await, &[ErrorKind::MessageLockLost])?;
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    Ok(())
+}
+
+async fn t_71_a_refused_send_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let mut bad = Message::new("bad");
+    bad.properties_mut().application_mut().insert("k", "x".repeat(33_000));
+    let mut transaction = bench.backend.begin().await?;
+    transaction.settle(delivery.lease, Disposition::Complete).await?;
+    transaction.send(&queue, Message::new("b")).await?;
+    let last = transaction.send(&queue, bad).await;
+    refused(end(transaction, last).await, &[ErrorKind::InvalidArgument, ErrorKind::Serialization])?;
+    bench.wait_past(bench.lock()).await;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn t_70_a_schedule_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let delay = Duration::from_secs(5);
+    let mut transaction = bench.backend.begin().await?;
+    transaction.settle(delivery.lease, Disposition::Complete).await?;
+    transaction.schedule(&queue, Message::new("later"), bench.in_future(delay).await).await?;
+    ensure_eq!(transaction.commit().await?.len(), 1);
+    bench.nothing(&queue).await?;
+    bench.wait_past(delay).await;
+    ensure_eq!(bench.drain(&queue).await?, ["later"]);
+    Ok(())
+}
+
+async fn t_72_a_transaction_ends_after_two_minutes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let two_minutes = Duration::from_secs(120);
+    let mut transaction = bench.backend.begin().await?;
+    // The time runs from the first operation.
+    bench.wait(bench.lock()).await;
+    transaction.send(&queue, Message::new("a")).await?;
+    bench.wait_almost(two_minutes).await;
+    transaction.send(&queue, Message::new("b")).await?;
+    transaction.commit().await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    let mut late = bench.backend.begin().await?;
+    late.send(&queue, Message::new("c")).await?;
+    bench.wait_past(two_minutes).await;
+    ensure!(late.commit().await.is_err(), "a transaction was committed after two minutes");
+    bench.gone(&queue).await
+}
+
+async fn t_73_a_transaction_has_at_most_100_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let mut transaction = bench.backend.begin().await?;
+    for _ in 0..100 {
+        transaction.send(&queue, Message::new("a")).await?;
+    }
+    let last = transaction.send(&queue, Message::new("b")).await;
+    refused(end(transaction, last).await, &[ErrorKind::QuotaExceeded])?;
+    bench.gone(&queue).await?;
+    let mut transaction = bench.backend.begin().await?;
+    for _ in 0..100 {
+        transaction.send(&queue, Message::new("a")).await?;
+    }
+    transaction.commit().await?;
+    ensure_eq!(bench.drain(&queue).await?.len(), 100);
+    Ok(())
+}
+
+async fn t_76_a_transaction_has_one_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let (one, two) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
+    let mut transaction = bench.backend.begin().await?;
+    transaction.send(&one, Message::new("a")).await?;
+    let last = transaction.send(&two, Message::new("b")).await;
+    refused(end(transaction, last).await, &[ErrorKind::InvalidOperation])?;
+    bench.gone(&one).await?;
+    bench.gone(&two).await
+}
+
+async fn t_48_a_rolled_back_send_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let spec = QueueSpec { duplicate_window: Some(Duration::from_secs(20)), ..QueueSpec::default() };
+    let queue = bench.queue(spec).await?;
+    let message = |body: &'static str| Message::builder().message_id("m-1").build(body);
+    let mut transaction = bench.backend.begin().await?;
+    transaction.send(&queue, message("rolled back")?).await?;
+    transaction.rollback().await?;
+    let mut transaction = bench.backend.begin().await?;
+    transaction.send(&queue, message("committed")?).await?;
+    transaction.commit().await?;
+    bench.send(&queue, message("duplicate")?).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["committed"]);
+    Ok(())
+}
+
+async fn n_07_a_session_s_message_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(by_session()).await?;
+    let message = |body: &'static str| Message::builder().session_id("one").build(body);
+    bench.send(&queue, message("a")?).await?;
+    let mut session = bench.backend.accept_session(&queue, "one").await?;
+    let delivery = bench.receive_by(&mut session).await?;
+    let mut transaction = bench.backend.begin().await?;
+    transaction.settle(delivery.lease, Disposition::Complete).await?;
+    transaction.send(&queue, message("b")?).await?;
+    transaction.commit().await?;
+    ensure_eq!(bench.drain_by(&mut session).await?, ["b"]);
+    Ok(session.close().await?)
+}
+
+async fn t_71_an_empty_transaction_commits<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    ensure_eq!(bench.backend.begin().await?.commit().await?.len(), 0);
+    ensure_eq!(bench.backend.begin().await?.rollback().await?.len(), 0);
+    Ok(())
+}

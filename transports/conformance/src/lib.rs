@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod backend;
+mod bench;
+mod case;
+mod cases;
+mod failure;
+mod report;
+mod session;
+mod spec;
+mod suite;
+pub mod table;
+mod timing;
+mod transaction;
+
+pub use self::{
+    backend::Backend,
+    case::Case,
+    failure::{Failure, Verdict},
+    report::{CaseReport, Outcome, Report, Tally},
+    session::NoSession,
+    spec::{Correlation, Counts, Filter, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec},
+    suite::Suite,
+    timing::Timing,
+    transaction::{NoTransaction, Transaction},
+};

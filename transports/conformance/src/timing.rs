@@ -1,0 +1,26 @@
+use std::time::Duration;
+
+/// How the suite waits for one broker. The default suits virtual time and brokers nearby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// The lock duration of the suite's entities: the shortest that the broker has. 5 s.
+    pub lock: Duration,
+    /// How long a receive waits before there is nothing. 100 ms.
+    pub patience: Duration,
+    /// How far from its instant a thing that is due may happen, and how exactly a clock is read. It must be less than a
+    /// fifth of `lock`, and more than three times `patience`. 400 ms.
+    pub margin: Duration,
+    /// How long one case may take. 10 min.
+    pub deadline: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            lock: Duration::from_secs(5),
+            patience: Duration::from_millis(100),
+            margin: Duration::from_millis(400),
+            deadline: Duration::from_secs(600),
+        }
+    }
+}
