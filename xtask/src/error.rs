@@ -14,6 +14,8 @@ pub(crate) enum Error {
     Start { command: String, source: std::io::Error },
     /// A program ran and failed.
     Failed { command: String, status: ExitStatus },
+    /// What is to be the name of a transport is none: lower case, digits and hyphens.
+    NoTransport(String),
     /// What `cargo metadata` printed is no JSON.
     Metadata(serde_json::Error),
     /// Features that do not pass alone, each as `package/feature`.
@@ -22,6 +24,10 @@ pub(crate) enum Error {
     NoCount { command: String },
     /// A filter matched no test, so nothing was checked.
     NoTest { filter: &'static str },
+    /// What a run of the suite left is no JSON.
+    Report(serde_json::Error),
+    /// A transport does not keep its word, in this many cases.
+    Conformance(u64),
     /// What is wrong with the rows, their tests or the exceptions.
     Rows(Vec<Problem>),
 }
@@ -32,10 +38,13 @@ impl std::fmt::Display for Error {
             Self::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             Self::Start { command, source } => write!(f, "cannot run `{command}`: {source}"),
             Self::Failed { command, status } => write!(f, "`{command}` failed: {status}"),
+            Self::NoTransport(name) => write!(f, "`{name}` is no name of a transport"),
             Self::Metadata(source) => write!(f, "cannot read the output of `cargo metadata`: {source}"),
             Self::Features(failed) => write!(f, "these do not pass alone: {}", failed.join(", ")),
             Self::NoCount { command } => write!(f, "`{command}` counted nothing"),
             Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
+            Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
+            Self::Conformance(cases) => write!(f, "the transport does not keep its word in {cases} case(s)"),
             Self::Rows(problems) => {
                 write!(f, "{} problem(s)", problems.len())?;
                 problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
@@ -48,10 +57,14 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Read { source, .. } | Self::Start { source, .. } => Some(source),
-            Self::Metadata(source) => Some(source),
-            Self::Failed { .. } | Self::Features(_) | Self::NoCount { .. } | Self::NoTest { .. } | Self::Rows(_) => {
-                None
-            }
+            Self::Metadata(source) | Self::Report(source) => Some(source),
+            Self::Failed { .. }
+            | Self::NoTransport(_)
+            | Self::Features(_)
+            | Self::NoCount { .. }
+            | Self::NoTest { .. }
+            | Self::Conformance(_)
+            | Self::Rows(_) => None,
         }
     }
 }

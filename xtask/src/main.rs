@@ -1,6 +1,7 @@
-//! Long checks and figures, one word each: `cargo xtask NAME [--long] [--json]`.
+//! Long checks and figures, one word each: `cargo xtask NAME [--long] [--json] [--transport NAME]`.
 #![forbid(unsafe_code)]
 
+mod conformance;
 mod deny;
 mod error;
 mod features;
@@ -15,9 +16,10 @@ use error::Error;
 
 /// What stands after the word on the command line.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Options {
+struct Options<'a> {
     long: bool,
     json: bool,
+    transport: Option<&'a str>,
 }
 
 /// One word of the command line and what it does.
@@ -25,15 +27,23 @@ struct Word {
     name: &'static str,
     about: &'static str,
     /// The options that the word understands; any other is refused.
-    accepts: Options,
+    accepts: Options<'static>,
     run: fn(Options) -> Result<(), Error>,
 }
 
-const JSON: Options = Options { long: false, json: true };
-const LONG_AND_JSON: Options = Options { long: true, json: true };
-const NO_OPTIONS: Options = Options { long: false, json: false };
+const NO_OPTIONS: Options = Options { long: false, json: false, transport: None };
+const JSON: Options = Options { json: true, ..NO_OPTIONS };
+const LONG_AND_JSON: Options = Options { long: true, ..JSON };
+/// Accepts a value, which the usage calls NAME.
+const TRANSPORT_AND_JSON: Options = Options { transport: Some("NAME"), ..JSON };
 
 const WORDS: &[Word] = &[
+    Word {
+        name: "conformance",
+        about: "the suite of all transports on one of them, by default `embedded`; writes its column of docs/conformance.md",
+        accepts: TRANSPORT_AND_JSON,
+        run: conformance::run,
+    },
     Word {
         name: "deny",
         about: "bans, licences and sources of the dependencies; advisories when their database is at hand",
@@ -82,6 +92,7 @@ enum Misuse {
     NoWord,
     UnknownWord(String),
     UnknownOption { word: &'static str, option: String },
+    MissingValue { option: String },
 }
 
 impl std::fmt::Display for Misuse {
@@ -90,18 +101,24 @@ impl std::fmt::Display for Misuse {
             Self::NoWord => write!(f, "a word is missing"),
             Self::UnknownWord(word) => write!(f, "unknown word `{word}`"),
             Self::UnknownOption { word, option } => write!(f, "`{word}` has no option `{option}`"),
+            Self::MissingValue { option } => write!(f, "`{option}` wants a value"),
         }
     }
 }
 
-fn parse(arguments: &[String]) -> Result<(&'static Word, Options), Misuse> {
+fn parse(arguments: &[String]) -> Result<(&'static Word, Options<'_>), Misuse> {
     let (name, rest) = arguments.split_first().ok_or(Misuse::NoWord)?;
     let word = WORDS.iter().find(|word| word.name == name).ok_or_else(|| Misuse::UnknownWord(name.clone()))?;
     let mut options = Options::default();
-    for option in rest {
+    let mut rest = rest.iter();
+    while let Some(option) = rest.next() {
         match option.as_str() {
             "--long" if word.accepts.long => options.long = true,
             "--json" if word.accepts.json => options.json = true,
+            "--transport" if word.accepts.transport.is_some() => {
+                let value = rest.next().ok_or_else(|| Misuse::MissingValue { option: option.clone() })?;
+                options.transport = Some(value);
+            }
             _ => return Err(Misuse::UnknownOption { word: word.name, option: option.clone() }),
         }
     }
@@ -112,8 +129,9 @@ fn usage() -> String {
     let lines = WORDS.iter().map(|Word { name, about, accepts, .. }| {
         let long = if accepts.long { " [--long]" } else { "" };
         let json = if accepts.json { " [--json]" } else { "" };
-        let call = format!("{name}{long}{json}");
-        format!("  {call:<24} {about}")
+        let transport = accepts.transport.map(|value| format!(" [--transport {value}]")).unwrap_or_default();
+        let call = format!("{name}{long}{json}{transport}");
+        format!("  {call:<40} {about}")
     });
     std::iter::once("cargo xtask NAME, where NAME is one of".into()).chain(lines).collect::<Vec<String>>().join("\n")
 }
@@ -122,15 +140,29 @@ fn usage() -> String {
 mod tests {
     use super::*;
 
-    fn parse_line(line: &str) -> Result<(&'static str, Options), Misuse> {
+    /// The word, whether it is long and JSON, and the transport.
+    type Parsed = (&'static str, bool, bool, Option<String>);
+
+    fn parse_line(line: &str) -> Result<Parsed, Misuse> {
         let arguments: Vec<String> = line.split_whitespace().map(String::from).collect();
-        parse(&arguments).map(|(word, options)| (word.name, options))
+        parse(&arguments)
+            .map(|(word, Options { long, json, transport })| (word.name, long, json, transport.map(String::from)))
     }
 
     #[test]
     fn options_follow_the_word() {
-        assert_eq!(parse_line("random --json --long"), Ok(("random", LONG_AND_JSON)));
-        assert_eq!(parse_line("rows"), Ok(("rows", NO_OPTIONS)));
+        assert_eq!(parse_line("random --json --long"), Ok(("random", true, true, None)));
+        assert_eq!(parse_line("rows"), Ok(("rows", false, false, None)));
+    }
+
+    #[test]
+    fn an_option_may_have_a_value() {
+        let expected = ("conformance", false, true, Some("embedded".into()));
+        assert_eq!(parse_line("conformance --transport embedded --json"), Ok(expected));
+        let missing = Misuse::MissingValue { option: "--transport".into() };
+        assert_eq!(parse_line("conformance --transport"), Err(missing));
+        let unknown = Misuse::UnknownOption { word: "rows", option: "--transport".into() };
+        assert_eq!(parse_line("rows --transport embedded"), Err(unknown));
     }
 
     #[test]

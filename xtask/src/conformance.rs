@@ -1,0 +1,75 @@
+//! `cargo xtask conformance`: the suite of all transports on one of them.
+//!
+//! It runs the test `the_table_is_up_to_date` of the test binary `conformance` in the transport's package, which writes
+//! the column in docs/conformance.md and a report for this word.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::Options;
+use crate::error::Error;
+use crate::workspace::{cargo, read, root, run as run_command};
+
+const EMBEDDED: &str = "embedded";
+const TEST: &str = "the_table_is_up_to_date";
+/// What the test takes the path of the report from.
+const REPORT_VARIABLE: &str = "CONSIGN_CONFORMANCE_REPORT";
+
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    let package = package(options.transport.unwrap_or(EMBEDDED))?;
+    let report = format!("target/{package}-report.json");
+    // One that an earlier run has left says nothing.
+    let _ = fs::remove_file(root().join(&report));
+    let mut command = cargo(["test", "--package", &package, "--test", "conformance", TEST, "--", "--exact"]);
+    run_command(command.env(REPORT_VARIABLE, root().join(&report)))?;
+
+    let report: Value = serde_json::from_str(&read(report)?).map_err(Error::Report)?;
+    if options.json {
+        println!("{report}");
+    } else {
+        print(&report);
+    }
+    match report["failed"].as_u64() {
+        Some(0) => Ok(()),
+        failed => Err(Error::Conformance(failed.unwrap_or_default())),
+    }
+}
+
+/// The package whose tests run the suite on this transport.
+fn package(transport: &str) -> Result<String, Error> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if transport.is_empty() || !transport.bytes().all(allowed) {
+        return Err(Error::NoTransport(transport.into()));
+    }
+    // The embedded broker is in the root package, which the suite depends on.
+    Ok(if transport == EMBEDDED { "consign-conformance".into() } else { format!("consign-{transport}") })
+}
+
+fn print(report: &Value) {
+    for case in report["cases"].as_array().into_iter().flatten() {
+        if let Some(why) = case["why"].as_str() {
+            let [capability, name, outcome] =
+                ["capability", "name", "outcome"].map(|key| case[key].as_str().unwrap_or_default());
+            println!("{capability} {name}: {outcome}: {why}");
+        }
+    }
+    let number = |key: &str| report[key].as_u64().unwrap_or_default();
+    let name = report["transport"].as_str().unwrap_or_default();
+    let (passed, failed, over) = (number("passed"), number("failed"), number("passed_over"));
+    println!("{name}: {passed} case(s) passed, {failed} failed, {over} passed over");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transport_has_a_package() {
+        assert_eq!(package("embedded").unwrap(), "consign-conformance");
+        assert_eq!(package("rabbitmq").unwrap(), "consign-rabbitmq");
+        for name in ["", "a b", "../a", "Rabbit"] {
+            assert!(package(name).is_err(), "{name}");
+        }
+    }
+}
