@@ -55,7 +55,10 @@ pub use self::{
     topic::{Subscription, Topic},
     transaction::{Committed, Transaction, TransactionError},
 };
-use crate::time::{Clock, SystemClock};
+use crate::{
+    time::{Clock, SystemClock},
+    transport::{Capabilities, Capability, Level},
+};
 
 /// A broker in this process. Clones are handles to one broker.
 ///
@@ -67,6 +70,14 @@ pub struct Broker {
 }
 
 impl Broker {
+    /// What it can do. It has everything but three things of its own, which are made of others: a delayed retry, which is a
+    /// copy for later and a completion in one transaction; request and reply, which take two queues; and the release of
+    /// what a lost connection held, for there are none, and whoever holds locks for others gives them back.
+    pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
+        .with(Capability::DelayedRetry, Level::Emulated)
+        .with(Capability::RequestReply, Level::Emulated)
+        .with(Capability::ReleaseOnDisconnect, Level::Emulated);
+
     /// An empty broker on the [`SystemClock`].
     #[must_use]
     pub fn new() -> Self {

@@ -52,7 +52,7 @@ impl Store {
         match source {
             Source::Part(Part::Main) => found.extend(self.scheduled.from(from).take(max)),
             Source::Session { .. } => {
-                found.extend(self.scheduled.from(from).filter(|&key| is_of_session(key)).take(max))
+                found.extend(self.scheduled.from(from).filter(|&key| is_of_session(key)).take(max));
             }
             Source::Part(_) => {}
         }

@@ -11,9 +11,7 @@ use consign::{
     broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender, SessionReceiver},
     message::{EntityPath, SequenceNumber},
     time::{Clock, Moment, Timestamp},
-    transport::{
-        Capabilities, Capability, Delivery, ErrorKind, Lease, Level, ManageError, ReceiveError, SendError, SettleError,
-    },
+    transport::{Capabilities, Delivery, ErrorKind, Lease, ManageError, ReceiveError, SendError, SettleError},
 };
 use consign_conformance::{
     Backend, Counts, Failure, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec, Transaction as _,
@@ -100,13 +98,7 @@ impl Backend for Embedded {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(Level::Native)
-            // A copy for later and a completion in one transaction.
-            .with(Capability::DelayedRetry, Level::Emulated)
-            // There are no connections; whoever holds locks for others gives them back.
-            .with(Capability::ReleaseOnDisconnect, Level::Emulated)
-            // Two queues.
-            .with(Capability::RequestReply, Level::Emulated)
+        Broker::CAPABILITIES
     }
 
     async fn now(&self) -> Timestamp {
