@@ -20,6 +20,7 @@ use super::{
 pub(super) struct Wait {
     pub(super) namespace: Arc<Namespace>,
     line: Line,
+    /// New with each wait.
     id: u64,
     /// Whether it stood in the line when it was last polled.
     waiting: bool,
@@ -28,13 +29,12 @@ pub(super) struct Wait {
 
 enum Outcome<T> {
     Done(T),
-    Until(Option<Ticks>),
+    Until(Option<Ticks>, u64),
 }
 
 impl Wait {
     pub(super) fn new(namespace: Arc<Namespace>, line: Line) -> Self {
-        let id = namespace.with(|state| state.waiters.new_id());
-        Self { namespace, line, id, waiting: false, timer: None }
+        Self { namespace, line, id: 0, waiting: false, timer: None }
     }
 
     /// Ready with what `attempt` finds, or waits until there may be something.
@@ -52,8 +52,9 @@ impl Wait {
                     let waker = if waiting { state.waiters.leave(line, id) } else { None };
                     return (Outcome::Done(found), waker);
                 }
+                let id = if waiting { id } else { state.waiters.new_id() };
                 let replaced = state.waiters.wait(line, id, cx.waker());
-                (Outcome::Until(state.waiters.needs_timer(id, state.engine.next_deadline())), replaced)
+                (Outcome::Until(state.waiters.needs_timer(id, state.engine.next_deadline()), id), replaced)
             });
             // Not under the lock: the last clone of a waker may own a delivery, which settles when it is dropped.
             drop(waker);
@@ -62,8 +63,8 @@ impl Wait {
                     self.waiting = false;
                     return Poll::Ready(found);
                 }
-                Outcome::Until(deadline) => {
-                    self.waiting = true;
+                Outcome::Until(deadline, id) => {
+                    (self.waiting, self.id) = (true, id);
                     if self.poll_timer(cx, deadline, now.ticks).is_pending() {
                         return Poll::Pending;
                     }

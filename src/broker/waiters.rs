@@ -26,7 +26,7 @@ struct Waiting {
 }
 
 impl Waiters {
-    /// A number for a receiver that may wait.
+    /// A number for a receiver that begins to wait. Lines are in the order of these.
     pub(super) fn new_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
@@ -37,15 +37,16 @@ impl Waiters {
         self.lines.is_empty()
     }
 
-    /// Waits, keeping the place in the line if it has one. Returns the waker that is replaced: dropping it runs the
-    /// user's code.
+    /// Waits at the place of its number, which one that was woken in vain has still. Returns the waker that is replaced:
+    /// dropping it runs the user's code.
     pub(super) fn wait(&mut self, line: Line, id: u64, waker: &Waker) -> Option<Waker> {
         let line = self.lines.entry(line).or_insert_with(|| self.spare.pop().unwrap_or_default());
-        match line.iter_mut().find(|waiting| waiting.id == id) {
+        let at = line.partition_point(|waiting| waiting.id < id);
+        match line.get_mut(at).filter(|waiting| waiting.id == id) {
             Some(waiting) if waiting.waker.will_wake(waker) => None,
             Some(waiting) => Some(std::mem::replace(&mut waiting.waker, waker.clone())),
             None => {
-                line.push_back(Waiting { id, waker: waker.clone() });
+                line.insert(at, Waiting { id, waker: waker.clone() });
                 None
             }
         }

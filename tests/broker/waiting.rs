@@ -80,6 +80,22 @@ async fn a_receiver_that_is_dropped_while_it_waits_leaves_the_line() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_receiver_that_was_woken_in_vain_keeps_its_place() {
+    let queue = queue();
+    let mut receivers = [queue.receiver(), queue.receiver(), queue.receiver()];
+    let mut waiting = receivers.each_mut().map(|receiver| task::spawn(receiver.receive()));
+    assert!(waiting.iter_mut().all(|receive| receive.poll().is_pending()));
+    // Someone else takes the message that woke the first.
+    send(&queue, "a");
+    assert!(waiting[0].is_woken());
+    let delivery = queue.receive_and_delete().receive().await.unwrap();
+    assert!(waiting[0].poll().is_pending());
+    send(&queue, "b");
+    assert_eq!(waiting.each_ref().map(task::Spawn::is_woken), [true, false, false]);
+    drop(delivery);
+}
+
+#[tokio::test(start_paused = true)]
 async fn s_28_a_receiver_that_waits_gets_a_message_when_its_lock_ends() {
     let queue = queue();
     send(&queue, "a");
