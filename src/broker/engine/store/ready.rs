@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use slab::Slab;
 
-use super::entry::{Entry, Place};
+use super::entry::{Entry, NIL, Place};
 
 /// The messages of one lane that can be received, in the order of acceptance.
 ///
@@ -68,8 +68,12 @@ impl Ready {
         if self.returned.remove(&order).is_some() {
             return;
         }
+        // Its entry may still say that it is here, so the pair is made stale.
+        if let Ok(at) = self.fresh.binary_search_by_key(&order, |&(order, _)| order) {
+            self.fresh[at].1 = NIL;
+        }
         if self.fresh.len() > 64 && self.fresh.len() > 2 * (self.count - self.returned.len()) {
-            self.fresh.retain(|&(kept, key)| kept != order && is_ready(entries, lane, kept, key));
+            self.fresh.retain(|&(kept, key)| is_ready(entries, lane, kept, key));
         }
     }
 
