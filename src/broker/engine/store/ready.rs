@@ -17,10 +17,6 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     #[inline]
     pub(super) fn insert(&mut self, order: u64, key: u32) {
         if self.fresh.back().is_none_or(|&(last, _)| last < order) {

@@ -161,7 +161,6 @@ impl Store {
     /// Ends the lock of a session, and with it those of its messages.
     pub(super) fn end_session(&mut self, instant: Ticks, lane: u32, failure: Failure, fx: &mut Effects) {
         let Some(session) = &mut self.lanes[lane as usize].session else { return };
-        session.lock = 0;
         let until = session.until;
         let held: Vec<u32> = session.locks.iter(&self.entries).collect();
         if let Some(sessions) = &mut self.sessions {
@@ -172,12 +171,13 @@ impl Store {
         for key in held {
             self.unlock(key, instant, failure, fx);
         }
-        self.lanes[lane as usize].messages -= 1;
-        fx.arrivals.push(Line::Session(self.id, lane));
-        self.relist(lane);
-        if !self.lanes[lane as usize].ready.is_empty() {
-            fx.arrivals.push(Line::Sessions(self.id));
+        let at = &mut self.lanes[lane as usize];
+        at.messages -= 1;
+        if let Some(session) = &mut at.session {
+            session.lock = 0;
         }
+        fx.arrivals.push(Line::Session(self.id, lane));
+        self.offer_session(lane, fx);
         self.tidy_session(lane);
     }
 
@@ -213,7 +213,16 @@ impl Store {
         if self.session(lane).is_some_and(|session| session.lock != 0) {
             fx.arrivals.push(Line::Session(self.id, lane));
         } else {
-            self.relist(lane);
+            self.offer_session(lane, fx);
+        }
+    }
+
+    /// Lists a session that nobody holds. It is one for one that waits, however many messages it has.
+    fn offer_session(&mut self, lane: u32, fx: &mut Effects) {
+        let listed = |store: &Self| store.session(lane).is_some_and(|session| session.listed.is_some());
+        let before = listed(self);
+        self.relist(lane);
+        if !before && listed(self) {
             fx.arrivals.push(Line::Sessions(self.id));
         }
     }
