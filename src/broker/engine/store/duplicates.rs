@@ -107,10 +107,12 @@ impl Duplicates {
         self.scheduled.insert(id, number);
     }
 
-    /// The message of this id is scheduled no more.
-    pub(super) fn forget_scheduled(&mut self, properties: &Properties, partitioned: bool) {
+    /// The message of this number is scheduled no more. Its id may be that of a later one by now.
+    pub(super) fn forget_scheduled(&mut self, number: SequenceNumber, properties: &Properties, partitioned: bool) {
         let id = self.id(properties, partitioned);
-        self.scheduled.remove(&id);
+        if self.scheduled.get(&id) == Some(&number) {
+            self.scheduled.remove(&id);
+        }
     }
 
     /// The window is from the first acceptance, and does not include its end.

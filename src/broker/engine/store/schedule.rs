@@ -80,15 +80,15 @@ impl Store {
         if let Some((due, _)) = self.scheduled.by_number.remove(&entry.sequence) {
             self.scheduled.due.remove(&(due, entry.order, key));
         }
-        self.forget_scheduled_id(&entry.message);
+        self.forget_scheduled_id(entry.sequence, &entry.message);
         let origin = (entry.hops > 0).then_some(entry.origin);
         Arrival { message: entry.message, size: entry.size, origin, hops: entry.hops }
     }
 
-    fn forget_scheduled_id(&mut self, message: &Stored) {
+    fn forget_scheduled_id(&mut self, number: SequenceNumber, message: &Stored) {
         let partitioned = self.settings.partitioned;
         if let Some(duplicates) = &mut self.duplicates {
-            duplicates.forget_scheduled(message.properties(), partitioned);
+            duplicates.forget_scheduled(number, message.properties(), partitioned);
         }
     }
 }
