@@ -170,13 +170,12 @@ impl SessionReceiver {
     /// Sets the state, or clears it. Errors beside the lost lock:
     /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) if it is larger than a message may be,
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) if the entity is full.
-    pub fn set_state(&self, to: Option<Bytes>) -> Result<(), SettleError> {
+    pub fn set_state(&self, mut to: Option<Bytes>) -> Result<(), SettleError> {
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         let (lane, lock) = (self.lane, self.lock);
-        // What it was before may be the user's to drop, so it is dropped here.
-        let before = self.queue.namespace.with(|state| state.engine.set_session_state(now, store, lane, lock, to));
-        before?;
-        Ok(())
+        // What it was before may be the user's to drop, and so may what is refused: both are dropped here.
+        let set = self.queue.namespace.with(|state| state.engine.set_session_state(now, store, lane, lock, &mut to));
+        Ok(set?)
     }
 
     /// Locks deferred messages of this session by their sequence numbers: [`Queue::receive_deferred`].

@@ -219,15 +219,15 @@ impl Engine {
         entity.store.session_state(lane, lock)
     }
 
-    /// Answers with the state that was replaced.
+    /// Leaves the state that was replaced, or the one that was refused, to be dropped where no lock is held.
     pub(crate) fn set_session_state(
         &mut self,
         now: Now,
         id: StoreId,
         lane: u32,
         lock: u64,
-        state: Option<Bytes>,
-    ) -> Result<Option<Bytes>, Refused> {
+        state: &mut Option<Bytes>,
+    ) -> Result<(), Refused> {
         self.advance(now);
         let used = self.used(id);
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;

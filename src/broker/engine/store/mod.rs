@@ -39,6 +39,7 @@ use super::{
     time::{Now, ticks, whole_millis},
 };
 use crate::{
+    Message,
     broker::{QueueSettings, Quirks},
     message::{Properties, SequenceNumber, Stored},
     time::Timestamp,
@@ -138,9 +139,11 @@ impl Store {
         self.size
     }
 
-    /// Everything that it held.
+    /// Everything that it held; the states of sessions as bodies.
     pub(super) fn into_messages(self) -> impl Iterator<Item = Stored> {
-        self.entries.into_iter().map(|(_, entry)| entry.message)
+        let states = self.lanes.into_iter().filter_map(|(_, lane)| lane.session?.into_state());
+        let states = states.map(|state| Stored::new(Message::new(state)));
+        self.entries.into_iter().map(|(_, entry)| entry.message).chain(states)
     }
 
     pub(super) fn has_ready(&self, part: Part) -> bool {

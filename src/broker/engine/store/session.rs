@@ -26,6 +26,10 @@ impl Session {
     pub(super) fn id(&self) -> &str {
         &self.id
     }
+
+    pub(super) fn into_state(self) -> Option<Bytes> {
+        self.state
+    }
 }
 
 /// The sessions of an entity that requires them.
@@ -185,14 +189,15 @@ impl Store {
         self.held_session(lane, lock).map(|session| session.state.clone())
     }
 
-    /// Sets the state, or clears it. It counts against the quota, and is at most as large as a message.
+    /// Sets the state, or clears it, and leaves what it was. It counts against the quota, and is at most as large as a
+    /// message.
     pub(crate) fn set_session_state(
         &mut self,
         lane: u32,
         lock: u64,
-        state: Option<Bytes>,
+        state: &mut Option<Bytes>,
         room: u64,
-    ) -> Result<Option<Bytes>, Refused> {
+    ) -> Result<(), Refused> {
         let limit = self.settings.max_message_size;
         let after = state.as_ref().map_or(0, |state| state.len() as u64);
         let session = self.held_session(lane, lock)?;
@@ -203,9 +208,9 @@ impl Store {
         if after.saturating_sub(before) > room {
             return Err(Refused::Full);
         }
-        let old = std::mem::replace(&mut session.state, state);
+        std::mem::swap(&mut session.state, state);
         self.size = self.size - before + after;
-        Ok(old)
+        Ok(())
     }
 
     /// A message of a session can be received.
