@@ -65,7 +65,10 @@ impl QueueLease {
     pub(super) fn operation(&self, settlement: Settlement) -> Result<Operation, SettleError> {
         match self.lock {
             0 => Err(received_and_deleted()),
-            lock => Ok(Operation::Settle { store: self.store, key: self.key, lock, settlement }),
+            lock => {
+                let (store, key, in_session) = (self.store, self.key, self.in_session);
+                Ok(Operation::Settle { store, key, lock, in_session, settlement })
+            }
         }
     }
 

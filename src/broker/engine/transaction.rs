@@ -29,6 +29,7 @@ pub(crate) enum Operation {
         store: StoreId,
         key: u32,
         lock: u64,
+        in_session: bool,
         settlement: Settlement,
     },
 }
@@ -42,8 +43,16 @@ pub(crate) enum Rejected {
 
 #[derive(Default)]
 struct Plan {
-    settlements: Vec<(StoreId, u32, u64, Settlement)>,
+    settlements: Vec<PlannedSettlement>,
     sends: Vec<Planned>,
+}
+
+struct PlannedSettlement {
+    store: StoreId,
+    key: u32,
+    lock: u64,
+    in_session: bool,
+    settlement: Settlement,
 }
 
 struct Planned {
@@ -75,8 +84,8 @@ impl Engine {
             self.fx.dropped.extend(plan.sends.into_iter().map(|send| send.arrival.message));
             return Err(rejected);
         }
-        for (id, key, lock, settlement) in plan.settlements {
-            self.apply(now, id, key, lock, settlement);
+        for PlannedSettlement { store, key, lock, settlement, .. } in plan.settlements {
+            self.apply(now, store, key, lock, settlement);
         }
         let mut numbers = Vec::new();
         for send in plan.sends {
@@ -90,7 +99,9 @@ impl Engine {
 
     fn plan(&self, operation: Operation, plan: &mut Plan) {
         match operation {
-            Operation::Settle { store, key, lock, settlement } => plan.settlements.push((store, key, lock, settlement)),
+            Operation::Settle { store, key, lock, in_session, settlement } => {
+                plan.settlements.push(PlannedSettlement { store, key, lock, in_session, settlement });
+            }
             Operation::Send { to, via, message, at } => {
                 let arrival = arrival(message, at);
                 let undeliverable = via.filter(|_| self.is_disabled(to));
@@ -100,9 +111,13 @@ impl Engine {
     }
 
     fn check_plan(&mut self, now: Now, plan: &Plan) -> Result<(), Rejected> {
-        for (store, key, lock, settlement) in &plan.settlements {
-            let entity = self.entity(*store).ok_or(Rejected::Settle(Refused::LockLost))?;
-            entity.store.check_settlement(now, *key, *lock, settlement).map_err(Rejected::Settle)?;
+        for PlannedSettlement { store, key, lock, in_session, settlement } in &plan.settlements {
+            let entity = self.entity(*store).ok_or(Refused::LockLost);
+            let checked = entity.and_then(|entity| entity.store.check_settlement(now, *key, *lock, settlement));
+            checked.map_err(|refused| match refused {
+                Refused::LockLost if *in_session => Rejected::Settle(Refused::SessionLockLost),
+                refused => Rejected::Settle(refused),
+            })?;
         }
         let mut by_entity: BTreeMap<StoreId, Vec<&Arrival>> = BTreeMap::new();
         for send in plan.sends.iter().filter(|send| send.undeliverable.is_none()) {
