@@ -49,10 +49,16 @@ impl Wait {
             let (line, id, waiting) = (self.line, self.id, self.waiting);
             let (outcome, waker) = self.namespace.with(|state| {
                 if let Some(found) = attempt(&mut state.engine, now) {
-                    let waker = if waiting { state.waiters.leave(line, id) } else { None };
-                    return (Outcome::Done(found), waker);
+                    if !waiting {
+                        return (Outcome::Done(found), None);
+                    }
+                    state.engine.end_waiting(now, line.store());
+                    return (Outcome::Done(found), state.waiters.leave(line, id));
                 }
                 let id = if waiting { id } else { state.waiters.new_id() };
+                if !waiting {
+                    state.engine.begin_waiting(line.store());
+                }
                 let replaced = state.waiters.wait(line, id, cx.waker());
                 (Outcome::Until(state.waiters.needs_timer(id, state.engine.next_deadline()), id), replaced)
             });
@@ -98,7 +104,9 @@ impl Wait {
             return;
         }
         let (line, id) = (self.line, self.id);
+        let now = self.namespace.now();
         let waker = self.namespace.with(|state| {
+            state.engine.end_waiting(now, line.store());
             let waker = state.waiters.leave(line, id);
             if waker.is_none() && has_more(&state.engine) {
                 state.waiters.owe(line, 1);

@@ -132,7 +132,9 @@ impl Engine {
         self.advance(now);
         let entity = entity_mut(&mut self.entities, id).ok_or_else(super::accept::gone)?;
         entity.store.touch(now);
-        entity.store.cancel(numbers, &mut self.fx)
+        let cancelled = entity.store.cancel(numbers, &mut self.fx);
+        self.finish(now);
+        cancelled
     }
 
     /// Removes up to `max` messages that nobody holds, and that are not scheduled, the oldest first.
@@ -160,6 +162,23 @@ impl Engine {
     pub(crate) fn ages(&mut self, now: Now, id: StoreId, part: Part) -> Ages {
         self.advance(now);
         self.entity(id).map(|entity| entity.store.ages(now, part)).unwrap_or_default()
+    }
+
+    /// A receiver begins to wait at an entity.
+    #[inline]
+    pub(crate) fn begin_waiting(&mut self, id: StoreId) {
+        if let Some(entity) = entity_mut(&mut self.entities, id) {
+            entity.store.begin_waiting();
+        }
+    }
+
+    /// A receiver waits at an entity no more.
+    #[inline]
+    pub(crate) fn end_waiting(&mut self, now: Now, id: StoreId) {
+        if let Some(entity) = entity_mut(&mut self.entities, id) {
+            entity.store.end_waiting(now, &mut self.fx);
+            self.finish(now);
+        }
     }
 
     pub(crate) fn has_ready(&self, id: StoreId, part: Part) -> bool {

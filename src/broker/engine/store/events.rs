@@ -22,7 +22,8 @@ pub(crate) enum Event {
 impl Store {
     /// What happens next by itself, and when.
     pub(in super::super) fn next_event(&self) -> Option<(Ticks, Event)> {
-        let idle = self.settings.auto_delete_on_idle.filter(|_| self.settings.forward_to.is_none());
+        let is_kept = self.settings.forward_to.is_some() || self.scheduled.len() > 0 || self.waiting > 0;
+        let idle = self.settings.auto_delete_on_idle.filter(|_| !is_kept);
         [
             self.locks.first(&self.entries).map(|(_, until)| (until, Event::LockEnds)),
             self.sessions.as_ref().and_then(|it| it.first_end()).map(|(until, _)| (until, Event::SessionEnds)),

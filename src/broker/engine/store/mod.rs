@@ -76,6 +76,8 @@ pub(crate) struct Store {
     /// When dead letters that could not be passed on are tried again.
     retry: Ticks,
     accessed: Ticks,
+    /// How many receivers wait, which keep an idle entity.
+    waiting: u32,
     /// The instant at which the engine is going to look at this store.
     armed: Ticks,
 }
@@ -120,6 +122,7 @@ impl Store {
             duplicates: window.map(|window| Box::new(Duplicates::new(window, settings.max_duplicate_ids))),
             retry: NEVER,
             accessed: now.ticks,
+            waiting: 0,
             armed: NEVER,
             settings,
             quirks,
@@ -154,6 +157,29 @@ impl Store {
     #[inline]
     pub(super) fn touch(&mut self, now: Now) {
         self.accessed = now.ticks;
+    }
+
+    /// A receiver begins to wait here.
+    #[inline]
+    pub(super) fn begin_waiting(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// A receiver waits no more. Until now it has used the entity.
+    #[inline]
+    pub(super) fn end_waiting(&mut self, now: Now, fx: &mut Effects) {
+        self.waiting -= 1;
+        self.touch(now);
+        if self.settings.auto_delete_on_idle.is_some() {
+            self.arm_next(fx);
+        }
+    }
+
+    /// The engine is to look at this store when something happens next.
+    fn arm_next(&mut self, fx: &mut Effects) {
+        if let Some((at, _)) = self.next_event() {
+            self.arm(at, fx);
+        }
     }
 
     /// Takes new settings over. A lock that would last otherwise from now on is given back.

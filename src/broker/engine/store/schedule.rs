@@ -65,6 +65,8 @@ impl Store {
                 fx.dropped.push(removed.message);
             }
         }
+        // The last of them may have kept an idle entity.
+        self.arm_next(fx);
         Ok(())
     }
 
