@@ -67,7 +67,7 @@ impl QueueLease {
             0 => Err(received_and_deleted()),
             lock => {
                 let (store, key, in_session) = (self.store, self.key, self.in_session);
-                Ok(Operation::Settle { store, key, lock, in_session, settlement })
+                Ok(Operation::Settle { store, key, lock, settlement, in_session })
             }
         }
     }

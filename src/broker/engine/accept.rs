@@ -4,6 +4,7 @@ use super::{
     Engine, Entity, Role, StoreId, entity_mut,
     store::{Arrival, Id, Seen, common_key},
     time::Now,
+    transaction::Balance,
 };
 use crate::{
     Message,
@@ -46,7 +47,9 @@ impl Engine {
     ) -> Result<Vec<SequenceNumber>, SendError> {
         self.advance(now);
         let arrivals: Vec<_> = messages.into_iter().map(|message| arrival(message, at)).collect();
-        if let Err(error) = self.check_all(now, id, arrivals.iter()) {
+        // A batch may be empty.
+        let checked = self.check_open(id).and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()));
+        if let Err(error) = checked {
             self.fx.dropped.extend(arrivals.into_iter().map(|arrival| arrival.message));
             return Err(error);
         }
@@ -59,7 +62,7 @@ impl Engine {
     pub(super) fn check(&mut self, now: Now, id: StoreId, arrival: &Arrival) -> Result<(), SendError> {
         let mut load = Load::default();
         self.weigh(now, id, arrival, &mut load)?;
-        self.check_load(now, id, &load)
+        self.check_load(now, id, &load, 0)
     }
 
     pub(super) fn check_all<'a>(
@@ -67,13 +70,9 @@ impl Engine {
         now: Now,
         id: StoreId,
         arrivals: impl Iterator<Item = &'a Arrival> + Clone,
+        balance: Balance,
     ) -> Result<(), SendError> {
-        let mut load = Load::default();
-        // A batch may be empty.
-        let Some(entity) = self.entity(id) else { return Err(gone()) };
-        if !entity.store.settings().status.allows_send() {
-            return Err(closed(entity));
-        }
+        let mut load = Load { bytes: balance.kept, ..Load::default() };
         for arrival in arrivals.clone() {
             self.weigh(now, id, arrival, &mut load)?;
         }
@@ -85,24 +84,23 @@ impl Engine {
                 return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
             }
         }
-        self.check_load(now, id, &load)
+        self.check_load(now, id, &load, balance.freed)
+    }
+
+    fn check_open(&self, id: StoreId) -> Result<(), SendError> {
+        let entity = self.entity(id).ok_or_else(gone)?;
+        if entity.store.settings().status.allows_send() { Ok(()) } else { Err(closed(entity)) }
     }
 
     /// Whether the entity takes a message like this, and what it adds to the load.
     #[inline]
     fn weigh(&mut self, now: Now, id: StoreId, arrival: &Arrival, load: &mut Load) -> Result<(), SendError> {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
-        let settings = entity.store.settings();
+        let (settings, properties) = (entity.store.settings(), arrival.message.properties());
         if !settings.status.allows_send() {
             return Err(closed(entity));
         }
-        let properties = arrival.message.properties();
-        properties.check()?;
-        let (size, limit) = (arrival.size - QueueSettings::OVERHEAD, settings.max_message_size);
-        if size > limit as u64 {
-            let detail = format!("{size} bytes, at most {limit}");
-            return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
-        }
+        check_message(settings, arrival)?;
         if settings.requires_session && properties.session_id().is_none() {
             let detail = "the entity requires sessions and the message has no SessionId";
             return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
@@ -117,10 +115,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the entity has room for all of the load.
+    /// Whether the entity has room for all of the load, once `freed` is gone.
     #[inline]
-    fn check_load(&mut self, now: Now, id: StoreId, load: &Load) -> Result<(), SendError> {
-        let used = self.used(id);
+    fn check_load(&mut self, now: Now, id: StoreId, load: &Load, freed: u64) -> Result<(), SendError> {
+        let used = self.used(id).saturating_sub(freed);
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
         if load.ids.len() > 1 && entity.store.room_for_ids(now).is_some_and(|room| room < load.ids.len()) {
             return Err(too_many_ids(entity));
@@ -185,6 +183,18 @@ impl Engine {
         }
         number.sequence
     }
+}
+
+/// Whether an entity may hold a message like this.
+#[inline]
+pub(super) fn check_message(settings: &QueueSettings, arrival: &Arrival) -> Result<(), SendError> {
+    arrival.message.properties().check()?;
+    let (size, limit) = (arrival.size - QueueSettings::OVERHEAD, settings.max_message_size);
+    if size > limit as u64 {
+        let detail = format!("{size} bytes, at most {limit}");
+        return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
+    }
+    Ok(())
 }
 
 /// The message as it is stored: it has an id, and nothing in it says that it was dead-lettered. One that is sent again

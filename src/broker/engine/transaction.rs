@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Engine, Role, StoreId,
-    accept::arrival,
+    accept::{arrival, check_message, gone},
     entity_mut,
     store::{Arrival, Part, Refused, Settlement, common_key},
     time::Now,
@@ -29,8 +29,8 @@ pub(crate) enum Operation {
         store: StoreId,
         key: u32,
         lock: u64,
-        in_session: bool,
         settlement: Settlement,
+        in_session: bool,
     },
 }
 
@@ -51,16 +51,26 @@ struct PlannedSettlement {
     store: StoreId,
     key: u32,
     lock: u64,
-    in_session: bool,
     settlement: Settlement,
+    in_session: bool,
 }
 
 struct Planned {
     to: StoreId,
+    via: Option<StoreId>,
     arrival: Arrival,
-    /// Where it is a dead letter, if its entity is disabled.
+    /// Its entity is disabled, so it is a dead letter of the one that would hand it over.
     undeliverable: Option<StoreId>,
     is_scheduled: bool,
+}
+
+/// What else a transaction does to the bytes of an entity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Balance {
+    /// What it removes.
+    pub(super) freed: u64,
+    /// What it keeps as dead letters.
+    pub(super) kept: u64,
 }
 
 impl Engine {
@@ -84,8 +94,8 @@ impl Engine {
             self.fx.dropped.extend(plan.sends.into_iter().map(|send| send.arrival.message));
             return Err(rejected);
         }
-        for PlannedSettlement { store, key, lock, settlement, .. } in plan.settlements {
-            self.apply(now, store, key, lock, settlement);
+        for settlement in plan.settlements {
+            self.apply(now, settlement);
         }
         let mut numbers = Vec::new();
         for send in plan.sends {
@@ -99,32 +109,45 @@ impl Engine {
 
     fn plan(&self, operation: Operation, plan: &mut Plan) {
         match operation {
-            Operation::Settle { store, key, lock, in_session, settlement } => {
-                plan.settlements.push(PlannedSettlement { store, key, lock, in_session, settlement });
+            Operation::Settle { store, key, lock, settlement, in_session } => {
+                plan.settlements.push(PlannedSettlement { store, key, lock, settlement, in_session });
             }
             Operation::Send { to, via, message, at } => {
                 let arrival = arrival(message, at);
                 let undeliverable = via.filter(|_| self.is_disabled(to));
-                plan.sends.push(Planned { to, arrival, undeliverable, is_scheduled: at.is_some() });
+                plan.sends.push(Planned { to, via, arrival, undeliverable, is_scheduled: at.is_some() });
             }
         }
     }
 
     fn check_plan(&mut self, now: Now, plan: &Plan) -> Result<(), Rejected> {
-        for PlannedSettlement { store, key, lock, in_session, settlement } in &plan.settlements {
+        let mut balances: BTreeMap<StoreId, Balance> = BTreeMap::new();
+        for PlannedSettlement { store, key, lock, settlement, in_session } in &plan.settlements {
             let entity = self.entity(*store).ok_or(Refused::LockLost);
             let checked = entity.and_then(|entity| entity.store.check_settlement(now, *key, *lock, settlement));
-            checked.map_err(|refused| match refused {
+            let freed = checked.map_err(|refused| match refused {
                 Refused::LockLost if *in_session => Rejected::Settle(Refused::SessionLockLost),
                 refused => Rejected::Settle(refused),
             })?;
+            balances.entry(self.top_level(*store)).or_default().freed += freed;
         }
         let mut by_entity: BTreeMap<StoreId, Vec<&Arrival>> = BTreeMap::new();
-        for send in plan.sends.iter().filter(|send| send.undeliverable.is_none()) {
-            by_entity.entry(send.to).or_default().push(&send.arrival);
+        for Planned { to, via, arrival, undeliverable, .. } in &plan.sends {
+            if via.is_some_and(|via| self.entity(via).is_none()) {
+                return Err(Rejected::Send(gone()));
+            }
+            let keeper = undeliverable.and_then(|via| self.entity(via));
+            let Some(keeper) = keeper.map(|entity| &entity.store) else {
+                by_entity.entry(*to).or_default().push(arrival);
+                continue;
+            };
+            check_message(keeper.settings(), arrival).map_err(Rejected::Send)?;
+            balances.entry(keeper.id()).or_default().kept += arrival.size;
+            by_entity.entry(keeper.id()).or_default();
         }
         for (id, messages) in by_entity {
-            self.check_all(now, id, messages.iter().copied()).map_err(Rejected::Send)?;
+            let balance = balances.get(&id).copied().unwrap_or_default();
+            self.check_all(now, id, messages.iter().copied(), balance).map_err(Rejected::Send)?;
         }
         Ok(())
     }
@@ -134,8 +157,9 @@ impl Engine {
     }
 
     /// The check came before, so nothing here is refused.
-    fn apply(&mut self, now: Now, id: StoreId, key: u32, lock: u64, settlement: Settlement) {
-        let Some(entity) = entity_mut(&mut self.entities, id) else { return };
+    fn apply(&mut self, now: Now, planned: PlannedSettlement) {
+        let PlannedSettlement { store, key, lock, settlement, .. } = planned;
+        let Some(entity) = entity_mut(&mut self.entities, store) else { return };
         let (store, fx) = (&mut entity.store, &mut self.fx);
         let done = match settlement {
             Settlement::By(disposition) => store.settle(now, key, lock, disposition, fx).map(|removed| {

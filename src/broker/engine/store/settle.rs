@@ -88,22 +88,23 @@ impl Store {
         Ok(())
     }
 
-    /// Whether [`Store::settle`] would take this.
+    /// Whether [`Store::settle`] would take this, and how many bytes that would free.
     pub(in super::super) fn check_settlement(
         &self,
         now: Now,
         key: u32,
         lock: u64,
         settlement: &Settlement,
-    ) -> Result<(), Refused> {
+    ) -> Result<u64, Refused> {
         if !self.settings.status.allows_receive() {
             return Err(Refused::Disabled);
         }
         let part = self.held(now, key, lock)?;
         match settlement {
-            Settlement::By(disposition) => check(part, disposition),
+            Settlement::By(Disposition::Complete) => Ok(self.entries[key as usize].size),
+            Settlement::By(disposition) => check(part, disposition).map(|()| 0),
             Settlement::Renew if self.is_in_session(key) => Err(Refused::InSession),
-            Settlement::Renew => Ok(()),
+            Settlement::Renew => Ok(0),
         }
     }
 
