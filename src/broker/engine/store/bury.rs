@@ -15,7 +15,6 @@ impl Store {
         entry.expires = NEVER;
         entry.expires_at = Timestamp::MAX;
         entry.failures = deliveries.saturating_sub(1);
-        entry.stays = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
         let before = entry.message.size() as u64;
         mark(&mut entry.message, dead_letter);
         let growth = (entry.message.size() as u64).saturating_sub(before);
@@ -35,10 +34,8 @@ impl Store {
         fx: &mut Effects,
     ) {
         let mut arrival = arrival;
-        let stays = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
         mark(&mut arrival.message, dead_letter);
         let key = self.store(arrival, number);
-        self.entries[key as usize].stays = stays;
         self.enter(key, part, fx);
     }
 
@@ -87,13 +84,13 @@ impl Store {
     /// A message could not leave for `dead_letter`: it dies here. A dead letter is tried again later, or never.
     pub(in super::super) fn cannot_leave(&mut self, now: Now, key: u32, dead_letter: DeadLetter, fx: &mut Effects) {
         const RETRY: Ticks = 10_000_000_000;
+        let has_no_hops = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
         let entry = &mut self.entries[key as usize];
+        entry.stays = has_no_hops;
         if entry.part == Part::Main {
             self.take_ready(key);
             self.bury(key, 0, dead_letter, fx);
-        } else if dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded {
-            entry.stays = true;
-        } else if self.retry == NEVER {
+        } else if !has_no_hops && self.retry == NEVER {
             self.retry = now.ticks.saturating_add(RETRY);
             self.arm(self.retry, fx);
         }
