@@ -20,6 +20,8 @@ use crate::{
 struct Load {
     bytes: u64,
     ids: BTreeSet<Id>,
+    /// What the copies of a topic count is not known exactly; `bytes` is not too low.
+    is_estimate: bool,
 }
 
 impl Engine {
@@ -61,8 +63,11 @@ impl Engine {
     #[inline]
     pub(super) fn check(&mut self, now: Now, id: StoreId, arrival: &Arrival) -> Result<(), SendError> {
         let mut load = Load::default();
-        self.weigh(now, id, arrival, &mut load)?;
-        self.check_load(now, id, &load, 0)
+        self.weigh(now, id, arrival, &mut load, true)?;
+        match self.check_load(now, id, &load, 0) {
+            Err(_) if load.is_estimate => self.check_exactly(now, id, std::iter::once(arrival), Balance::default()),
+            checked => checked,
+        }
     }
 
     pub(super) fn check_all<'a>(
@@ -74,15 +79,34 @@ impl Engine {
     ) -> Result<(), SendError> {
         let mut load = Load { bytes: balance.kept, ..Load::default() };
         for arrival in arrivals.clone() {
-            self.weigh(now, id, arrival, &mut load)?;
+            self.weigh(now, id, arrival, &mut load, true)?;
         }
         if self.entity(id).is_some_and(|entity| entity.store.settings().partitioned) {
-            let mut keys = arrivals.map(|arrival| common_key(arrival.message.properties()));
+            let mut keys = arrivals.clone().map(|arrival| common_key(arrival.message.properties()));
             let first = keys.next();
             if keys.any(|key| Some(key) != first) {
                 let detail = "the messages for a partitioned entity differ in their key";
                 return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
             }
+        }
+        match self.check_load(now, id, &load, balance.freed) {
+            Err(_) if load.is_estimate => self.check_exactly(now, id, arrivals, balance),
+            checked => checked,
+        }
+    }
+
+    /// As the above, for a topic that has little room left.
+    #[cold]
+    fn check_exactly<'a>(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        arrivals: impl Iterator<Item = &'a Arrival>,
+        balance: Balance,
+    ) -> Result<(), SendError> {
+        let mut load = Load { bytes: balance.kept, ..Load::default() };
+        for arrival in arrivals {
+            self.weigh(now, id, arrival, &mut load, false)?;
         }
         self.check_load(now, id, &load, balance.freed)
     }
@@ -94,7 +118,14 @@ impl Engine {
 
     /// Whether the entity takes a message like this, and what it adds to the load.
     #[inline]
-    fn weigh(&mut self, now: Now, id: StoreId, arrival: &Arrival, load: &mut Load) -> Result<(), SendError> {
+    fn weigh(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        arrival: &Arrival,
+        load: &mut Load,
+        is_estimate: bool,
+    ) -> Result<(), SendError> {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
         let (settings, properties) = (entity.store.settings(), arrival.message.properties());
         if !settings.status.allows_send() {
@@ -111,7 +142,14 @@ impl Engine {
             Some(Seen::New(id)) if !load.ids.insert(id) => return Ok(()),
             Some(Seen::New(_)) | None => {}
         }
-        load.bytes = load.bytes.saturating_add(arrival.size);
+        let is_copied = matches!(entity.role, Role::Topic(_)) && scheduled_at(&arrival.message, now).is_none();
+        let bytes = if is_copied {
+            load.is_estimate = is_estimate;
+            self.bytes_of_copies(now, id, arrival, is_estimate)
+        } else {
+            arrival.size
+        };
+        load.bytes = load.bytes.saturating_add(bytes);
         Ok(())
     }
 
@@ -163,7 +201,7 @@ impl Engine {
             Some(Seen::Full) | None => {}
         }
         clamp(&mut arrival.message, store.settings().default_time_to_live);
-        if let Some(at) = arrival.message.properties().scheduled_enqueue_time().filter(|&at| at > now.utc) {
+        if let Some(at) = scheduled_at(&arrival.message, now) {
             let number = store.number(now, &arrival.message);
             store.schedule(now.ticks_at(at), arrival, number, new_id, &mut self.fx);
             return number.sequence;
@@ -183,6 +221,12 @@ impl Engine {
         }
         number.sequence
     }
+}
+
+/// When a message is due, if that is later.
+#[inline]
+fn scheduled_at(message: &Stored, now: Now) -> Option<Timestamp> {
+    message.properties().scheduled_enqueue_time().filter(|&at| at > now.utc)
 }
 
 /// Whether an entity may hold a message like this.

@@ -1,13 +1,15 @@
 use super::{
-    Engine, Role, StoreId,
+    Engine, Role, StoreId, Subscription,
     accept::clamp,
     entity_mut,
     store::{Arrival, Number, Part},
     time::Now,
 };
 use crate::{
-    message::{Received, Stored},
-    rules::RuleFailure,
+    Message,
+    broker::QueueSettings,
+    message::{Received, SequenceNumber, Stored, limits},
+    rules::{Copies, RuleFailure},
     settlement::{DeadLetter, DeadLetterReason},
 };
 
@@ -20,12 +22,7 @@ impl Engine {
         let message = arrival.message.deliver(Received::new(number.sequence, number.enqueued, 0));
         for id in subscriptions {
             let Some(Role::Subscription(subscription)) = self.entity(id).map(|entity| &entity.role) else { continue };
-            let buries = subscription.settings.dead_letter_on_filter_error;
-            let copies = match subscription.rules.evaluate(&message) {
-                Err(failure) if !buries => Ok(failure.into_copies()),
-                copies => copies,
-            };
-            match copies {
+            match copies(subscription, &message) {
                 Ok(copies) => {
                     if copies.plain {
                         self.copy_to(now, id, Arrival { message: arrival.message.clone(), origin, ..arrival });
@@ -48,6 +45,23 @@ impl Engine {
         self.fx.dropped.push(arrival.message);
     }
 
+    /// Bytes that the copies of a message count. An estimate does not ask the rules and is never too low: a copy for each
+    /// of them, with as many properties as it may have.
+    pub(super) fn bytes_of_copies(&self, now: Now, id: StoreId, arrival: &Arrival, is_estimate: bool) -> u64 {
+        let Some(Role::Topic(topic)) = self.entity(id).map(|entity| &entity.role) else { return 0 };
+        let subscriptions = topic.subscriptions.values().filter_map(|id| match &self.entity(*id)?.role {
+            Role::Subscription(subscription) => Some(&**subscription),
+            _ => None,
+        });
+        if is_estimate {
+            let most = arrival.size + limits::ALL_PROPERTIES_BYTES as u64;
+            return subscriptions.map(|subscription| most.saturating_mul(subscription.rules.len() as u64)).sum();
+        }
+        // It has no number yet.
+        let message = arrival.message.deliver(Received::new(SequenceNumber::new(0), now.utc, 0));
+        subscriptions.map(|subscription| size_of_copies(subscription, &message, arrival.size)).sum()
+    }
+
     fn copy_to(&mut self, now: Now, id: StoreId, mut arrival: Arrival) {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return };
         let settings = entity.store.settings();
@@ -64,6 +78,20 @@ impl Engine {
         let number = entity.store.number(now, &arrival.message);
         entity.store.insert_dead(Part::DeadLetter, arrival, number, dead_letter, &mut self.fx);
     }
+}
+
+/// What a subscription gets of a message, or why that is a dead letter.
+fn copies(subscription: &Subscription, message: &Message) -> Result<Copies, RuleFailure> {
+    match subscription.rules.evaluate(message) {
+        Err(failure) if !subscription.settings.dead_letter_on_filter_error => Ok(failure.into_copies()),
+        copies => copies,
+    }
+}
+
+fn size_of_copies(subscription: &Subscription, message: &Message, size: u64) -> u64 {
+    let Ok(copies) = copies(subscription, message) else { return size };
+    let changed = copies.changed.iter().map(|copy| copy.size() as u64 + QueueSettings::OVERHEAD);
+    changed.sum::<u64>() + if copies.plain { size } else { 0 }
 }
 
 fn failed(failure: &RuleFailure) -> DeadLetter {
