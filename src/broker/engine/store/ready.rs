@@ -48,6 +48,20 @@ impl Ready {
     /// Takes the first of those that can be received.
     #[inline]
     pub(super) fn pop(&mut self, entries: &Slab<Entry>, lane: u32) -> Option<u32> {
+        if !self.returned.is_empty() {
+            return self.pop_of_both(entries, lane);
+        }
+        while let Some((order, key)) = self.fresh.pop_front() {
+            if is_ready(entries, lane, order, key) {
+                self.count -= 1;
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    #[cold]
+    fn pop_of_both(&mut self, entries: &Slab<Entry>, lane: u32) -> Option<u32> {
         let (order, key) = self.first(entries, lane)?;
         if self.fresh.front().is_some_and(|&(first, _)| first == order) {
             self.fresh.pop_front();
