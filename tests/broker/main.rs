@@ -3,16 +3,23 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 #![allow(clippy::similar_names, reason = "receivers receive, and what they received is locked")]
 
+mod administration;
 mod dead_letter;
 mod deferral;
 mod delivery_count;
 mod expiry;
+mod forwarding;
 mod model;
+mod namespace;
+mod partitions;
 mod peek;
 mod quirks;
+mod quotas;
 mod random;
 mod send;
 mod sequence;
 mod settlement;
 mod support;
+mod topics;
+mod transactions;
 mod waiting;

@@ -115,7 +115,15 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Arrival, Effects, Now, Part, Source, Store, StoreId},
+        *,
+    };
+    use crate::{
+        Disposition, Message,
+        broker::{QueueSettings, Quirks},
+        message::Stored,
+    };
 
     fn next(numbers: &mut Numbers, properties: &Properties) -> u64 {
         numbers.next(Timestamp::EPOCH, properties, false).sequence.get()
@@ -141,6 +149,37 @@ mod tests {
         let given: Vec<_> = (0..3).map(|_| next(&mut numbers, &properties)).collect();
         let base = first & !((1 << PARTITION_SHIFT) - 1);
         assert_eq!(given, [base + (1 << PARTITION_SHIFT) - 1, base, base + 1]);
+    }
+
+    /// Receives go by acceptance and peeks by number, also beyond the last one.
+    #[test]
+    fn q_05_a_store_goes_on_behind_the_last_number() {
+        let now = Now { ticks: 0, utc: Timestamp::EPOCH };
+        let mut fx = Effects::default();
+        let mut store = Store::new(StoreId { serial: 1, index: 0 }, QueueSettings::default(), now, Quirks::default());
+        store.numbers.kind = Kind::Plain(SequenceNumber::new(u64::MAX - 2));
+        for _ in 0..4 {
+            let arrival = Arrival::new(Stored::new(Message::new("")));
+            let number = store.number(now, &arrival.message);
+            store.insert(now, arrival, number, &mut fx);
+        }
+        let main = Source::Part(Part::Main);
+        let number = |message: &Message| message.received().unwrap().sequence_number.get();
+        let peek = |store: &Store, from| -> Vec<u64> {
+            store.peek(main, SequenceNumber::new(from), 10).iter().map(number).collect()
+        };
+        assert_eq!(peek(&store, 0), [0, 1, u64::MAX - 1, u64::MAX]);
+        assert_eq!(peek(&store, 1), [1, u64::MAX - 1, u64::MAX]);
+        let mut received = Vec::new();
+        store.receive(now, main, 10, &mut fx, |locked| received.push(locked));
+        assert!(received.iter().map(|locked| number(&locked.message)).eq([u64::MAX - 1, u64::MAX, 0, 1]));
+        assert_eq!(peek(&store, 0), [0, 1, u64::MAX - 1, u64::MAX]);
+        for locked in received {
+            store.settle(now, locked.key, locked.lock, Disposition::DEFER, &mut fx).unwrap();
+        }
+        let numbers = [0, u64::MAX].map(SequenceNumber::new);
+        assert_eq!(store.receive_deferred(now, main, &numbers, &mut fx).unwrap().len(), 2);
+        assert_eq!(peek(&store, u64::MAX), [u64::MAX]);
     }
 
     #[test]

@@ -1,0 +1,298 @@
+//! Batches, and what an entity holds at most.
+
+use std::{task::Poll, time::Duration};
+
+use bytes::Bytes;
+use consign::{
+    Disposition, Message,
+    broker::{Broker, QueueSettings, SubscriptionSettings, TopicSettings},
+    message::SequenceNumber,
+    settlement::DeadLetterReason,
+    transport::{Batch, ErrorKind, ReceiverExt, Sender},
+};
+
+use tokio::time::Instant;
+use tokio_test::task;
+
+use crate::{
+    namespace::{Namespace, bodies, counts, numbers, publish, receive, send, try_send, with_id},
+    support::{Ended, START, settings},
+    topics::{sql, sql_with_action, subscribe},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// What a message of [`message`] counts for.
+const MESSAGE: u64 = QueueSettings::OVERHEAD + 500;
+
+fn message() -> Message {
+    Message::builder().message_id("m").build("x".repeat(499)).unwrap()
+}
+
+#[test]
+fn t_82_a_batch_is_accepted_or_refused_as_a_whole() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", settings().with_max_size(3 * MESSAGE));
+    let send = |messages| {
+        let sent = queue.sender().unwrap().send_batch(Batch(vec![message(); messages])).into_inner();
+        sent.map_err(|error| error.kind())
+    };
+    assert_eq!(send(4), Err(ErrorKind::QuotaExceeded));
+    assert_eq!((counts(&queue), queue.counts().size), ([0; 5], 0));
+    send(3).unwrap();
+    assert_eq!((numbers(&queue), queue.counts().size), (vec![1, 2, 3], 3 * MESSAGE));
+}
+
+#[test]
+fn t_82_duplicates_in_a_batch_are_dropped_one_by_one() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
+    let body = |id: &'static str, body: &'static str| Message::builder().message_id(id).build(body).unwrap();
+    try_send(&queue.sender().unwrap(), with_id("old")).unwrap();
+    let batch = Batch(vec![body("a", "1"), body("b", "2"), body("a", "3"), body("old", "4"), body("c", "5")]);
+    queue.sender().unwrap().send_batch(batch).into_inner().unwrap();
+    assert_eq!(
+        (bodies(&queue), numbers(&queue)),
+        (["old", "1", "2", "5"].map(String::from).to_vec(), vec![1, 2, 3, 4])
+    );
+}
+
+#[test]
+fn t_82_a_refused_batch_leaves_no_ids_behind() {
+    let namespace = Namespace::new();
+    let settings = settings().with_duplicate_detection(60 * SECOND).with_max_message_size(100);
+    let queue = namespace.queue_with("orders", settings);
+    let batch = Batch(vec![with_id("a"), with_id("b"), Message::new("x".repeat(200))]);
+    let refused = queue.sender().unwrap().send_batch(batch).into_inner().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
+    try_send(&queue.sender().unwrap(), with_id("a")).unwrap();
+    assert_eq!((bodies(&queue), numbers(&queue)), (vec!["a".to_owned()], vec![1]));
+}
+
+#[test]
+fn t_85_the_largest_message_of_a_topic_is_its_setting() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_max_message_size(500);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let subscription = subscribe(&topic, "s");
+    try_send(&topic.sender(), message()).unwrap();
+    let longer = Message::builder().message_id("m").build("x".repeat(500)).unwrap();
+    assert_eq!(try_send(&topic.sender(), longer), Err(ErrorKind::MessageSizeExceeded));
+    assert_eq!(numbers(&subscription), [1]);
+}
+
+#[test]
+fn t_86_s_09_a_queue_can_be_filled_exactly() {
+    assert_eq!((QueueSettings::default().max_size, TopicSettings::default().max_size), (1 << 30, 1 << 30));
+    for (size, taken) in [(2 * MESSAGE - 1, 1), (2 * MESSAGE, 2), (2 * MESSAGE + 1, 2), (3 * MESSAGE - 1, 2)] {
+        let namespace = Namespace::new();
+        let queue = namespace.queue_with("orders", settings().with_max_size(size));
+        let accepted = (0..3).filter(|_| try_send(&queue.sender().unwrap(), message()).is_ok()).count();
+        assert_eq!((accepted, queue.counts().size), (taken, taken as u64 * MESSAGE), "{size}");
+    }
+}
+
+#[test]
+fn t_86_dead_letters_scheduled_and_deferred_messages_count() {
+    let namespace = Namespace::new();
+    // What dead-lettering adds to a message counts too.
+    let queue = namespace.queue_with("orders", settings().with_max_size(3 * MESSAGE + 40));
+    let full = || try_send(&queue.sender().unwrap(), message()) == Err(ErrorKind::QuotaExceeded);
+    let sender = queue.sender().unwrap();
+    try_send(&sender, message()).unwrap();
+    try_send(&sender, message()).unwrap();
+    receive(&queue).settle(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "")).ok();
+    assert_eq!(queue.counts().size, 2 * MESSAGE + "DeadLetterReason".len() as u64 + "HandlerPermanent".len() as u64);
+    receive(&queue).defer().ok();
+    let scheduled = queue.schedule(vec![message()], START.saturating_add(SECOND)).unwrap();
+    assert_eq!(counts(&queue), [0, 0, 1, 1, 1]);
+    assert!(full());
+    queue.cancel_scheduled(&scheduled).unwrap();
+    try_send(&sender, message()).unwrap();
+    assert!(full());
+    receive(&queue.dead_letter()).complete().ok();
+    try_send(&sender, message()).unwrap();
+    assert!(full());
+    queue.receive_deferred(&[SequenceNumber::new(2)]).unwrap().remove(0).complete().ok();
+    try_send(&sender, message()).unwrap();
+    assert!(full());
+}
+
+#[test]
+fn t_86_a_schedule_call_is_refused_as_a_whole() {
+    let namespace = Namespace::new();
+    // The time of the call is a property that counts.
+    let queue = namespace.queue_with("orders", settings().with_max_size(2 * (MESSAGE + 8)));
+    let at = START.saturating_add(SECOND);
+    let error = queue.schedule(vec![message(); 3], at).unwrap_err();
+    assert_eq!((error.kind(), counts(&queue)), (ErrorKind::QuotaExceeded, [0; 5]));
+    assert_eq!(queue.schedule(vec![message(); 2], at).unwrap().len(), 2);
+}
+
+#[test]
+fn t_86_a_session_state_counts() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", settings().with_sessions(true).with_max_size(2 * MESSAGE));
+    let sender = queue.sender().unwrap();
+    let message = || Message::builder().message_id("m").session_id("s").build("x".repeat(498)).unwrap();
+    try_send(&sender, message()).unwrap();
+    let session = queue.accept_session("s").unwrap();
+    session.set_state(Some(Bytes::from(vec![0; 300]))).unwrap();
+    assert!(queue.counts().size >= MESSAGE + 300);
+    assert_eq!(try_send(&sender, message()), Err(ErrorKind::QuotaExceeded));
+    session.set_state(None).unwrap();
+    try_send(&sender, message()).unwrap();
+    assert_eq!(queue.counts().size, 2 * MESSAGE);
+}
+
+#[test]
+fn t_86_a_send_to_a_full_topic_reaches_no_subscription() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_max_size(8 * MESSAGE);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let subscriptions = ["a", "b", "c"].map(|name| subscribe(&topic, name));
+    let mut accepted = 0;
+    loop {
+        let before = namespace.snapshot();
+        match try_send(&topic.sender(), message()) {
+            Ok(()) => accepted += 1,
+            Err(kind) => {
+                assert_eq!((kind, namespace.snapshot()), (ErrorKind::QuotaExceeded, before));
+                break;
+            }
+        }
+        assert!(accepted <= 8, "it is never full");
+    }
+    // Three copies of each count, so the third send was too much.
+    assert_eq!((accepted, topic.counts().size), (2, 6 * MESSAGE));
+    // A copy that is removed makes room, and the refused send used up no number anywhere.
+    receive(&subscriptions[0]).complete().ok();
+    try_send(&topic.sender(), message()).unwrap();
+    assert_eq!(
+        subscriptions.each_ref().map(|subscription| numbers(subscription)),
+        [vec![2, 3], vec![1, 2, 3], vec![1, 2, 3]]
+    );
+    assert_eq!(topic.counts().size, 8 * MESSAGE);
+}
+
+#[test]
+fn t_86_a_batch_that_a_topic_has_no_room_for_reaches_no_subscription() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_max_size(5 * MESSAGE);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let subscriptions = ["a", "b"].map(|name| subscribe(&topic, name));
+    let before = namespace.snapshot();
+    let refused = topic.sender().send_batch(Batch(vec![message(); 3])).into_inner().unwrap_err();
+    assert_eq!((refused.kind(), namespace.snapshot()), (ErrorKind::QuotaExceeded, before));
+    topic.sender().send_batch(Batch(vec![message(); 2])).into_inner().unwrap();
+    assert!(subscriptions.iter().all(|subscription| numbers(subscription) == [1, 2]));
+}
+
+#[test]
+fn t_86_a_scheduled_message_counts_once_and_is_copied_whatever_room_there_is() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_max_size(2 * MESSAGE);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let subscriptions = ["a", "b", "c"].map(|name| subscribe(&topic, name));
+    topic.schedule(vec![message()], START.saturating_add(SECOND)).unwrap();
+    assert!((MESSAGE..2 * MESSAGE).contains(&topic.counts().size), "{}", topic.counts().size);
+    namespace.advance(SECOND);
+    assert!(subscriptions.iter().all(|subscription| numbers(subscription) == [1]));
+    publish_is_refused(&topic);
+}
+
+/// What no rule wants takes no room, and what an action adds does.
+#[test]
+fn t_86_the_copies_of_a_topic_count_as_its_rules_make_them() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_max_size(3 * MESSAGE);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let wants = subscribe(&topic, "wants");
+    let never = subscribe(&topic, "never");
+    never.delete_rule("$Default").unwrap();
+    never.create_rule(sql("never", "1 = 0")).unwrap();
+    for _ in 0..3 {
+        try_send(&topic.sender(), message()).unwrap();
+    }
+    publish_is_refused(&topic);
+    wants.delete_rule("$Default").unwrap();
+    // Nobody wants it now.
+    try_send(&topic.sender(), message()).unwrap();
+    assert_eq!((topic.counts().size, counts(&wants)[0], counts(&never)[0]), (3 * MESSAGE, 3, 0));
+}
+
+#[test]
+fn t_86_a_smaller_size_by_an_update_refuses_the_next_send() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue("orders");
+    for _ in 0..3 {
+        try_send(&queue.sender().unwrap(), message()).unwrap();
+    }
+    namespace.broker.update_queue("orders", settings().with_max_size(2 * MESSAGE)).unwrap();
+    assert_eq!(counts(&queue), [3, 0, 0, 0, 0]);
+    assert_eq!(try_send(&queue.sender().unwrap(), message()), Err(ErrorKind::QuotaExceeded));
+}
+
+#[test]
+fn t_87_a_broker_holds_10_000_entities() {
+    assert_eq!(Broker::MAX_ENTITIES, 10_000);
+    let namespace = Namespace::new();
+    let topic = namespace.topic("events");
+    subscribe(&topic, "s");
+    for number in 2..Broker::MAX_ENTITIES {
+        namespace.queue(&number.to_string());
+    }
+    assert_eq!(namespace.broker.entities().len(), 10_000);
+    let full = Some(ErrorKind::QuotaExceeded);
+    assert_eq!(namespace.broker.create_queue("more", settings()).map_err(|error| error.kind()).err(), full);
+    let created = namespace.broker.create_topic("more", TopicSettings::default());
+    assert_eq!(created.map_err(|error| error.kind()).err(), full);
+    assert_eq!(
+        topic.create_subscription("more", SubscriptionSettings::default()).map_err(|error| error.kind()).err(),
+        full
+    );
+    namespace.broker.delete("2").unwrap();
+    subscribe(&topic, "more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn t_88_a_receive_of_several_takes_what_is_there() {
+    let broker = Broker::new();
+    let queue = broker.create_queue("orders", settings()).unwrap();
+    for body in ["a", "b", "c"] {
+        send(&queue, body);
+    }
+    let began = Instant::now();
+    let mut receiver = queue.receiver();
+    let two = receiver.receive_batch(2).await.unwrap();
+    let rest = receiver.receive_batch(5).await.unwrap();
+    assert_eq!((two.len(), rest.len(), began.elapsed()), (2, 1, Duration::ZERO));
+
+    let mut waiting = task::spawn(receiver.receive_batch(5));
+    assert!(waiting.poll().is_pending());
+    send(&queue, "d");
+    assert!(waiting.is_woken());
+    let Poll::Ready(received) = waiting.poll() else { panic!("it waits for more than the first") };
+    assert_eq!(received.unwrap().len(), 1);
+}
+
+#[test]
+fn t_86_a_copy_larger_than_the_message_counts_as_it_is() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_max_size(2 * MESSAGE);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let subscription = subscribe(&topic, "s");
+    subscription.delete_rule("$Default").unwrap();
+    let action = format!("SET added = '{}'", "y".repeat(600));
+    subscription.create_rule(sql_with_action("grows", "1 = 1", &action)).unwrap();
+    try_send(&topic.sender(), message()).unwrap();
+    let size = topic.counts().size;
+    assert!(size > MESSAGE + 600 && size <= 2 * MESSAGE, "{size}");
+    publish_is_refused(&topic);
+    receive(&subscription).complete().ok();
+    assert_eq!(topic.counts().size, 0);
+    publish(&topic, "small");
+}
+
+fn publish_is_refused(topic: &consign::broker::Topic) {
+    assert_eq!(try_send(&topic.sender(), message()), Err(ErrorKind::QuotaExceeded));
+}
