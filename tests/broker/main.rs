@@ -18,6 +18,7 @@ mod quotas;
 mod random;
 mod send;
 mod sequence;
+mod sessions;
 mod settlement;
 mod support;
 mod topics;

@@ -1,0 +1,625 @@
+//! Sessions: who holds one, what the holder gets, and what is left when it lets go.
+
+use std::{task::Poll, time::Duration};
+
+use bytes::Bytes;
+use consign::{
+    Disposition, Message,
+    broker::{Queue, QueueLease, QueueSettings, SessionReceiver},
+    message::{MessageState, SequenceNumber},
+    settlement::DeadLetterReason,
+    transport::{Delivery, ErrorKind, Lease, Receiver, ReceiverExt, Sender},
+};
+use tokio_test::task;
+
+use crate::{
+    namespace::{bodies, try_take},
+    support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, START, facts, settings, text, texts, why},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn with_sessions() -> QueueSettings {
+    settings().with_sessions(true)
+}
+
+fn bench() -> Bench {
+    Bench::new(with_sessions())
+}
+
+fn of(session: &'static str, body: &'static str) -> Message {
+    Message::builder().session_id(session).build(body).unwrap()
+}
+
+/// Sends one message for each pair of a session and a body.
+fn send<const N: usize>(bench: &Bench, messages: [(&'static str, &'static str); N]) {
+    for (session, body) in messages {
+        bench.try_send(of(session, body)).unwrap();
+    }
+}
+
+/// What a receive of up to `max` answers that does not wait.
+fn try_receive(session: &mut SessionReceiver, max: usize) -> Result<Vec<Delivery<QueueLease>>, ErrorKind> {
+    thread_local! {
+        static RUNTIME: tokio::runtime::Runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    }
+    RUNTIME.with(|runtime| {
+        let _entered = runtime.enter();
+        let received = match task::spawn(session.receive_batch(max)).poll() {
+            Poll::Ready(received) => received.map_err(|error| error.kind()),
+            Poll::Pending => Ok(Vec::new()),
+        };
+        session.stop();
+        received
+    })
+}
+
+/// The next message, which has to be there.
+fn receive(session: &mut SessionReceiver) -> Delivery<QueueLease> {
+    try_receive(session, 1).unwrap().pop().expect("a message is available")
+}
+
+/// Accepts the next session, which has to be there.
+fn accept_next(queue: &Queue) -> SessionReceiver {
+    try_accept_next(queue).expect("a session is available")
+}
+
+fn try_accept_next(queue: &Queue) -> Option<SessionReceiver> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let _entered = runtime.enter();
+    let mut acceptor = queue.session_acceptor().unwrap();
+    match task::spawn(acceptor.accept_next()).poll() {
+        Poll::Ready(accepted) => Some(accepted.unwrap()),
+        Poll::Pending => None,
+    }
+}
+
+/// The id of the session that is accepted next, without keeping it.
+fn next_session(queue: &Queue) -> Option<String> {
+    try_accept_next(queue).map(|session| session.session_id().to_owned())
+}
+
+fn refusal<T>(result: Result<T, consign::transport::ReceiveError>) -> ErrorKind {
+    result.err().expect("it is refused").kind()
+}
+
+fn dead() -> Disposition {
+    Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "no")
+}
+
+#[test]
+fn n_01_a_session_is_there_while_it_has_a_message_or_a_state() {
+    let bench = bench();
+    assert!(bench.queue.sessions().is_empty());
+    send(&bench, [("b", "1"), ("a", "2")]);
+    assert_eq!(bench.queue.sessions(), ["a", "b"]);
+
+    // What is held or deferred is still there, a dead letter is not.
+    let mut session = bench.queue.accept_session("a").unwrap();
+    let held = receive(&mut session);
+    assert_eq!(bench.queue.sessions(), ["a", "b"]);
+    let number = facts(&held.message).sequence_number;
+    held.settle(Disposition::DEFER).ok();
+    assert_eq!(bench.queue.sessions(), ["a", "b"]);
+    session.receive_deferred(&[number]).unwrap().remove(0).settle(dead()).ok();
+    assert_eq!(bench.queue.sessions(), ["b"]);
+
+    session.set_state(Some(Bytes::from_static(b"s"))).unwrap();
+    session.close().unwrap();
+    bench.advance(1_000_000 * LOCK);
+    assert_eq!(bench.queue.sessions(), ["a", "b"]);
+    bench.queue.accept_session("a").unwrap().set_state(None).unwrap();
+    assert_eq!(bench.queue.sessions(), ["b"]);
+
+    // Neither a holder nor a message that waits for its time makes one.
+    let _held = bench.queue.accept_session("held").unwrap();
+    bench.queue.schedule(vec![of("later", "3")], START.saturating_add(2_000_000 * LOCK)).unwrap();
+    assert_eq!(bench.queue.sessions(), ["b"]);
+}
+
+#[test]
+fn n_01_an_expired_message_ends_its_session() {
+    let bench = bench();
+    let message = Message::builder().session_id("a").time_to_live(SECOND).build("1").unwrap();
+    bench.try_send(message).unwrap();
+    for (after, there) in [(SECOND - MS, true), (MS, false)] {
+        bench.advance(after);
+        assert_eq!(!bench.queue.sessions().is_empty(), there);
+        assert_eq!(next_session(&bench.queue).is_some(), there);
+    }
+}
+
+#[test]
+fn n_02_a_message_needs_a_session_and_a_receive_too() {
+    let bench = bench();
+    let sender = bench.queue.sender().unwrap();
+    assert_eq!(sender.send(Message::new("1")).into_inner().unwrap_err().kind(), ErrorKind::InvalidOperation);
+    let scheduled = sender.schedule(vec![Message::new("1")], START.saturating_add(SECOND));
+    assert_eq!(scheduled.unwrap_err().kind(), ErrorKind::InvalidOperation);
+    assert_eq!(bench.counts(), [0; 4]);
+    send(&bench, [("a", "1"), ("", "2")]);
+    assert_eq!(try_take(&bench.queue, 1).unwrap_err(), ErrorKind::InvalidOperation);
+    assert_eq!(facts(&receive(&mut bench.queue.accept_session("a").unwrap()).message).sequence_number.get(), 1);
+    // The empty text is an id as any other.
+    assert_eq!(text(&receive(&mut bench.queue.accept_session("").unwrap()).message), "2");
+}
+
+#[test]
+fn n_03_a_session_is_locked_by_its_id_empty_or_not() {
+    let bench = bench();
+    let mut empty = bench.queue.accept_session("a").unwrap();
+    assert_eq!((empty.session_id(), empty.locked_until()), ("a", START.saturating_add(LOCK)));
+    assert_eq!(refusal(bench.queue.accept_session("a")), ErrorKind::SessionCannotBeLocked);
+    let _other = bench.queue.accept_session("A").unwrap();
+    send(&bench, [("a", "1")]);
+    assert_eq!(text(&receive(&mut empty).message), "1");
+
+    // A millisecond before its end the lock holds.
+    bench.advance(ALMOST_LOCK);
+    assert_eq!(refusal(bench.queue.accept_session("a")), ErrorKind::SessionCannotBeLocked);
+    bench.advance(MS);
+    let _next = bench.queue.accept_session("a").unwrap();
+    // The receiver that lost it takes nothing from the one that has it.
+    assert!(empty.close().is_err());
+    assert_eq!(refusal(bench.queue.accept_session("a")), ErrorKind::SessionCannotBeLocked);
+}
+
+#[test]
+fn n_03_an_id_is_no_longer_than_the_property() {
+    let bench = bench();
+    bench.queue.accept_session(&"x".repeat(128)).unwrap();
+    assert_eq!(refusal(bench.queue.accept_session(&"x".repeat(129))), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn n_04_the_next_session_is_the_one_whose_message_is_first() {
+    let bench = bench();
+    send(&bench, [("b", "1"), ("a", "2"), ("b", "3"), ("c", "4")]);
+    let sessions = [(); 3].map(|()| accept_next(&bench.queue));
+    assert_eq!(sessions.each_ref().map(|session| session.session_id().to_owned()), ["b", "a", "c"]);
+    assert!(next_session(&bench.queue).is_none());
+    drop(sessions);
+
+    // With its first message gone, the place is that of its next.
+    receive(&mut bench.queue.accept_session("b").unwrap()).complete().ok();
+    assert_eq!(next_session(&bench.queue).unwrap(), "a");
+    // What came back is first again.
+    let mut session = bench.queue.accept_session("a").unwrap();
+    let held = receive(&mut session);
+    send(&bench, [("a", "5")]);
+    session.close().unwrap();
+    assert_eq!(next_session(&bench.queue).unwrap(), "a");
+    assert_eq!(held.complete().refused(), ErrorKind::SessionLockLost);
+}
+
+#[test]
+fn n_04_a_session_with_nothing_to_receive_is_not_the_next() {
+    let bench = bench();
+    send(&bench, [("deferred", "1")]);
+    let mut session = accept_next(&bench.queue);
+    receive(&mut session).settle(Disposition::DEFER).ok();
+    session.close().unwrap();
+    bench.queue.accept_session("state").unwrap().set_state(Some(Bytes::from_static(b"s"))).unwrap();
+    bench.queue.schedule(vec![of("scheduled", "2")], START.saturating_add(SECOND)).unwrap();
+    assert!(next_session(&bench.queue).is_none());
+    bench.advance(SECOND - MS);
+    assert!(next_session(&bench.queue).is_none());
+    bench.advance(MS);
+    assert_eq!(next_session(&bench.queue).unwrap(), "scheduled");
+}
+
+#[test]
+fn n_05_the_holder_has_what_comes_later_too() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("b", "2")]);
+    let mut first = accept_next(&bench.queue);
+    let mut second = accept_next(&bench.queue);
+    send(&bench, [("a", "3"), ("b", "4"), ("a", "5")]);
+    assert!(next_session(&bench.queue).is_none());
+    let (firsts, seconds) = (try_receive(&mut first, 9).unwrap(), try_receive(&mut second, 9).unwrap());
+    assert_eq!(texts(firsts.iter().map(|it| &it.message)), ["1", "3", "5"]);
+    assert_eq!(texts(seconds.iter().map(|it| &it.message)), ["2", "4"]);
+    assert!(firsts.iter().all(|it| it.message.session_id() == Some("a")));
+}
+
+#[test]
+fn n_06_the_lock_of_a_session_is_that_of_its_messages() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("a", "2")]);
+    let mut session = accept_next(&bench.queue);
+    bench.advance(3 * SECOND);
+    let first = receive(&mut session);
+    assert_eq!(facts(&first.message).locked_until, Some(START.saturating_add(LOCK)));
+    bench.advance(SECOND);
+    let until = START.saturating_add(4 * SECOND + LOCK);
+    assert_eq!((session.renew().unwrap(), session.locked_until()), (until, until));
+    let second = receive(&mut session);
+    assert_eq!(facts(&second.message).locked_until, Some(until));
+
+    // The renewal is theirs as well, to the last millisecond.
+    bench.advance(ALMOST_LOCK);
+    first.complete().ok();
+    bench.advance(MS);
+    assert_eq!(second.complete().refused(), ErrorKind::SessionLockLost);
+    assert_eq!(session.renew().unwrap_err().kind(), ErrorKind::SessionLockLost);
+}
+
+#[test]
+fn n_06_neither_a_receive_nor_a_settlement_extends_the_lock() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("a", "2"), ("a", "3")]);
+    let mut session = accept_next(&bench.queue);
+    for _ in 0..2 {
+        bench.advance(LOCK / 2 - MS);
+        receive(&mut session).complete().ok();
+    }
+    bench.advance(2 * MS);
+    assert_eq!(try_receive(&mut session, 1).unwrap_err(), ErrorKind::SessionLockLost);
+}
+
+#[test]
+fn n_06_a_renewal_at_the_last_millisecond_holds_and_one_later_does_not() {
+    for (after, renewed) in [(ALMOST_LOCK, true), (LOCK, false), (LOCK + MS, false)] {
+        let bench = bench();
+        let mut session = bench.queue.accept_session("a").unwrap();
+        bench.advance(after);
+        assert_eq!(session.renew().is_ok(), renewed, "{after:?}");
+        assert_eq!(bench.queue.accept_session("a").is_err(), renewed);
+    }
+}
+
+#[test]
+fn n_07_messages_come_in_order_and_an_abandoned_one_comes_next() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("a", "2"), ("a", "3"), ("a", "4")]);
+    let mut session = accept_next(&bench.queue);
+    let mut held = try_receive(&mut session, 3).unwrap();
+    assert_eq!(texts(held.iter().map(|it| &it.message)), ["1", "2", "3"]);
+    held.remove(1).abandon().ok();
+    let second = receive(&mut session);
+    assert_eq!((text(&second.message), facts(&second.message).delivery_count), ("2", 2));
+    // Two that come back do so in the order of their numbers.
+    held.remove(1).abandon().ok();
+    held.remove(0).lease.release().ok();
+    let again = try_receive(&mut session, 9).unwrap();
+    assert_eq!(texts(again.iter().map(|it| &it.message)), ["1", "3", "4"]);
+    assert_eq!(again.iter().map(|it| facts(&it.message).delivery_count).collect::<Vec<_>>(), [1, 2, 1]);
+}
+
+#[test]
+fn n_08_with_the_lock_of_the_session_everything_is_lost() {
+    type Loss = fn(&Bench);
+    let losses: [Loss; 2] = [|bench| bench.advance(LOCK), |bench| bench.queue.lose_locks()];
+    for lose in losses {
+        let bench = bench();
+        send(&bench, [("a", "1"), ("a", "2"), ("a", "3"), ("a", "4"), ("a", "5")]);
+        let mut session = accept_next(&bench.queue);
+        let mut held = try_receive(&mut session, 4).unwrap();
+        lose(&bench);
+        let lost = ErrorKind::SessionLockLost;
+        assert_eq!(held.remove(0).complete().refused(), lost);
+        assert_eq!(held.remove(0).abandon().refused(), lost);
+        assert_eq!(held.remove(0).lease.release().refused(), lost);
+        assert_eq!(held.remove(0).settle(dead()).refused(), lost);
+        assert_eq!(try_receive(&mut session, 1).unwrap_err(), lost);
+        assert_eq!(session.renew().unwrap_err().kind(), lost);
+        assert_eq!(session.state().unwrap_err().kind(), lost);
+        assert_eq!(session.set_state(None).unwrap_err().kind(), lost);
+        assert_eq!(refusal(session.receive_deferred(&[])), lost);
+        assert!(session.peek(9).is_empty());
+        assert_eq!(bench.counts(), [5, 0, 0, 0]);
+        assert_eq!(session.close().unwrap_err().kind(), lost);
+    }
+}
+
+/// The next holder has other locks, although the messages are the same.
+#[test]
+fn n_08_a_lease_of_an_earlier_holder_settles_nothing() {
+    let bench = bench();
+    send(&bench, [("a", "1")]);
+    let mut first = accept_next(&bench.queue);
+    let held = receive(&mut first);
+    first.close().unwrap();
+    let mut second = accept_next(&bench.queue);
+    let current = receive(&mut second);
+    assert_eq!(held.complete().refused(), ErrorKind::SessionLockLost);
+    current.complete().ok();
+    assert_eq!(bench.counts(), [0; 4]);
+}
+
+#[test]
+fn n_09_s_76_a_session_that_is_closed_counts_nothing() {
+    let closings: [fn(SessionReceiver); 2] = [|session| session.close().unwrap(), drop];
+    for close in closings {
+        let bench = Bench::new(with_sessions().with_max_delivery_count(1));
+        send(&bench, [("a", "1"), ("a", "2")]);
+        let mut session = accept_next(&bench.queue);
+        let held = receive(&mut session);
+        close(session);
+        assert_eq!(bench.counts(), [2, 0, 0, 0]);
+        let mut session = accept_next(&bench.queue);
+        let again = try_receive(&mut session, 9).unwrap();
+        assert_eq!(again.iter().map(|it| facts(&it.message).delivery_count).collect::<Vec<_>>(), [1, 1]);
+        drop(held);
+    }
+}
+
+#[test]
+fn n_09_s_75_a_session_that_runs_out_counts_what_was_delivered() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("a", "2"), ("a", "3"), ("a", "4")]);
+    let mut session = accept_next(&bench.queue);
+    let mut held = try_receive(&mut session, 3).unwrap();
+    held.pop().unwrap().lease.release().ok();
+    bench.advance(ALMOST_LOCK);
+    assert_eq!(bench.counts(), [2, 2, 0, 0]);
+    bench.advance(MS);
+    assert_eq!(bench.counts(), [4, 0, 0, 0]);
+    let again = try_receive(&mut accept_next(&bench.queue), 9).unwrap();
+    assert_eq!(again.iter().map(|it| facts(&it.message).delivery_count).collect::<Vec<_>>(), [2, 2, 1, 1]);
+}
+
+#[test]
+fn s_75_at_the_last_delivery_it_dead_letters() {
+    let bench = Bench::new(with_sessions().with_max_delivery_count(2));
+    send(&bench, [("a", "1"), ("a", "2")]);
+    for deliveries in 1..=2 {
+        let mut session = accept_next(&bench.queue);
+        let held = receive(&mut session);
+        assert_eq!((text(&held.message), facts(&held.message).delivery_count), ("1", deliveries));
+        bench.advance(LOCK);
+        assert_eq!(bench.counts()[1], 0);
+    }
+    assert_eq!(bench.counts(), [1, 0, 0, 1]);
+    let dead = bench.receive_dead();
+    assert_eq!((text(&dead.message), why(&dead.message).0), ("1", "MaxDeliveryCountExceeded"));
+}
+
+#[test]
+fn s_75_s_35_a_deferred_message_of_a_lost_session_is_deferred_again() {
+    let bench = bench();
+    send(&bench, [("a", "1")]);
+    let mut session = accept_next(&bench.queue);
+    let held = receive(&mut session);
+    let number = facts(&held.message).sequence_number;
+    held.settle(Disposition::DEFER).ok();
+    let held = session.receive_deferred(&[number]).unwrap();
+    bench.advance(LOCK);
+    assert_eq!(bench.counts(), [0, 0, 1, 0]);
+    let session = bench.queue.accept_session("a").unwrap();
+    let again = session.receive_deferred(&[number]).unwrap().remove(0);
+    assert_eq!(facts(&again.message).delivery_count, 2);
+    drop(held);
+}
+
+#[test]
+fn s_38_t_06_an_expiry_in_a_session_applies_when_its_lock_ends() {
+    let bench = Bench::new(with_sessions().with_dead_letter_on_expiration(true));
+    for body in ["1", "2"] {
+        bench.try_send(Message::builder().session_id("a").time_to_live(SECOND).build(body).unwrap()).unwrap();
+    }
+    let mut session = accept_next(&bench.queue);
+    let held = receive(&mut session);
+    bench.advance(SECOND);
+    assert_eq!(bench.counts(), [0, 1, 0, 1]);
+    bench.advance(LOCK - SECOND - MS);
+    assert_eq!(bench.counts(), [0, 1, 0, 1]);
+    bench.advance(MS);
+    assert_eq!(bench.counts(), [0, 0, 0, 2]);
+    drop(held);
+}
+
+#[test]
+fn s_43_a_new_lock_duration_gives_sessions_back_without_a_count() {
+    let bench = bench();
+    send(&bench, [("a", "1")]);
+    let mut session = accept_next(&bench.queue);
+    let held = receive(&mut session);
+    bench.broker.update_queue("orders", with_sessions().with_lock_duration(LOCK / 2)).unwrap();
+    assert_eq!(held.complete().refused(), ErrorKind::SessionLockLost);
+    let mut session = accept_next(&bench.queue);
+    assert_eq!(session.locked_until(), START.saturating_add(LOCK / 2));
+    assert_eq!(facts(&receive(&mut session).message).delivery_count, 1);
+}
+
+#[test]
+fn s_59_a_message_of_a_session_is_not_renewed_by_itself() {
+    let bench = bench();
+    send(&bench, [("a", "1")]);
+    let mut session = accept_next(&bench.queue);
+    let held = receive(&mut session);
+    assert_eq!(held.lease.renew().refused(), ErrorKind::InvalidOperation);
+    // The refusal leaves the lock as it was.
+    bench.advance(ALMOST_LOCK);
+    held.complete().ok();
+}
+
+#[test]
+fn s_50_a_session_can_be_received_from_in_receive_and_delete() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("a", "2")]);
+    let acceptor = bench.queue.session_acceptor().unwrap().receive_and_delete();
+    let mut session = acceptor.accept("a").unwrap();
+    let first = receive(&mut session);
+    assert_eq!(bench.counts(), [1, 0, 0, 0]);
+    bench.advance(LOCK);
+    assert_eq!(try_receive(&mut session, 1).unwrap_err(), ErrorKind::SessionLockLost);
+    assert_eq!(first.complete().refused(), ErrorKind::InvalidOperation);
+}
+
+#[test]
+fn n_10_a_state_is_bytes_that_outlive_holders_and_messages() {
+    let bench = bench();
+    send(&bench, [("a", "1")]);
+    let mut session = accept_next(&bench.queue);
+    assert_eq!(session.state().unwrap(), None);
+    let state = |bytes: &'static [u8]| Some(Bytes::from_static(bytes));
+    session.set_state(state(b"first")).unwrap();
+    assert_eq!(session.state().unwrap(), state(b"first"));
+    receive(&mut session).complete().ok();
+    session.set_state(state(b"second")).unwrap();
+    bench.advance(LOCK);
+    let session = bench.queue.accept_session("a").unwrap();
+    assert_eq!(session.state().unwrap(), state(b"second"));
+    assert_eq!(bench.queue.accept_session("b").unwrap().state().unwrap(), None);
+    // No bytes are a state too.
+    session.set_state(state(b"")).unwrap();
+    session.close().unwrap();
+    let session = bench.queue.accept_session("a").unwrap();
+    assert_eq!(session.state().unwrap(), state(b""));
+    session.set_state(None).unwrap();
+    assert_eq!(session.state().unwrap(), None);
+    assert_eq!(bench.queue.counts().size, 0);
+}
+
+#[test]
+fn n_10_a_state_is_as_large_as_a_message_at_most() {
+    let bench = Bench::new(with_sessions().with_max_message_size(100));
+    let session = bench.queue.accept_session("a").unwrap();
+    let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
+    session.set_state(state(100)).unwrap();
+    assert_eq!(session.set_state(state(101)).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
+    assert_eq!(session.state().unwrap(), state(100));
+}
+
+#[test]
+fn n_10_t_86_a_state_takes_room_and_gives_it_back() {
+    let bench = Bench::new(with_sessions().with_max_size(1_024));
+    let (first, second) = (bench.queue.accept_session("a").unwrap(), bench.queue.accept_session("b").unwrap());
+    let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
+    first.set_state(state(1_000)).unwrap();
+    second.set_state(state(24)).unwrap();
+    assert_eq!(second.set_state(state(25)).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    assert_eq!((second.state().unwrap(), bench.queue.counts().size), (state(24), 1_024));
+    // What is replaced makes room.
+    first.set_state(state(999)).unwrap();
+    second.set_state(state(25)).unwrap();
+    assert_eq!(bench.queue.counts().size, 1_024);
+}
+
+#[test]
+fn n_11_a_deferred_message_and_the_state_need_the_lock() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("b", "2")]);
+    let mut session = accept_next(&bench.queue);
+    let held = receive(&mut session);
+    let number = facts(&held.message).sequence_number;
+    held.settle(Disposition::DEFER).ok();
+    assert_eq!(refusal(bench.queue.receive_deferred(&[number])), ErrorKind::InvalidOperation);
+    let other = bench.queue.accept_session("b").unwrap();
+    assert_eq!(refusal(other.receive_deferred(&[number])), ErrorKind::MessageNotFound);
+    let found = session.receive_deferred(&[number]).unwrap();
+    assert_eq!(texts(found.iter().map(|it| &it.message)), ["1"]);
+    assert_eq!(found[0].message.received().unwrap().locked_until, Some(session.locked_until()));
+    session.close().unwrap();
+    assert_eq!(bench.counts(), [1, 0, 1, 0]);
+    let found = bench.queue.accept_session("a").unwrap();
+    found.receive_deferred(&[number]).unwrap().remove(0).complete().ok();
+    assert_eq!(bench.counts(), [1, 0, 0, 0]);
+}
+
+#[test]
+fn n_12_without_sessions_an_id_is_only_kept() {
+    let bench = Bench::new(settings());
+    send(&bench, [("a", "1"), ("a", "2")]);
+    let (first, second) = (bench.receive(), bench.receive());
+    assert_eq!(second.message.session_id(), Some("a"));
+    drop(second);
+    assert_eq!(text(&bench.receive().message), "2");
+    assert_eq!(refusal(bench.queue.accept_session("a")), ErrorKind::InvalidOperation);
+    assert!(bench.queue.sessions().is_empty());
+    drop(first);
+}
+
+#[test]
+fn n_13_a_peek_sees_all_sessions_and_a_holder_its_own() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4"), ("a", "5")]);
+    for session in ["a", "b"] {
+        bench.queue.schedule(vec![of(session, "later")], START.saturating_add(SECOND)).unwrap();
+    }
+    let mut session = accept_next(&bench.queue);
+    let mut held = try_receive(&mut session, 2).unwrap();
+    held.pop().unwrap().settle(Disposition::DEFER).ok();
+    assert_eq!(texts(&bench.queue.peek(SequenceNumber::new(0), 9)), ["1", "2", "3", "4", "5", "later", "later"]);
+    assert_eq!(texts(&bench.queue.receiver().peek(3)), ["1", "2", "3"]);
+    let own = session.peek(2);
+    assert_eq!(
+        own.iter().map(|it| facts(it).state).collect::<Vec<_>>(),
+        [MessageState::Active, MessageState::Deferred]
+    );
+    assert!(own.iter().all(|it| facts(it).locked_until.is_none()));
+    // It goes on where it was.
+    assert_eq!(texts(&session.peek(9)), ["5", "later"]);
+    assert!(session.peek(9).is_empty());
+    assert_eq!(bench.counts(), [3, 1, 1, 0]);
+}
+
+#[test]
+fn n_14_dead_letters_have_no_sessions() {
+    let bench = bench();
+    send(&bench, [("a", "1"), ("b", "2")]);
+    for _ in 0..2 {
+        receive(&mut accept_next(&bench.queue)).settle(dead()).ok();
+    }
+    let queue = bench.queue.dead_letter();
+    assert_eq!(bodies(&queue), ["1", "2"]);
+    assert_eq!(refusal(queue.accept_session("a")), ErrorKind::InvalidOperation);
+    let (first, second) = (bench.receive_dead(), bench.receive_dead());
+    assert_eq!(first.message.session_id(), Some("a"));
+    first.lease.renew().ok();
+    let number = facts(&second.message).sequence_number;
+    second.settle(Disposition::DEFER).ok();
+    queue.receive_deferred(&[number]).unwrap().remove(0).complete().ok();
+    bench.advance(LOCK);
+    assert_eq!(first.complete().refused(), ErrorKind::MessageLockLost);
+    assert_eq!(bench.counts(), [0, 0, 0, 1]);
+}
+
+#[test]
+fn s_64_a_lease_settles_and_renews_without_its_receiver() {
+    let bench = Bench::new(settings());
+    bench.send(["1", "2"]);
+    let mut receiver = bench.queue.receiver();
+    let held = crate::support::take(&mut receiver, 2);
+    drop(receiver);
+    bench.advance(ALMOST_LOCK);
+    for delivery in &held {
+        delivery.lease.renew().ok();
+    }
+    bench.advance(ALMOST_LOCK);
+    for delivery in held {
+        delivery.complete().ok();
+    }
+    assert_eq!(bench.counts(), [0; 4]);
+}
+
+/// Five messages, two workers that take turns and are not equally fast.
+#[test]
+fn q_12_two_receivers_finish_in_another_order_and_a_session_does_not() {
+    let bench = Bench::new(settings());
+    bench.send(["1", "2", "3"]);
+    let mut finished = Vec::new();
+    let slow = bench.receive();
+    for quick in [bench.receive(), bench.receive()] {
+        finished.push(text(&quick.message).to_owned());
+        quick.complete().ok();
+    }
+    finished.push(text(&slow.message).to_owned());
+    slow.complete().ok();
+    assert_eq!(finished, ["2", "3", "1"]);
+
+    let bench = self::bench();
+    send(&bench, [("a", "1"), ("a", "2"), ("a", "3")]);
+    let mut worker = accept_next(&bench.queue);
+    let mut finished = Vec::new();
+    for _ in 0..3 {
+        // The other worker has nothing to do meanwhile.
+        assert!(next_session(&bench.queue).is_none());
+        let delivery = receive(&mut worker);
+        finished.push(text(&delivery.message).to_owned());
+        delivery.complete().ok();
+    }
+    assert_eq!(finished, ["1", "2", "3"]);
+}
