@@ -16,6 +16,7 @@ mod peek;
 mod quirks;
 mod quotas;
 mod random;
+mod scheduling;
 mod send;
 mod sequence;
 mod sessions;
