@@ -7,6 +7,7 @@ mod administration;
 mod dead_letter;
 mod deferral;
 mod delivery_count;
+mod duplicates;
 mod expiry;
 mod forwarding;
 mod model;

@@ -133,3 +133,56 @@ impl Duplicates {
         Id(self.keys.each_ref().map(|keys| keys.hash_one(id)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Ticks = 1_000;
+
+    fn properties(id: usize) -> Properties {
+        let mut properties = Properties::new();
+        properties.set_message_id(id.to_string()).unwrap();
+        properties
+    }
+
+    /// Accepts a message of this id, which is new.
+    fn accept(duplicates: &mut Duplicates, now: Ticks, id: usize) {
+        let Seen::New(id) = duplicates.look(now, &properties(id), false) else { panic!("{id} is new and has room") };
+        duplicates.record(now, id);
+        duplicates.record_scheduled(id, SequenceNumber::new(now));
+    }
+
+    fn sizes(duplicates: &Duplicates) -> [usize; 3] {
+        [duplicates.ids.len(), duplicates.order.len(), duplicates.scheduled.len()]
+    }
+
+    #[test]
+    fn s_07_t_42_the_table_is_cleaned_as_time_passes() {
+        let mut duplicates = Duplicates::new(WINDOW, 100);
+        for id in 0..10_000_usize {
+            accept(&mut duplicates, 10 * id as Ticks, id);
+            assert_eq!(sizes(&duplicates), [id.min(99) + 1; 3], "{id}");
+        }
+        // The first of them goes at the end of its window, and the others at theirs.
+        let last = 99_990;
+        for (now, left) in [(last + 9, 100), (last + 10, 99), (last + WINDOW - 1, 1), (last + WINDOW, 0)] {
+            duplicates.forget_old(now);
+            assert_eq!(sizes(&duplicates), [left; 3], "{now}");
+        }
+    }
+
+    #[test]
+    fn s_07_the_table_never_grows_beyond_its_capacity() {
+        let mut duplicates = Duplicates::new(WINDOW, 10);
+        for id in 0..10 {
+            accept(&mut duplicates, 0, id);
+        }
+        for id in 0..1_000 {
+            let known = matches!(duplicates.look(WINDOW - 1, &properties(id), false), Seen::Before(Some(_)));
+            assert_eq!(known, id < 10, "{id}");
+        }
+        assert_eq!(duplicates.look(WINDOW - 1, &properties(10), false), Seen::Full);
+        assert_eq!(sizes(&duplicates), [10; 3]);
+    }
+}
