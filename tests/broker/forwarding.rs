@@ -395,6 +395,19 @@ fn t_63_c_06_the_source_is_kept_by_later_forwards_and_replaced_by_a_later_death(
 }
 
 #[test]
+fn m_03_c_06_a_dead_letter_that_dies_again_has_no_source() {
+    let namespace = Namespace::new();
+    let grave = namespace.queue("grave");
+    let source = namespace.queue_with("source", dead_to("grave"));
+    send(&source, "a");
+    kill(&source, "one");
+    assert_eq!(peek(&grave)[0].dead_letter_source(), Some("source"));
+    kill(&grave, "two");
+    let dead = receive(&grave.dead_letter()).message;
+    assert_eq!((dead.dead_letter_source(), why(&dead)), (None, ("HandlerPermanent", "two")));
+}
+
+#[test]
 fn t_63_a_subscription_forwards_its_dead_letters_whatever_they_died_of() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");

@@ -41,6 +41,7 @@ impl Store {
 
     fn enter(&mut self, key: u32, part: Part, fx: &mut Effects) {
         let entry = &mut self.entries[key as usize];
+        entry.message.clear_dead_letter_source();
         entry.part = part;
         entry.lane = part.lane();
         self.lanes[part.lane() as usize].messages += 1;
