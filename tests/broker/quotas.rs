@@ -17,7 +17,7 @@ use tokio_test::task;
 use crate::{
     namespace::{Namespace, bodies, counts, numbers, publish, receive, send, try_send, with_id},
     support::{Ended, START, settings},
-    topics::{sql, sql_with_action, subscribe},
+    topics::{sql, sql_with_action, subscribe, subscribe_with},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -142,6 +142,23 @@ fn t_86_a_session_state_counts() {
     session.set_state(None).unwrap();
     try_send(&sender, message()).unwrap();
     assert_eq!(queue.counts().size, 2 * MESSAGE);
+}
+
+/// A subscription has no size of its own.
+#[test]
+fn t_86_a_session_state_of_a_subscription_counts_for_its_topic() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_max_size(2 * MESSAGE).with_max_message_size(600);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let subscription = subscribe_with(&topic, "s", SubscriptionSettings::default().with_sessions(true));
+    let sessions = ["a", "b", "c"].map(|id| subscription.accept_session(id).unwrap());
+    let set = |session: usize, bytes| sessions[session].set_state(Some(Bytes::from(vec![0; bytes])));
+    assert_eq!(set(0, 601).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
+    set(0, 600).unwrap();
+    set(1, 600).unwrap();
+    assert_eq!(set(2, 313).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    set(2, 312).unwrap();
+    assert_eq!(topic.counts().size, 2 * MESSAGE);
 }
 
 #[test]

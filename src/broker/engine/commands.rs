@@ -248,11 +248,14 @@ impl Engine {
         state: &mut Option<Bytes>,
     ) -> Result<(), Refused> {
         self.advance(now);
-        let used = self.used(id);
+        // The limits of a subscription are those of its topic.
+        let top = self.top_level(id);
+        let used = self.used(top);
+        let settings = self.entity(top).map(|entity| entity.store.settings());
+        let (size, limit) = settings.map_or((0, 0), |settings| (settings.max_size, settings.max_message_size));
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
-        let room = entity.store.settings().max_size.saturating_sub(used);
-        entity.store.set_session_state(lane, lock, state, room)
+        entity.store.set_session_state(lane, lock, state, size.saturating_sub(used), limit)
     }
 
     pub(crate) fn session_ids(&mut self, now: Now, id: StoreId) -> Vec<String> {

@@ -189,16 +189,15 @@ impl Store {
         self.held_session(lane, lock).map(|session| session.state.clone())
     }
 
-    /// Sets the state, or clears it, and leaves what it was. It counts against the quota, and is at most as large as a
-    /// message.
+    /// Sets the state, or clears it, and leaves what it was. It may grow by `room`, and to `limit`.
     pub(crate) fn set_session_state(
         &mut self,
         lane: u32,
         lock: u64,
         state: &mut Option<Bytes>,
         room: u64,
+        limit: usize,
     ) -> Result<(), Refused> {
-        let limit = self.settings.max_message_size;
         let after = state.as_ref().map_or(0, |state| state.len() as u64);
         let session = self.held_session(lane, lock)?;
         let before = session.state.as_ref().map_or(0, |state| state.len() as u64);
