@@ -101,7 +101,8 @@ impl Broker {
     }
 
     /// The queue, the subscription, or the sub-queue of one, at `path`; case does not matter. Errors:
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound), also for a topic.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound), also for a topic,
+    /// which has a transfer dead-letter sub-queue and no other part to receive from.
     pub fn queue(&self, path: &str) -> Result<Queue, ManageError> {
         let asked = EntityPath::new(path)?;
         let part = match (asked.is_dead_letter(), asked.is_transfer_dead_letter()) {
@@ -111,7 +112,7 @@ impl Broker {
         };
         let now = self.namespace.now();
         match self.namespace.with(|state| state.engine.find(now, &asked.parent().key())) {
-            Some((store, EntityKind::Queue | EntityKind::Subscription, entity)) => {
+            Some((store, kind, entity)) if kind != EntityKind::Topic || part == Part::TransferDeadLetter => {
                 Ok(Queue { namespace: Arc::clone(&self.namespace), store, part, entity })
             }
             _ => Err(missing(&asked)),

@@ -80,6 +80,13 @@ impl Topic {
         self.with(|engine, now| engine.peek(now, self.store, source, from, max))
     }
 
+    /// The sub-queue of messages that this topic was to hand over in a transaction, and could not. A topic has no other.
+    #[must_use]
+    pub fn transfer_dead_letter(&self) -> Queue {
+        let namespace = Arc::clone(&self.namespace);
+        Queue { namespace, store: self.store, part: Part::TransferDeadLetter, entity: self.path.clone() }
+    }
+
     /// How many scheduled messages there are, and how many bytes the topic and its subscriptions hold.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -640,6 +640,20 @@ fn t_77_s_101_a_target_that_is_disabled_makes_a_transfer_dead_letter() {
     }
 }
 
+#[test]
+fn t_77_s_101_a_topic_has_a_transfer_dead_letter_queue() {
+    let namespace = Namespace::new();
+    let (topic, target) = (namespace.topic("events"), namespace.queue("target"));
+    let mut transaction = namespace.broker.transaction();
+    transaction.send(&target.sender().unwrap().via_topic(&topic), Message::new("a")).unwrap();
+    namespace.broker.update_queue("target", settings().with_status(Status::SendDisabled)).unwrap();
+    transaction.commit().unwrap();
+    let dead = namespace.broker.queue("Events/$Transfer/$DeadLetterQueue").unwrap();
+    assert_eq!((bodies(&dead), bodies(&topic.transfer_dead_letter())), (vec!["a".to_owned()], vec!["a".to_owned()]));
+    receive(&dead).complete().ok();
+    assert_eq!((topic.counts().transfer_dead_lettered, topic.counts().size), (0, 0));
+}
+
 /// A transfer dead letter is held to the limits of the entity that it is kept by.
 #[test]
 fn t_77_t_86_a_transfer_dead_letter_that_has_no_room_undoes_everything() {
