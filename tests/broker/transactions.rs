@@ -779,6 +779,20 @@ fn t_78_m_20_the_via_key_is_the_common_one_of_what_is_handed_over() {
     assert_eq!((bodies(&queue), bodies(&target)), (vec!["v".to_owned()], vec!["a".into(), "b".into()]));
 }
 
+/// They are no batch.
+#[test]
+fn t_76_t_78_what_is_handed_over_has_its_own_keys_in_a_partitioned_target() {
+    let (namespace, queue, _) = via();
+    let target = namespace.queue_with("partitioned", settings().with_partitioned(true));
+    let sender = target.sender().unwrap().via(&queue);
+    let mut transaction = namespace.broker.transaction();
+    for key in ["a", "b"] {
+        transaction.send(&sender, Message::builder().partition_key(key).build(key).unwrap()).unwrap();
+    }
+    transaction.commit().unwrap();
+    assert_eq!(counts(&target), [2, 0, 0, 0, 0]);
+}
+
 #[test]
 fn t_79_what_was_undone_is_not_tried_again() {
     let (namespace, queue, target) = via();

@@ -50,7 +50,10 @@ impl Engine {
         self.advance(now);
         let arrivals: Vec<_> = messages.into_iter().map(|message| arrival(message, at)).collect();
         // A batch may be empty.
-        let checked = self.check_open(id).and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()));
+        let checked = self
+            .check_open(id)
+            .and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()))
+            .and_then(|()| self.check_keys(id, &arrivals));
         if let Err(error) = checked {
             self.fx.dropped.extend(arrivals.into_iter().map(|arrival| arrival.message));
             return Err(error);
@@ -81,14 +84,6 @@ impl Engine {
         for arrival in arrivals.clone() {
             self.weigh(now, id, arrival, &mut load, true)?;
         }
-        if self.entity(id).is_some_and(|entity| entity.store.settings().partitioned) {
-            let mut keys = arrivals.clone().map(|arrival| common_key(arrival.message.properties()));
-            let first = keys.next();
-            if keys.any(|key| Some(key) != first) {
-                let detail = "the messages for a partitioned entity differ in their key";
-                return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
-            }
-        }
         match self.check_load(now, id, &load, balance.freed) {
             Err(_) if load.is_estimate => self.check_exactly(now, id, arrivals, balance),
             checked => checked,
@@ -109,6 +104,19 @@ impl Engine {
             self.weigh(now, id, arrival, &mut load, false)?;
         }
         self.check_load(now, id, &load, balance.freed)
+    }
+
+    /// Whether a batch may go to the entity: if that is partitioned its messages have one key.
+    fn check_keys(&self, id: StoreId, batch: &[Arrival]) -> Result<(), SendError> {
+        let mut keys = batch.iter().map(|arrival| common_key(arrival.message.properties()));
+        let first = keys.next();
+        if self.entity(id).is_some_and(|entity| entity.store.settings().partitioned)
+            && keys.any(|key| Some(key) != first)
+        {
+            let detail = "the messages for a partitioned entity differ in their key";
+            return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
+        }
+        Ok(())
     }
 
     fn check_open(&self, id: StoreId) -> Result<(), SendError> {
