@@ -36,6 +36,9 @@ use self::{
 use super::{Quirks, SubscriptionSettings, TopicSettings};
 use crate::{message::EntityPath, message::Stored, rules::RuleSet};
 
+/// How many instants are kept beside two for each entity.
+const SPARE_INSTANTS: usize = 64;
+
 /// All entities of a broker.
 #[derive(Debug)]
 pub(super) struct Engine {
@@ -163,6 +166,16 @@ impl Engine {
             self.due.push(Reverse((at, id)));
             self.next_due = self.next_due.min(at);
         }
+        if self.due.len() > 2 * self.entities.len() + SPARE_INSTANTS {
+            self.forget_instants();
+        }
+    }
+
+    /// An instant that an earlier one has replaced would stay until it comes, which may be years.
+    #[cold]
+    fn forget_instants(&mut self) {
+        let armed = self.entities.iter().map(|(_, entity)| (entity.store.armed(), entity.store.id()));
+        self.due = armed.filter(|&(at, _)| at != NEVER).map(Reverse).collect();
     }
 
     /// Until when nothing happens by itself.
@@ -206,4 +219,30 @@ impl Engine {
 #[inline]
 fn entity_mut(entities: &mut Slab<Entity>, id: StoreId) -> Option<&mut Entity> {
     entities.get_mut(id.index as usize).filter(|entity| entity.store.id() == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Message,
+        broker::QueueSettings,
+        time::{Moment, Timestamp},
+    };
+
+    /// Each is earlier than the one before it, and is taken back.
+    #[test]
+    fn instants_that_are_not_waited_for_any_more_are_forgotten() {
+        let mut engine = Engine::new(Quirks::default());
+        let now = Moment { elapsed: std::time::Duration::ZERO, utc: Timestamp::EPOCH }.into();
+        let path = EntityPath::new("orders").unwrap();
+        let id = engine.create(now, path, Change::Queue(QueueSettings::default()), None).unwrap();
+        for millis in (1_000..3_000).rev() {
+            let at = Some(Timestamp::from_millis(millis));
+            let numbers = engine.send_all(now, id, vec![Message::new("")], at).unwrap();
+            engine.cancel(now, id, &numbers).unwrap();
+        }
+        assert!(engine.due.len() < 100, "{}", engine.due.len());
+        assert_eq!(engine.next_deadline().map(|at| at / 1_000_000), Some(1_000));
+    }
 }
