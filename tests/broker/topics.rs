@@ -11,7 +11,9 @@ use consign::{
 };
 
 use crate::{
-    namespace::{Namespace, almost, bodies, counts, numbers, peek, publish, receive, try_send, try_take, with_id},
+    namespace::{
+        Namespace, almost, bodies, counts, numbers, peek, publish, receive, send, try_send, try_take, with_id,
+    },
     support::{Ended, LOCK, MS, START, facts, settings, text, why},
 };
 
@@ -499,4 +501,24 @@ fn t_51_a_copy_of_a_topic_takes_the_settings_of_its_subscription() {
     assert_eq!(counts(&subscription), [0, 0, 0, 0, 1]);
     assert_eq!(held.complete().refused(), ErrorKind::MessageLockLost);
     assert_eq!(QueueSettings::default().max_delivery_count, 10);
+}
+
+#[test]
+fn t_59f_a_rule_sees_when_a_message_ends_and_its_first_number() {
+    let namespace = Namespace::new();
+    let topic = namespace.topic("events");
+    let filter = |number: u64| format!("sys.EnqueuedSequenceNumber = {number} AND sys.ExpiresAtUtc = ends");
+    let [forwarded, sent] =
+        [("forwarded", 2), ("sent", 0)].map(|(name, number)| with_rules(&topic, name, [sql("rule", &filter(number))]));
+    let message = |body: &'static str| {
+        let builder = Message::builder().time_to_live(SECOND).property("ends", START.saturating_add(SECOND));
+        builder.build(body).unwrap()
+    };
+    let source = namespace.queue("source");
+    send(&source, "the first");
+    receive(&source).complete().ok();
+    namespace.broker.update_queue("source", settings().with_forward_to("events")).unwrap();
+    try_send(&source.sender().unwrap(), message("by the queue")).unwrap();
+    try_send(&topic.sender(), message("by the topic")).unwrap();
+    assert_eq!((bodies(&forwarded), bodies(&sent)), (vec!["by the queue".to_owned()], vec!["by the topic".to_owned()]));
 }

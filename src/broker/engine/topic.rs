@@ -11,6 +11,7 @@ use crate::{
     message::{Received, SequenceNumber, Stored, limits},
     rules::{Copies, RuleFailure},
     settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
 };
 
 impl Engine {
@@ -19,7 +20,7 @@ impl Engine {
         let Some(Role::Topic(topic)) = self.entity(id).map(|entity| &entity.role) else { return };
         let subscriptions: Vec<StoreId> = topic.subscriptions.values().copied().collect();
         let origin = Some(arrival.origin.unwrap_or(number.sequence));
-        let message = arrival.message.deliver(Received::new(number.sequence, number.enqueued, 0));
+        let message = accepted(&arrival, number.sequence, number.enqueued);
         for id in subscriptions {
             let Some(Role::Subscription(subscription)) = self.entity(id).map(|entity| &entity.role) else { continue };
             match copies(subscription, &message) {
@@ -58,7 +59,7 @@ impl Engine {
             return subscriptions.map(|subscription| most.saturating_mul(subscription.rules.len() as u64)).sum();
         }
         // It has no number yet.
-        let message = arrival.message.deliver(Received::new(SequenceNumber::new(0), now.utc, 0));
+        let message = accepted(arrival, SequenceNumber::new(0), now.utc);
         subscriptions.map(|subscription| size_of_copies(subscription, &message, arrival.size)).sum()
     }
 
@@ -78,6 +79,18 @@ impl Engine {
         let number = entity.store.number(now, &arrival.message);
         entity.store.insert_dead(Part::DeadLetter, arrival, number, dead_letter, &mut self.fx);
     }
+}
+
+/// The message as rules see it.
+fn accepted(arrival: &Arrival, sequence: SequenceNumber, enqueued: Timestamp) -> Message {
+    let mut received = Received::new(sequence, enqueued, 0);
+    if let Some(ttl) = arrival.message.properties().time_to_live() {
+        received.expires_at = enqueued.saturating_add(ttl);
+    }
+    if arrival.hops > 0 {
+        received.enqueued_sequence_number = arrival.origin.unwrap_or_default();
+    }
+    arrival.message.deliver(received)
 }
 
 /// What a subscription gets of a message, or why that is a dead letter.
