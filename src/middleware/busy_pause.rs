@@ -289,6 +289,10 @@ impl<R: Receiver> Receiver for PausingReceiver<R> {
         out: &mut Vec<Delivery<R::Lease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
         while let Some(until) = self.shared.paused_until() {
+            if self.timer.is_none() {
+                // It may have been woken for a message, which is for another receiver then.
+                self.receiver.stop();
+            }
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
             if timer.deadline() != until {
                 timer.as_mut().reset(until);

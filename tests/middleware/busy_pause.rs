@@ -8,11 +8,12 @@ use std::{
 
 use consign::{
     Disposition, Message,
+    broker::QueueSettings,
     middleware::busy_pause::{BusyPause, BusyPauseLayer},
     time::Timestamp,
     transport::{
         AsyncReceiver, BoxFuture, Delivery, ErrorKind, FromAsync, Lease, ReceiveError, ReceiverExt, SendError, SendExt,
-        SendService, SettleError,
+        SendService, Sender, SettleError,
     },
 };
 use tokio::time::{Instant, sleep};
@@ -195,4 +196,21 @@ async fn x_14_sends_and_receives_of_a_client_pause_together() {
     assert_eq!(broker.transfers(), 0);
     receiver.receive().await.unwrap_err();
     assert_eq!((start.elapsed(), asked.load(Ordering::Relaxed)), (PAUSE, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_14_a_message_does_not_wait_for_a_receiver_that_pauses() {
+    let (broker, layer, mut stack) = stack();
+    let queue = consign::broker::Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
+    let (mut pausing, mut other) = (layer.receiver(queue.receiver()), queue.receiver());
+    let mut first = task::spawn(pausing.receive());
+    let mut second = task::spawn(other.receive());
+    assert_pending!(first.poll());
+    assert_pending!(second.poll());
+    answered(&broker, &mut stack, ErrorKind::ServiceBusy);
+    queue.sender().unwrap().send(Message::new("a")).await.unwrap();
+    assert!(first.is_woken() && !second.is_woken());
+    assert_pending!(first.poll());
+    assert!(second.is_woken());
+    assert_ready_ok!(second.poll()).complete().await.unwrap();
 }
