@@ -139,6 +139,8 @@ pub mod middleware;
 pub mod routing;
 pub mod rules;
 pub mod settlement;
+#[cfg(feature = "embedded")]
+mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod time;

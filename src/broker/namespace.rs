@@ -1,13 +1,11 @@
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::{
     Quirks,
     engine::{Engine, Now},
     waiters::Waiters,
 };
-use crate::{message::LockToken, time::Clock};
+use crate::{message::LockToken, sync::Mutex, time::Clock};
 
 /// The state of a broker behind one lock that is never held across an await.
 pub(super) struct Namespace {
