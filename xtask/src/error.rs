@@ -28,6 +28,8 @@ pub(crate) enum Error {
     Report(serde_json::Error),
     /// A transport does not keep its word, in this many cases.
     Conformance(u64),
+    /// In so many cases a message costs more while the broker holds more.
+    Growth(usize),
     /// What is wrong with the rows, their tests or the exceptions.
     Rows(Vec<Problem>),
 }
@@ -45,6 +47,7 @@ impl std::fmt::Display for Error {
             Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
             Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
             Self::Conformance(cases) => write!(f, "the transport does not keep its word in {cases} case(s)"),
+            Self::Growth(cases) => write!(f, "the cost grows in {cases} case(s)"),
             Self::Rows(problems) => {
                 write!(f, "{} problem(s)", problems.len())?;
                 problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
@@ -64,6 +67,7 @@ impl std::error::Error for Error {
             | Self::NoCount { .. }
             | Self::NoTest { .. }
             | Self::Conformance(_)
+            | Self::Growth(_)
             | Self::Rows(_) => None,
         }
     }

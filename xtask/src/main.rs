@@ -5,9 +5,11 @@ mod conformance;
 mod deny;
 mod error;
 mod features;
+mod growth;
 mod instructions;
 mod random;
 mod rows;
+mod valgrind;
 mod workspace;
 
 use std::process::ExitCode;
@@ -51,6 +53,12 @@ const WORDS: &[Word] = &[
         run: deny::run,
     },
     Word { name: "features", about: "clippy on each feature alone", accepts: JSON, run: features::run },
+    Word {
+        name: "growth",
+        about: "what a message costs while the broker holds little and while it holds much (wants valgrind)",
+        accepts: JSON,
+        run: growth::run,
+    },
     Word {
         name: "instructions",
         about: "instructions per consumed message, by callgrind (wants valgrind)",
