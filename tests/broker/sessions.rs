@@ -39,7 +39,7 @@ fn send<const N: usize>(bench: &Bench, messages: [(&'static str, &'static str); 
 }
 
 /// What a receive of up to `max` answers that does not wait.
-fn try_receive(session: &mut SessionReceiver, max: usize) -> Result<Vec<Delivery<QueueLease>>, ErrorKind> {
+pub(crate) fn try_receive(session: &mut SessionReceiver, max: usize) -> Result<Vec<Delivery<QueueLease>>, ErrorKind> {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -65,7 +65,7 @@ fn accept_next(queue: &Queue) -> SessionReceiver {
     try_accept_next(queue).expect("a session is available")
 }
 
-fn try_accept_next(queue: &Queue) -> Option<SessionReceiver> {
+pub(crate) fn try_accept_next(queue: &Queue) -> Option<SessionReceiver> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let _entered = runtime.enter();
     let mut acceptor = queue.session_acceptor().unwrap();
@@ -554,6 +554,26 @@ fn n_13_a_peek_sees_all_sessions_and_a_holder_its_own() {
     assert_eq!(texts(&session.peek(9)), ["5", "later"]);
     assert!(session.peek(9).is_empty());
     assert_eq!(bench.counts(), [3, 1, 1, 0]);
+}
+
+/// There the order of numbers is not that of acceptance, so the messages are looked through otherwise.
+#[test]
+fn n_13_n_04_n_07_a_partitioned_entity_has_sessions_too() {
+    let bench = Bench::new(with_sessions().with_partitioned(true));
+    for (session, body) in [("b", "1"), ("a", "2"), ("c", "3"), ("b", "4"), ("a", "5"), ("b", "6")] {
+        bench.try_send(of(session, body)).unwrap();
+    }
+    for session in ["a", "b"] {
+        bench.queue.schedule(vec![of(session, "later")], START.saturating_add(SECOND)).unwrap();
+    }
+    let mut session = accept_next(&bench.queue);
+    assert_eq!(session.session_id(), "b");
+    let mut held = try_receive(&mut session, 2).unwrap();
+    held.remove(0).abandon().ok();
+    assert_eq!(texts(&session.peek(9)), ["1", "4", "6", "later"]);
+    let again = try_receive(&mut session, 9).unwrap();
+    assert_eq!(texts(again.iter().map(|it| &it.message)), ["1", "6"]);
+    assert_eq!(next_session(&bench.queue).unwrap(), "a");
 }
 
 #[test]
