@@ -4,23 +4,285 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{Queue, SubscriptionSettings, Topic, TopicSettings},
+    broker::{Queue, QueueSettings, SubscriptionSettings, TopicSettings},
     message::SequenceNumber,
-    transport::{Delivery, ErrorKind, Lease, ReceiverExt},
+    transport::{ErrorKind, Lease, ReceiverExt, Sender},
 };
 use tokio_test::task;
 
 use crate::{
-    namespace::{Namespace, almost, counts, publish, receive, send, try_send, try_take, with_id},
-    support::{Ended, MS, START, settings},
-    topics::{sql, subscribe_with},
+    namespace::{Namespace, almost, bodies, counts, numbers, peek, publish, receive, send, try_take},
+    support::{Ended, LOCK, MS, START, settings},
+    topics::{sql, subscribe, subscribe_with},
 };
 
-/// The shortest time after which an entity is deleted, and how long a lock may last.
+/// The shortest time after which an entity is deleted, and the longest that a lock may last.
 const IDLE: Duration = Duration::from_secs(300);
 
+fn idling() -> QueueSettings {
+    settings().with_lock_duration(IDLE).with_auto_delete_on_idle(IDLE)
+}
+
 fn exists(namespace: &Namespace, path: &str) -> bool {
-    let found = namespace.broker.entities().iter().any(|entity| entity.path.as_str() == path);
-    assert_eq!(namespace.broker.entity_kind(path).is_some(), found);
-    found
+    namespace.broker.entities().iter().any(|entity| entity.path.as_str() == path)
+}
+
+/// The entity was used just now: it is there for as long as it may be idle, and not a millisecond more.
+#[track_caller]
+fn is_as_new(namespace: &Namespace, path: &str) {
+    namespace.advance(almost(IDLE));
+    assert!(exists(namespace, path));
+    namespace.advance(MS);
+    assert!(!exists(namespace, path));
+}
+
+#[test]
+fn t_11_s_08_a_queue_that_nobody_uses_is_deleted_with_what_it_holds() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", idling());
+    send(&queue, "a");
+    let held = receive(&queue);
+    is_as_new(&namespace, "orders");
+    assert_eq!(namespace.broker.queue("orders").unwrap_err().kind(), ErrorKind::EntityNotFound);
+    assert_eq!(held.complete().refused(), ErrorKind::MessageLockLost);
+    assert_eq!(try_take(&queue, 1).unwrap_err(), ErrorKind::EntityNotFound);
+    // Its path is free, and what is there is another queue.
+    namespace.queue_with("orders", idling());
+    assert_eq!(counts(&queue), [0; 5]);
+    assert_eq!(try_take(&queue, 1).unwrap_err(), ErrorKind::EntityNotFound);
+}
+
+#[test]
+fn t_11_what_uses_a_queue() {
+    type Use = fn(&Namespace, &Queue);
+    let uses: [Use; 10] = [
+        |_, queue| send(queue, "a"),
+        |_, queue| assert!(try_take(queue, 1).unwrap().is_empty()),
+        |_, queue| assert!(try_take(&queue.dead_letter(), 1).unwrap().is_empty()),
+        |_, queue| assert!(peek(queue).is_empty()),
+        |_, queue| assert_eq!(queue.delete_messages(1, None).unwrap(), 0),
+        |_, queue| queue.cancel_scheduled(&[]).unwrap(),
+        |_, queue| assert!(queue.receive_deferred(&[]).unwrap().is_empty()),
+        |namespace, _| namespace.broker.update_queue("orders", idling()).unwrap(),
+        |namespace, queue| {
+            let mut transaction = namespace.broker.transaction();
+            transaction.send(&queue.sender().unwrap(), Message::new("a")).unwrap();
+            transaction.commit().unwrap();
+        },
+        |namespace, _| {
+            namespace.queue_with("source", settings().with_forward_to("orders"));
+            send(&namespace.broker.queue("source").unwrap(), "a");
+        },
+    ];
+    for (at, used) in uses.into_iter().enumerate() {
+        let namespace = Namespace::new();
+        let queue = namespace.queue_with("orders", idling());
+        namespace.advance(almost(IDLE));
+        used(&namespace, &queue);
+        namespace.advance(MS);
+        assert!(exists(&namespace, "orders"), "{at}");
+        namespace.advance(IDLE - 2 * MS);
+        assert!(exists(&namespace, "orders"), "{at}");
+        namespace.advance(MS);
+        assert!(!exists(&namespace, "orders"), "{at}");
+    }
+}
+
+#[test]
+fn t_11_what_becomes_of_a_delivery_uses_its_queue() {
+    type Use = fn(&Namespace, consign::transport::Delivery<consign::broker::QueueLease>);
+    let uses: [Use; 6] = [
+        |_, held| held.complete().ok(),
+        |_, held| held.lease.renew().ok(),
+        |_, held| held.lease.release().ok(),
+        |_, held| drop(held),
+        |namespace, held| {
+            let mut transaction = namespace.broker.transaction();
+            transaction.settle(held.lease, consign::Disposition::Complete).unwrap();
+            transaction.commit().unwrap();
+        },
+        |namespace, held| {
+            let mut transaction = namespace.broker.transaction();
+            transaction.renew(&held.lease).unwrap();
+            transaction.commit().unwrap();
+            // Until then it is nobody's to drop.
+            std::mem::forget(held);
+        },
+    ];
+    for (at, used) in uses.into_iter().enumerate() {
+        let namespace = Namespace::new();
+        let queue = namespace.queue_with("orders", idling());
+        send(&queue, "a");
+        let held = receive(&queue);
+        namespace.advance(almost(IDLE));
+        used(&namespace, held);
+        namespace.advance(almost(IDLE));
+        assert!(exists(&namespace, "orders"), "{at}");
+        namespace.advance(MS);
+        assert!(!exists(&namespace, "orders"), "{at}");
+    }
+}
+
+#[test]
+fn t_11_what_is_done_with_a_session_uses_its_queue() {
+    type Use = fn(consign::broker::SessionReceiver) -> Option<consign::broker::SessionReceiver>;
+    let uses: [Use; 6] = [
+        |session| {
+            session.set_state(None).unwrap();
+            Some(session)
+        },
+        |session| {
+            session.state().unwrap();
+            Some(session)
+        },
+        |mut session| {
+            session.renew().unwrap();
+            Some(session)
+        },
+        |mut session| {
+            assert!(session.peek(1).is_empty());
+            Some(session)
+        },
+        |session| {
+            session.close().unwrap();
+            None
+        },
+        |session| {
+            drop(session);
+            None
+        },
+    ];
+    for (at, used) in uses.into_iter().enumerate() {
+        let namespace = Namespace::new();
+        let queue = namespace.queue_with("orders", idling().with_sessions(true));
+        namespace.advance(MS);
+        let session = queue.accept_session("a").unwrap();
+        namespace.advance(almost(IDLE));
+        let session = used(session);
+        namespace.advance(almost(IDLE));
+        assert!(exists(&namespace, "orders"), "{at}");
+        namespace.advance(MS);
+        assert!(!exists(&namespace, "orders"), "{at}");
+        drop(session);
+    }
+}
+
+#[test]
+fn t_11_to_ask_about_a_queue_or_to_be_refused_is_no_use() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", idling().with_max_message_size(100));
+    namespace.advance(almost(IDLE));
+    let _ = queue.counts();
+    let _ = queue.ages();
+    let _ = queue.sessions();
+    queue.settings().unwrap();
+    namespace.broker.queue("orders").unwrap();
+    queue.sender().unwrap().send(Message::new("x".repeat(200))).into_inner().unwrap_err();
+    namespace.advance(MS);
+    assert!(!exists(&namespace, "orders"));
+}
+
+#[test]
+fn t_11_a_scheduled_message_keeps_its_entity_and_its_time_is_a_use() {
+    for cancel in [false, true] {
+        let namespace = Namespace::new();
+        let queue = namespace.queue_with("orders", idling());
+        let given = queue.schedule(vec![Message::new("a")], START.saturating_add(3 * IDLE)).unwrap();
+        namespace.advance(almost(3 * IDLE));
+        assert!(exists(&namespace, "orders"));
+        if cancel {
+            queue.cancel_scheduled(&given).unwrap();
+        } else {
+            // Nobody looks when it is due.
+            namespace.advance(MS);
+        }
+        is_as_new(&namespace, "orders");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn t_11_a_receiver_that_waits_keeps_its_entity() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", idling());
+    let sessions = namespace.queue_with("sessions", idling().with_sessions(true));
+    let (mut receiver, mut acceptor) = (queue.receiver(), sessions.session_acceptor().unwrap());
+    let mut receiving = task::spawn(receiver.receive());
+    let mut accepting = task::spawn(acceptor.accept_next());
+    assert!(receiving.poll().is_pending() && accepting.poll().is_pending());
+    namespace.advance(10 * IDLE);
+    assert!(exists(&namespace, "orders") && exists(&namespace, "sessions"));
+    drop((receiving, accepting));
+    namespace.advance(almost(IDLE));
+    assert!(exists(&namespace, "orders") && exists(&namespace, "sessions"));
+    namespace.advance(MS);
+    assert!(!exists(&namespace, "orders") && !exists(&namespace, "sessions"));
+}
+
+#[test]
+fn t_11_a_topic_is_used_by_sends_schedules_and_updates_alone() {
+    let idle = TopicSettings::default().with_auto_delete_on_idle(IDLE);
+    let namespace = Namespace::new();
+    let topic = namespace.broker.create_topic("events", idle.clone()).unwrap();
+    namespace.advance(almost(IDLE));
+    publish(&topic, "a");
+    namespace.advance(almost(IDLE));
+    namespace.broker.update_topic("events", idle).unwrap();
+    namespace.advance(almost(IDLE));
+    topic.schedule(vec![Message::new("b")], START.saturating_add(6 * IDLE)).unwrap();
+    namespace.advance(6 * IDLE - 3 * almost(IDLE));
+    is_as_new(&namespace, "events");
+}
+
+#[test]
+fn t_11_what_happens_in_its_subscriptions_does_not_use_a_topic_which_takes_them_along() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_auto_delete_on_idle(IDLE);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    publish(&topic, "before");
+    namespace.advance(almost(IDLE));
+    let subscription = subscribe(&topic, "s");
+    assert!(peek(&subscription).is_empty());
+    subscription.create_rule(sql("new", "1 = 1")).unwrap();
+    assert!(try_take(&subscription, 1).unwrap().is_empty());
+    assert!(topic.peek(SequenceNumber::new(0), 1).is_empty());
+    let _ = topic.counts();
+    namespace.advance(MS);
+    assert!(namespace.broker.entities().is_empty());
+}
+
+#[test]
+fn t_11_a_subscription_is_not_used_by_what_its_topic_gets() {
+    type Use = fn(&consign::broker::Subscription);
+    let uses: [Use; 4] = [
+        |subscription| drop(receive(subscription)),
+        |subscription| assert_eq!(bodies(subscription), ["a"]),
+        |subscription| subscription.create_rule(sql("new", "1 = 1")).unwrap(),
+        |subscription| drop(subscription.delete_rule("$Default").unwrap()),
+    ];
+    let idle = || SubscriptionSettings::default().with_lock_duration(LOCK).with_auto_delete_on_idle(IDLE);
+    for (at, used) in uses.into_iter().enumerate() {
+        let namespace = Namespace::new();
+        let topic = namespace.topic("events");
+        let subscription = subscribe_with(&topic, "s", idle());
+        namespace.advance(almost(IDLE));
+        publish(&topic, "a");
+        used(&subscription);
+        namespace.advance(almost(IDLE));
+        assert_eq!(topic.subscriptions(), ["s"], "{at}");
+        publish(&topic, "b");
+        namespace.advance(MS);
+        assert!(topic.subscriptions().is_empty(), "{at}");
+        assert!(exists(&namespace, "events"));
+    }
+    let namespace = Namespace::new();
+    let topic = namespace.topic("events");
+    subscribe_with(&topic, "s", idle());
+    namespace.advance(almost(IDLE));
+    topic.update_subscription("s", idle()).unwrap();
+    namespace.advance(almost(IDLE));
+    assert_eq!(topic.subscriptions(), ["s"]);
+    namespace.advance(MS);
+    assert!(topic.subscriptions().is_empty());
+    // Another of that name begins with nothing.
+    assert!(numbers(&subscribe(&topic, "s")).is_empty());
 }

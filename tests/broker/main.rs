@@ -10,6 +10,7 @@ mod delivery_count;
 mod duplicates;
 mod expiry;
 mod forwarding;
+mod idle;
 mod model;
 mod namespace;
 mod partitions;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{
-    Engine, Entity, StoreId, entity_mut,
+    Engine, Entity, Role, StoreId, entity_mut,
     store::{Accepted, Ages, Counts, Locked, Part, Refused, Source},
     time::Now,
 };
@@ -98,6 +98,7 @@ impl Engine {
     pub(crate) fn release(&mut self, now: Now, id: StoreId, key: u32, lock: u64) -> Result<(), Refused> {
         self.advance(now);
         let entity = entity_mut(&mut self.entities, id).ok_or(Refused::LockLost)?;
+        entity.store.touch(now);
         let released = entity.store.release(now, key, lock, &mut self.fx);
         self.finish(now);
         released
@@ -123,7 +124,9 @@ impl Engine {
     ) -> Vec<Message> {
         self.advance(now);
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Vec::new() };
-        entity.store.touch(now);
+        if !matches!(entity.role, Role::Topic(_)) {
+            entity.store.touch(now);
+        }
         entity.store.peek(source, from, max)
     }
 
@@ -220,6 +223,7 @@ impl Engine {
     pub(crate) fn close_session(&mut self, now: Now, id: StoreId, lane: u32, lock: u64) -> Result<(), Refused> {
         self.advance(now);
         let entity = entity_mut(&mut self.entities, id).ok_or(Refused::SessionLockLost)?;
+        entity.store.touch(now);
         let closed = entity.store.close_session(now, lane, lock, &mut self.fx);
         self.finish(now);
         closed

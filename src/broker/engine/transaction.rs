@@ -161,6 +161,7 @@ impl Engine {
         let PlannedSettlement { store, key, lock, settlement, .. } = planned;
         let Some(entity) = entity_mut(&mut self.entities, store) else { return };
         let (store, fx) = (&mut entity.store, &mut self.fx);
+        store.touch(now);
         let done = match settlement {
             Settlement::By(disposition) => store.settle(now, key, lock, disposition, fx).map(|removed| {
                 fx.dropped.extend(removed);
