@@ -5,13 +5,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::QueueSettings,
+    broker::{QueueSettings, SubscriptionSettings},
     message::{ApplicationProperties, Body, PropertyValue, SequenceNumber},
     settlement::{DeadLetter, DeadLetterReason},
     transport::ErrorKind,
 };
 
-use crate::support::{Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why};
+use crate::{
+    namespace::{Namespace, bodies, counts, publish, receive, send},
+    support::{Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why},
+    topics::subscribe_with,
+};
 
 fn dead_letter() -> DeadLetter {
     DeadLetter::new(DeadLetterReason::HandlerPermanent, "broken")
@@ -176,4 +180,29 @@ fn s_39_a_dead_letter_can_be_deferred_there() {
     assert_eq!(bench.queue.receive_deferred(&[SequenceNumber::new(1)]).unwrap_err().kind(), ErrorKind::MessageNotFound);
     dead.receive_deferred(&[SequenceNumber::new(1)]).unwrap().remove(0).complete().ok();
     assert_eq!(bench.counts(), [0; 4]);
+}
+
+#[test]
+fn c_04_every_queue_and_subscription_has_a_dead_letter_queue() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", settings().with_max_delivery_count(1));
+    let topic = namespace.topic("events");
+    let off = SubscriptionSettings::default()
+        .with_max_delivery_count(1)
+        .with_dead_letter_on_expiration(false)
+        .with_dead_letter_on_filter_error(false);
+    let subscription = subscribe_with(&topic, "s", off);
+    for path in ["orders/$DeadLetterQueue", "events/Subscriptions/s/$DeadLetterQueue"] {
+        assert_eq!(counts(&namespace.broker.queue(path).unwrap()), [0; 5]);
+    }
+    send(&queue, "a");
+    publish(&topic, "a");
+    for entity in [&queue, subscription.queue()] {
+        receive(entity).abandon().ok();
+        assert_eq!(bodies(&entity.dead_letter()), ["a"]);
+        assert_eq!(
+            namespace.broker.delete(entity.dead_letter().path().as_str()).unwrap_err().kind(),
+            ErrorKind::InvalidOperation
+        );
+    }
 }

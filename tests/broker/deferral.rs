@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use consign::{
+    Disposition,
     broker::QueueLease,
     message::{MessageState, SequenceNumber},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{Delivery, ErrorKind, ReceiveError},
+    transport::{Delivery, ErrorKind, Lease, ReceiveError},
 };
 
-use crate::support::{Bench, Ended, LOCK, MS, facts, settings, text, texts};
+use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, facts, settings, text, texts};
 
 fn by_number(bench: &Bench, numbers: &[u64]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
     let numbers: Vec<_> = numbers.iter().copied().map(SequenceNumber::new).collect();
@@ -129,4 +130,24 @@ fn t_22_a_deferred_message_that_is_locked_cannot_be_had() {
     let held = one(&bench);
     assert_eq!(by_number(&bench, &[1]).unwrap_err().kind(), ErrorKind::MessageNotFound);
     held.complete().ok();
+}
+
+#[test]
+fn c_13_t_09_a_deferred_message_that_has_expired_is_there_and_cannot_be_had() {
+    for dead_lettered in [false, true] {
+        let bench = Bench::new(settings().with_dead_letter_on_expiration(dead_lettered));
+        bench.send_with_ttl("a", LOCK);
+        let held = bench.receive();
+        let number = facts(&held.message).sequence_number;
+        held.settle(Disposition::DEFER).ok();
+        bench.advance(ALMOST_LOCK);
+        bench.queue.receive_deferred(&[number]).unwrap().remove(0).lease.release().ok();
+        bench.advance(MS);
+        assert_eq!(bench.queue.receive_deferred(&[number]).unwrap_err().kind(), ErrorKind::MessageNotFound);
+        bench.advance(1_000 * LOCK);
+        assert_eq!(bench.counts(), [0, 0, 1, 0]);
+        assert_eq!(texts(&bench.queue.peek(number, 1)), ["a"]);
+        assert_eq!(bench.queue.delete_messages(1, None).unwrap(), 1);
+        assert_eq!((bench.counts(), bench.queue.counts().size), ([0; 4], 0));
+    }
 }

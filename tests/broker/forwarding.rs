@@ -700,3 +700,32 @@ async fn t_60_a_send_to_the_source_wakes_a_receiver_at_the_target() {
     send(&source, "a");
     assert!(waiting.is_woken() && waiting.poll().is_ready());
 }
+
+#[test]
+fn t_10_the_target_shortens_what_the_source_had_shortened() {
+    let hour = 3_600 * SECOND;
+    for (source, own, target, effective) in [
+        (20 * SECOND, hour, hour, 20 * SECOND),
+        (20 * SECOND, 10 * SECOND, hour, 10 * SECOND),
+        (20 * SECOND, hour, 5 * SECOND, 5 * SECOND),
+    ] {
+        let namespace = Namespace::new();
+        let queue = namespace.queue_with("target", settings().with_default_time_to_live(target));
+        let from = namespace.queue_with("source", settings().with_default_time_to_live(source));
+        // It dies at the source when half of its time is over, and lives anew from there on.
+        let settings = settings().with_default_time_to_live(source).with_forward_dead_letters_to("target");
+        namespace.broker.update_queue("source", settings).unwrap();
+        let message = Message::builder().time_to_live(own).build("a").unwrap();
+        try_send(&from.sender().unwrap(), message).unwrap();
+        let wait = own.min(source) / 2;
+        namespace.advance(wait);
+        receive(&from).settle(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "no")).ok();
+        let copy = &peek(&queue)[0];
+        assert_eq!(copy.time_to_live(), Some(effective));
+        assert_eq!(facts(copy).expires_at, START.saturating_add(wait + effective));
+        namespace.advance(effective - MS);
+        assert_eq!(counts(&queue)[0], 1);
+        namespace.advance(MS);
+        assert_eq!(counts(&queue)[0], 0);
+    }
+}

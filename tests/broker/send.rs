@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    broker::{QueueSettings, SubscriptionSettings},
     settlement::DeadLetter,
     transport::{Batch, ErrorKind, Sender},
 };
 
-use crate::support::{Bench, MS, START, facts, settings, text, why};
+use crate::{
+    namespace::{Namespace, peek, try_send},
+    support::{Bench, MS, START, facts, settings, text, why},
+    topics::sql_with_action,
+};
 
 /// What a message counts for beside its body and its properties.
 const OVERHEAD: u64 = QueueSettings::OVERHEAD;
@@ -129,4 +133,27 @@ fn a_send_keeps_its_own_copy() {
     copy.properties_mut().set_subject("changed");
     drop(received);
     assert_eq!(bench.receive().message.subject(), Some("sent"));
+}
+
+#[test]
+fn v_06_no_message_has_a_session_and_another_partition_key() {
+    let namespace = Namespace::new();
+    let topic = namespace.topic("events");
+    let actions = ["SET sys.PartitionKey = 'other'", "SET sys.SessionId = 'other'"];
+    let subscriptions = [0, 1].map(|at| {
+        let rule = sql_with_action("action", "1 = 1", actions[at]);
+        topic.create_subscription_with(&format!("s{at}"), SubscriptionSettings::default(), rule).unwrap()
+    });
+    let message = Message::builder().session_id("s").build("a").unwrap();
+    assert_eq!(message.partition_key().unwrap_or("s"), "s");
+    try_send(&topic.sender(), message).unwrap();
+    // The one fails; the other takes the key along.
+    let dead = &peek(&subscriptions[0].dead_letter())[0];
+    assert_eq!((dead.dead_letter_reason(), dead.session_id()), (Some("RuleActionException"), Some("s")));
+    let copy = &peek(&subscriptions[1])[0];
+    assert_eq!((copy.session_id(), copy.partition_key().unwrap_or("other")), (Some("other"), "other"));
+    let mut keyed = Message::builder().partition_key("k").build("b").unwrap();
+    keyed.properties_mut().set_session_id("s").unwrap();
+    assert_eq!(keyed.partition_key().unwrap_or("s"), "s");
+    keyed.properties_mut().set_partition_key("k").unwrap_err();
 }
