@@ -3,10 +3,10 @@
 use consign::{
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
-    transport::Lease,
+    transport::{ErrorKind, Lease},
 };
 
-use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, facts, settings, why};
+use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, facts, settings, take, text, why};
 
 #[test]
 fn s_70_m_04_a_new_message_reads_1() {
@@ -103,6 +103,39 @@ fn s_79_s_32_a_deferral_counts_nothing() {
     bench.receive().defer().ok();
     let delivery = bench.queue.receive_deferred(&[SequenceNumber::new(1)]).unwrap().remove(0);
     assert_eq!(facts(&delivery.message).delivery_count, 1);
+}
+
+#[test]
+fn t_91_what_is_received_ahead_may_die_unseen() {
+    let bench = Bench::new(settings().with_max_delivery_count(2));
+    bench.send(["a", "b", "c"]);
+    for deliveries in 1..=2 {
+        // The first is worked on, and the others wait behind it until their locks are gone.
+        let mut ahead = take(&mut bench.queue.receiver(), 3);
+        let first = ahead.remove(0);
+        assert!(ahead.iter().all(|waiting| facts(&waiting.message).delivery_count == deliveries));
+        bench.advance(LOCK - MS);
+        first.lease.release().ok();
+        bench.advance(MS);
+        assert!(ahead.into_iter().all(|late| late.complete().refused() == ErrorKind::MessageLockLost));
+    }
+    assert_eq!(bench.counts(), [1, 0, 0, 2]);
+}
+
+#[test]
+fn t_91_what_comes_back_is_behind_what_was_received_ahead() {
+    let bench = Bench::new(settings());
+    bench.send(["a", "b", "c", "d"]);
+    let mut receiver = bench.queue.receiver();
+    let mut handled = Vec::new();
+    let mut ahead = take(&mut receiver, 3);
+    ahead.remove(0).abandon().ok();
+    ahead.extend(take(&mut receiver, 9));
+    for delivery in ahead {
+        handled.push(text(&delivery.message).to_owned());
+        delivery.complete().ok();
+    }
+    assert_eq!(handled, ["b", "c", "a", "d"]);
 }
 
 #[test]

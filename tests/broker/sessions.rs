@@ -40,18 +40,25 @@ fn send<const N: usize>(bench: &Bench, messages: [(&'static str, &'static str); 
 
 /// What a receive of up to `max` answers that does not wait.
 pub(crate) fn try_receive(session: &mut SessionReceiver, max: usize) -> Result<Vec<Delivery<QueueLease>>, ErrorKind> {
-    thread_local! {
-        static RUNTIME: tokio::runtime::Runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    }
-    RUNTIME.with(|runtime| {
-        let _entered = runtime.enter();
+    in_runtime(|| {
         let received = match task::spawn(session.receive_batch(max)).poll() {
             Poll::Ready(received) => received.map_err(|error| error.kind()),
             Poll::Pending => Ok(Vec::new()),
         };
         session.stop();
         received
+    })
+}
+
+/// Waiting needs a runtime for its timer.
+fn in_runtime<T>(f: impl FnOnce() -> T) -> T {
+    thread_local! {
+        static RUNTIME: tokio::runtime::Runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    }
+    RUNTIME.with(|runtime| {
+        let _entered = runtime.enter();
+        f()
     })
 }
 
@@ -66,13 +73,13 @@ fn accept_next(queue: &Queue) -> SessionReceiver {
 }
 
 pub(crate) fn try_accept_next(queue: &Queue) -> Option<SessionReceiver> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let _entered = runtime.enter();
-    let mut acceptor = queue.session_acceptor().unwrap();
-    match task::spawn(acceptor.accept_next()).poll() {
-        Poll::Ready(accepted) => Some(accepted.unwrap()),
-        Poll::Pending => None,
-    }
+    in_runtime(|| {
+        let mut acceptor = queue.session_acceptor().unwrap();
+        match task::spawn(acceptor.accept_next()).poll() {
+            Poll::Ready(accepted) => Some(accepted.unwrap()),
+            Poll::Pending => None,
+        }
+    })
 }
 
 /// The id of the session that is accepted next, without keeping it.
