@@ -38,6 +38,9 @@ pub struct QueueSender {
 }
 
 impl QueueSender {
+    /// Most bytes of a batch of several messages, bodies and properties, however large one message may be.
+    pub const MAX_BATCH: usize = 1 << 20;
+
     pub(super) fn new(namespace: Arc<Namespace>, store: StoreId, path: EntityPath, kind: EntityKind) -> Self {
         Self { namespace, store, path, kind, via: None }
     }

@@ -5,7 +5,7 @@ use std::{task::Poll, time::Duration};
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, QueueSender, QueueSettings, SubscriptionSettings, TopicSettings},
     message::SequenceNumber,
     settlement::DeadLetterReason,
     transport::{Batch, ErrorKind, ReceiverExt, Sender},
@@ -40,6 +40,27 @@ fn t_82_a_batch_is_accepted_or_refused_as_a_whole() {
     assert_eq!((counts(&queue), queue.counts().size), ([0; 5], 0));
     send(3).unwrap();
     assert_eq!((numbers(&queue), queue.counts().size), (vec![1, 2, 3], 3 * MESSAGE));
+}
+
+#[test]
+fn t_83_a_batch_of_several_has_1_mib_at_most() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", settings().with_max_message_size(4 << 20));
+    let send = |sizes: &[usize]| {
+        let messages = sizes.iter().map(|&size| Message::new("x".repeat(size))).collect();
+        queue.sender().unwrap().send_batch(Batch(messages)).into_inner().map_err(|error| error.kind())
+    };
+    let most = QueueSender::MAX_BATCH;
+    assert_eq!(most, 1 << 20);
+    send(&[most - 7, 7]).unwrap();
+    assert_eq!(send(&[most - 7, 8]), Err(ErrorKind::MessageSizeExceeded));
+    assert_eq!(send(&[most / 2, most / 2, 1]), Err(ErrorKind::MessageSizeExceeded));
+    assert_eq!(counts(&queue), [2, 0, 0, 0, 0]);
+    // One message alone, and a schedule call, are no such batch.
+    send(&[most + 1]).unwrap();
+    let scheduled = [most, 1].map(|size| Message::new("x".repeat(size)));
+    queue.schedule(scheduled.into(), START.saturating_add(SECOND)).unwrap();
+    assert_eq!(counts(&queue), [3, 0, 0, 2, 0]);
 }
 
 #[test]

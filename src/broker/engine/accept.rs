@@ -8,12 +8,15 @@ use super::{
 };
 use crate::{
     Message,
-    broker::QueueSettings,
+    broker::{QueueSender, QueueSettings},
     message::{SequenceNumber, Stored},
     settlement::DeadLetter,
     time::Timestamp,
     transport::{ErrorKind, SendError},
 };
+
+/// Bytes of a batch, bodies and properties.
+const MAX_BATCH: u64 = QueueSender::MAX_BATCH as u64;
 
 /// What an entity is asked to take.
 #[derive(Debug, Default)]
@@ -52,6 +55,7 @@ impl Engine {
         // A batch may be empty.
         let checked = self
             .check_open(id)
+            .and_then(|()| if at.is_none() { check_batch(&arrivals) } else { Ok(()) })
             .and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()))
             .and_then(|()| self.check_keys(id, &arrivals));
         if let Err(error) = checked {
@@ -235,6 +239,16 @@ impl Engine {
 #[inline]
 fn scheduled_at(message: &Stored, now: Now) -> Option<Timestamp> {
     message.properties().scheduled_enqueue_time().filter(|&at| at > now.utc)
+}
+
+/// Whether several messages are small enough to be sent as one batch. One alone is as large as any.
+fn check_batch(arrivals: &[Arrival]) -> Result<(), SendError> {
+    let (size, limit) = (arrivals.iter().map(|arrival| arrival.size - QueueSettings::OVERHEAD).sum::<u64>(), MAX_BATCH);
+    if arrivals.len() > 1 && size > limit {
+        let detail = format!("{size} bytes in one batch, at most {limit}");
+        return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
+    }
+    Ok(())
 }
 
 /// Whether an entity may hold a message like this.
