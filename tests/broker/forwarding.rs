@@ -729,3 +729,20 @@ fn t_10_the_target_shortens_what_the_source_had_shortened() {
         assert_eq!(counts(&queue)[0], 0);
     }
 }
+
+/// Nobody called for a hundred years, in which it would have been tried 315 million times.
+#[test]
+fn t_64_what_was_due_while_nobody_called_is_tried_once() {
+    let namespace = Namespace::new();
+    let target = namespace.queue_with("target", settings().with_status(Status::SendDisabled));
+    let source = namespace.queue_with("source", dead_to("target"));
+    send(&source, "a");
+    kill(&source, "no");
+    namespace.advance(Duration::from_secs(100 * 365 * 24 * 3_600));
+    assert_eq!(counts(&source), [0, 0, 0, 0, 1]);
+    namespace.broker.update_queue("target", settings()).unwrap();
+    namespace.advance(almost(RETRY));
+    assert_eq!(counts(&target), [0; 5]);
+    namespace.advance(MS);
+    assert_eq!((counts(&source), counts(&target)), ([0; 5], [1, 0, 0, 0, 0]));
+}

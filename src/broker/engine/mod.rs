@@ -127,9 +127,9 @@ impl Engine {
                 None => {}
             }
             self.finish(now.at(at));
-            if let Some(entity) = entity_mut(&mut self.entities, id)
-                && let Some((next, _)) = entity.store.next_event()
-            {
+            let Some(entity) = entity_mut(&mut self.entities, id) else { continue };
+            entity.store.skip_retries(now.ticks);
+            if let Some((next, _)) = entity.store.next_event() {
                 entity.store.arm(next, &mut self.fx);
                 self.take_due();
             }

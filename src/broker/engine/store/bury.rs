@@ -5,6 +5,9 @@ use crate::{
     time::Timestamp,
 };
 
+/// How long a dead letter that could not leave waits until it is tried again.
+const RETRY: Ticks = 10_000_000_000;
+
 impl Store {
     /// Moves a message that stands in no index but its lane to the dead-letter sub-queue. It keeps its sequence number,
     /// and reads as many deliveries there as it had.
@@ -84,7 +87,6 @@ impl Store {
 
     /// A message could not leave for `dead_letter`: it dies here. A dead letter is tried again later, or never.
     pub(in super::super) fn cannot_leave(&mut self, now: Now, key: u32, dead_letter: DeadLetter, fx: &mut Effects) {
-        const RETRY: Ticks = 10_000_000_000;
         let has_no_hops = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
         let entry = &mut self.entries[key as usize];
         entry.stays = has_no_hops;
@@ -95,6 +97,11 @@ impl Store {
             self.retry = now.ticks.saturating_add(RETRY);
             self.arm(self.retry, fx);
         }
+    }
+
+    /// Of the retries that are due by `now` only the last is left, so that a call after a long time is not kept by them.
+    pub(in super::super) fn skip_retries(&mut self, now: Ticks) {
+        self.retry += now.saturating_sub(self.retry) / RETRY * RETRY;
     }
 
     /// Everything that can leave does, in order.
