@@ -165,6 +165,22 @@ fn t_86_a_session_state_counts() {
     assert_eq!(queue.counts().size, 2 * MESSAGE);
 }
 
+#[test]
+fn t_86_a_duplicate_is_accepted_by_an_entity_that_holds_more_than_it_may() {
+    let namespace = Namespace::new();
+    let settings = settings().with_duplicate_detection(Duration::from_secs(600)).with_max_size(2 * MESSAGE);
+    let queue = namespace.queue_with("orders", settings.clone());
+    let sender = queue.sender().unwrap();
+    let message = |id: &'static str| Message::builder().message_id(id).build("x".repeat(499)).unwrap();
+    for id in ["a", "b"] {
+        try_send(&sender, message(id)).unwrap();
+    }
+    namespace.broker.update_queue("orders", settings.with_max_size(1_024)).unwrap();
+    assert_eq!(try_send(&sender, message("c")), Err(ErrorKind::QuotaExceeded));
+    try_send(&sender, message("a")).unwrap();
+    assert_eq!(counts(&queue), [2, 0, 0, 0, 0]);
+}
+
 /// A subscription has no size of its own.
 #[test]
 fn t_86_a_session_state_of_a_subscription_counts_for_its_topic() {

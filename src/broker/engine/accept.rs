@@ -174,7 +174,8 @@ impl Engine {
             return Err(too_many_ids(entity));
         }
         let limit = entity.store.settings().max_size;
-        if used.saturating_add(load.bytes) <= limit {
+        // What adds nothing, as a duplicate, is no send past the limit, even where that was lowered.
+        if load.bytes == 0 || used.saturating_add(load.bytes) <= limit {
             return Ok(());
         }
         Err(SendError::new(ErrorKind::QuotaExceeded).with_detail(format!("the entity holds at most {limit} bytes")))
