@@ -69,7 +69,7 @@ impl Waiters {
     pub(super) fn leave(&mut self, line: Line, id: u64) -> Option<Waker> {
         self.forget_timer(id);
         let waiting = self.lines.get_mut(&line)?;
-        let at = waiting.iter().position(|waiting| waiting.id == id)?;
+        let at = waiting.binary_search_by_key(&id, |waiting| waiting.id).ok()?;
         let left = waiting.remove(at);
         self.tidy(line);
         left.map(|left| left.waker)
