@@ -120,6 +120,8 @@ impl Transaction {
             _ => None,
         };
         let top_level = self.check(&sender.namespace, via.unwrap_or(sender.store)).map_err(refuse)?;
+        // What goes by way of a subscription is handed over by its topic, which has the room for it.
+        let via = via.map(|_| top_level).filter(|&via| via != sender.store);
         let key = self.namespace.with(|state| state.engine.partition_key(top_level, &message, via.is_some()))?;
         if self.partition_key.is_some() && key.is_some() && self.partition_key != key {
             let detail = "the messages of a transaction on a partitioned entity have one key";

@@ -654,6 +654,24 @@ fn t_77_s_101_a_topic_has_a_transfer_dead_letter_queue() {
     assert_eq!((topic.counts().transfer_dead_lettered, topic.counts().size), (0, 0));
 }
 
+/// Its limits are those of the topic.
+#[test]
+fn t_76_t_77_what_is_sent_via_a_subscription_is_handed_over_by_its_topic() {
+    let namespace = Namespace::new();
+    let settings_of_topic = TopicSettings::default().with_max_size(1_024);
+    let topic = namespace.broker.create_topic("events", settings_of_topic).unwrap();
+    let subscription = subscribe(&topic, "s");
+    let target = namespace.queue_with("target", settings().with_status(Status::SendDisabled));
+    let sender = target.sender().unwrap().via(&subscription);
+    for (body, kind) in [("x".repeat(800), Err(ErrorKind::QuotaExceeded)), ("a".into(), Ok(()))] {
+        let mut transaction = namespace.broker.transaction();
+        transaction.send(&sender, Message::new(body)).unwrap();
+        assert_eq!(transaction.commit().map(drop).map_err(|error| error.kind()), kind);
+    }
+    let counted = (topic.counts().transfer_dead_lettered, subscription.counts().transfer_dead_lettered);
+    assert_eq!(counted, (1, 0));
+}
+
 /// A transfer dead letter is held to the limits of the entity that it is kept by.
 #[test]
 fn t_77_t_86_a_transfer_dead_letter_that_has_no_room_undoes_everything() {
