@@ -71,7 +71,7 @@ impl Wait {
                 }
                 Outcome::Until(deadline, id) => {
                     (self.waiting, self.id) = (true, id);
-                    if self.poll_timer(cx, deadline, now.ticks).is_pending() {
+                    if self.poll_timer(cx, deadline).is_pending() {
                         return Poll::Pending;
                     }
                 }
@@ -80,13 +80,14 @@ impl Wait {
     }
 
     /// Pending until `deadline`; ready if that has passed meanwhile.
-    fn poll_timer(&mut self, cx: &mut Context<'_>, deadline: Option<Ticks>, now: Ticks) -> Poll<()> {
+    fn poll_timer(&mut self, cx: &mut Context<'_>, deadline: Option<Ticks>) -> Poll<()> {
         let Some(deadline) = deadline else {
             self.timer = None;
             return Poll::Pending;
         };
-        // tokio's timers tick in milliseconds and round up.
-        let wait = Duration::from_nanos(deadline.saturating_sub(now));
+        // It counts from now, not from when the attempt began: that may have waited for the lock. tokio's timers tick in
+        // milliseconds and round up.
+        let wait = Duration::from_nanos(deadline.saturating_sub(self.namespace.now().ticks));
         let timer = match &mut self.timer {
             Some(timer) => {
                 timer.as_mut().reset(tokio::time::Instant::now() + wait);
