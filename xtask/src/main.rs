@@ -9,6 +9,7 @@ mod growth;
 mod instructions;
 mod random;
 mod rows;
+mod shuttle;
 mod valgrind;
 mod workspace;
 
@@ -72,6 +73,12 @@ const WORDS: &[Word] = &[
         run: random::run,
     },
     Word { name: "rows", about: "which rows of docs/semantics.md have a test", accepts: JSON, run: rows::run },
+    Word {
+        name: "shuttle",
+        about: "the broker under orders of threads that shuttle chooses: 20,000 a property, 1,000,000 with --long",
+        accepts: LONG_AND_JSON,
+        run: shuttle::run,
+    },
 ];
 
 const MISUSED: u8 = 2;

@@ -1,0 +1,83 @@
+//! `cargo xtask shuttle`: the tests of the broker in which shuttle chooses the order of threads.
+//!
+//! They are built with `--cfg shuttle`, in a folder of their own so that other builds stay warm.
+
+use std::env;
+
+use serde_json::{Value, json};
+
+use crate::Options;
+use crate::error::Error;
+use crate::workspace::{cargo, for_each_line};
+
+const SCHEDULES: u32 = 20_000;
+const SCHEDULES_LONG: u32 = 1_000_000;
+
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    let schedules = if options.long { SCHEDULES_LONG } else { SCHEDULES };
+    let flags = env::var("RUSTFLAGS").unwrap_or_default() + " --cfg shuttle";
+    let mut command = cargo(["test", "--profile", "checked", "--target-dir", "target/shuttle", "--features", "full"]);
+    command.args(["--test", "shuttle", "--", "--nocapture"]).env("RUSTFLAGS", flags.trim_start());
+    if options.long || env::var_os("CONSIGN_SCHEDULES").is_none() {
+        command.env("CONSIGN_SCHEDULES", schedules.to_string());
+    }
+
+    let mut properties = Vec::new();
+    let outcome = for_each_line(&mut command, |line| match Property::parse(line) {
+        Some(property) => properties.push(property),
+        None => eprintln!("{line}"),
+    });
+    if options.json {
+        println!("{}", json!({ "properties": properties.iter().map(Property::json).collect::<Vec<_>>() }));
+    } else {
+        properties.iter().for_each(Property::print);
+    }
+    outcome?;
+    if properties.is_empty() { Err(Error::NoTest { filter: "shuttle" }) } else { Ok(()) }
+}
+
+/// What a test says of one property.
+#[derive(Debug, PartialEq, Eq)]
+struct Property {
+    name: String,
+    /// How schedules were chosen.
+    how: String,
+    schedules: u64,
+    violations: u64,
+}
+
+impl Property {
+    /// The line may begin with what the test harness has left there.
+    fn parse(line: &str) -> Option<Self> {
+        let (_, said) = line.split_once("shuttle: ")?;
+        let mut words = said.split(' ');
+        let (name, how) = (words.next()?.into(), words.next()?.into());
+        let schedules = words.next()?.parse().ok()?;
+        let violations = words.nth(1)?.parse().ok()?;
+        Some(Self { name, how, schedules, violations })
+    }
+
+    fn print(&self) {
+        let Self { name, how, schedules, violations } = self;
+        println!("{schedules:>9} {how:<7} {violations:>2} violation(s)  {name}");
+    }
+
+    fn json(&self) -> Value {
+        let Self { name, how, schedules, violations } = self;
+        json!({ "name": name, "how": how, "schedules": schedules, "violations": violations })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_property_is_a_line() {
+        let property =
+            |violations| Some(Property { name: "i_14_x".into(), how: "random".into(), schedules: 20, violations });
+        assert_eq!(Property::parse("shuttle: i_14_x random 20 schedules 0 violations"), property(0));
+        assert_eq!(Property::parse("test a::i_14_x ... shuttle: i_14_x random 20 schedules 1 violations"), property(1));
+        assert_eq!(Property::parse("test a::i_14_x ... ok"), None);
+    }
+}
