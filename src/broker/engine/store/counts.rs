@@ -78,7 +78,7 @@ impl Store {
             active: oldest(part, Some(Place::Ready)),
             deferred: oldest(part, Some(Place::Deferred)),
             dead_lettered: oldest(Part::DeadLetter, None).filter(|_| is_main),
-            next_scheduled: self.scheduled.first().filter(|_| is_main).map(|(due, _)| {
+            next_scheduled: self.scheduled.first(&self.entries).filter(|_| is_main).map(|(due, _)| {
                 let wait = std::time::Duration::from_nanos(due.saturating_sub(now.ticks));
                 now.utc.saturating_add(wait)
             }),

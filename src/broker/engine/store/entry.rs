@@ -51,6 +51,7 @@ pub(crate) struct Entry {
     pub(crate) size: u64,
     /// The number of the current lock, or 0. A lease that carries another one is of an earlier delivery.
     pub(crate) lock: u64,
+    /// The end of the lock; of a scheduled message the instant at which it is due.
     pub(crate) locked_until: Ticks,
     /// Deliveries that failed and count.
     pub(crate) failures: u32,

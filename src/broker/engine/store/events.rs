@@ -28,7 +28,7 @@ impl Store {
             self.locks.first(&self.entries).map(|(_, until)| (until, Event::LockEnds)),
             self.sessions.as_ref().and_then(|it| it.first_end()).map(|(until, _)| (until, Event::SessionEnds)),
             self.expiries.first().filter(|_| !self.quirks.lazy_expiry).map(|&(at, _)| (at, Event::Expires)),
-            self.scheduled.first().map(|(due, _)| (due, Event::IsDue)),
+            self.scheduled.first(&self.entries).map(|(due, _)| (due, Event::IsDue)),
             (self.retry != NEVER).then_some((self.retry, Event::DeadLettersAgain)),
             idle.map(|idle| (self.accessed.saturating_add(ticks(idle)), Event::Idle)),
         ]

@@ -1,13 +1,11 @@
-use std::collections::BTreeMap;
-
-use super::{ready::Ready, session::Session};
+use super::{ready::Ready, session::Session, sorted::Sorted};
 use crate::message::SequenceNumber;
 
 /// Messages that are received in one order: those of a part, of a partition, or of a session.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) ready: Ready,
-    pub(super) deferred: BTreeMap<SequenceNumber, u32>,
+    pub(super) deferred: Sorted<SequenceNumber>,
     /// Messages in any place but scheduled.
     pub(super) messages: usize,
     pub(super) session: Option<Box<Session>>,

@@ -15,6 +15,7 @@ mod receive;
 mod schedule;
 mod session;
 mod settle;
+mod sorted;
 
 use std::collections::BTreeSet;
 
@@ -305,6 +306,14 @@ impl Store {
         self.lanes[lane as usize].messages += 1;
     }
 
+    /// There is something for those who wait in a line. Whether anyone does is known here, and mostly nobody does.
+    #[inline]
+    fn arrived(&self, line: Line, fx: &mut Effects) {
+        if self.waiting > 0 {
+            fx.arrivals.push(line);
+        }
+    }
+
     /// Puts an entry among those that can be received, at its place in the order.
     #[inline]
     fn make_ready(&mut self, key: u32, fx: &mut Effects) {
@@ -319,7 +328,7 @@ impl Store {
         }
         let at = &self.lanes[lane as usize];
         if at.session.is_none() {
-            fx.arrivals.push(Line::Messages(self.id, part));
+            self.arrived(Line::Messages(self.id, part), fx);
         } else {
             self.session_arrival(lane, fx);
         }
@@ -334,7 +343,7 @@ impl Store {
 
     fn take_aside(&mut self, key: u32) {
         let entry = &self.entries[key as usize];
-        self.lanes[entry.lane as usize].deferred.remove(&entry.sequence);
+        self.lanes[entry.lane as usize].deferred.remove(entry.sequence);
         self.tally[entry.part as usize].deferred -= 1;
     }
 

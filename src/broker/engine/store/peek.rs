@@ -46,13 +46,13 @@ impl Store {
         }
         let Some(at) = self.lanes.get(lane as usize) else { return Vec::new() };
         let mut found: Vec<u32> = at.ready.from(&self.entries, lane, from.get(), max).collect();
-        found.extend(at.deferred.range(from..).take(max).map(|(_, &key)| key));
+        found.extend(at.deferred.from(from, max, |_| true));
         let locks = at.session.as_ref().map_or(&self.locks, |session| &session.locks);
         found.extend(locks.iter(&self.entries).filter(|&key| is_wanted(key)));
         match source {
-            Source::Part(Part::Main) => found.extend(self.scheduled.from(from).take(max)),
+            Source::Part(Part::Main) => found.extend(self.scheduled.by_number.from(from, max, |_| true)),
             Source::Session { .. } => {
-                found.extend(self.scheduled.from(from).filter(|&key| is_of_session(key)).take(max));
+                found.extend(self.scheduled.by_number.from(from, max, is_of_session));
             }
             Source::Part(_) => {}
         }

@@ -1,6 +1,6 @@
-use std::collections::{BTreeMap, BTreeSet};
+use slab::Slab;
 
-use super::{Arrival, Effects, Id, Number, Place, Store, Ticks};
+use super::{Arrival, Effects, Entry, Id, Number, Place, Store, Ticks, sorted::Sorted};
 use crate::{
     message::{SequenceNumber, Stored},
     transport::{ErrorKind, SendError},
@@ -9,9 +9,15 @@ use crate::{
 /// The messages of an entity that wait for their time.
 #[derive(Debug, Default)]
 pub(super) struct Scheduled {
-    by_number: BTreeMap<SequenceNumber, (Ticks, u32)>,
-    /// Of those due at the same instant, the one that was accepted first comes first.
-    due: BTreeSet<(Ticks, u64, u32)>,
+    pub(super) by_number: Sorted<SequenceNumber>,
+    /// By [`place`].
+    due: Sorted<u128>,
+}
+
+/// Where a message stands among the scheduled ones: by the instant at which it is due, and of those due at the same one in
+/// the order of acceptance. Two numbers in one are compared in one step.
+fn place(due: Ticks, order: u64) -> u128 {
+    u128::from(due) << 64 | u128::from(order)
 }
 
 impl Scheduled {
@@ -19,13 +25,9 @@ impl Scheduled {
         self.due.len()
     }
 
-    pub(super) fn first(&self) -> Option<(Ticks, u32)> {
-        self.due.first().map(|&(due, _, key)| (due, key))
-    }
-
-    /// From number `from` on.
-    pub(super) fn from(&self, from: SequenceNumber) -> impl Iterator<Item = u32> {
-        self.by_number.range(from..).map(|(_, &(_, key))| key)
+    /// The next message that is due, and when.
+    pub(super) fn first(&self, entries: &Slab<Entry>) -> Option<(Ticks, u32)> {
+        self.due.first().map(|key| (entries[key as usize].locked_until, key))
     }
 }
 
@@ -40,9 +42,11 @@ impl Store {
         fx: &mut Effects,
     ) {
         let key = self.store(arrival, number);
-        self.entries[key as usize].place = Place::Scheduled;
-        self.scheduled.by_number.insert(number.sequence, (due, key));
-        self.scheduled.due.insert((due, number.order, key));
+        let entry = &mut self.entries[key as usize];
+        entry.place = Place::Scheduled;
+        entry.locked_until = due;
+        self.scheduled.by_number.insert(number.sequence, key);
+        self.scheduled.due.insert(place(due, number.order), key);
         if let Some((duplicates, id)) = self.duplicates.as_mut().zip(id) {
             duplicates.record_scheduled(id, number.sequence);
         }
@@ -51,19 +55,23 @@ impl Store {
 
     /// Removes scheduled messages: all of them, or none.
     pub(in super::super) fn cancel(&mut self, numbers: &[SequenceNumber], fx: &mut Effects) -> Result<(), SendError> {
-        let mut asked = BTreeSet::new();
-        for number in numbers {
-            let is_there = self.scheduled.by_number.contains_key(number) || self.quirks.race_like_hosted;
-            if !is_there || !asked.insert(number) {
-                let detail = format!("{number} is not scheduled here");
-                return Err(SendError::new(ErrorKind::MessageNotFound).with_detail(detail));
+        let mut keys = Vec::with_capacity(numbers.len());
+        for &number in numbers {
+            match self.scheduled.by_number.remove(number) {
+                Some(key) => keys.push(key),
+                None if self.quirks.race_like_hosted => {}
+                None => {
+                    for key in keys {
+                        self.scheduled.by_number.insert(self.entries[key as usize].sequence, key);
+                    }
+                    let detail = format!("{number} is not scheduled here");
+                    return Err(SendError::new(ErrorKind::MessageNotFound).with_detail(detail));
+                }
             }
         }
-        for &number in numbers {
-            if let Some((_, key)) = self.scheduled.by_number.get(&number).copied() {
-                let removed = self.remove_scheduled(key);
-                fx.dropped.push(removed.message);
-            }
+        for key in keys {
+            let removed = self.remove_scheduled(key);
+            fx.dropped.push(removed.message);
         }
         // The last of them may have kept an idle entity.
         self.arm_next(fx);
@@ -72,16 +80,16 @@ impl Store {
 
     /// Takes the first message that is due, which enters again as if it were sent.
     pub(super) fn take_due(&mut self) -> Option<Arrival> {
-        let (_, key) = self.scheduled.first()?;
+        let key = self.scheduled.due.first()?;
+        self.scheduled.by_number.remove(self.entries[key as usize].sequence);
         Some(self.remove_scheduled(key))
     }
 
+    /// Takes out what stands among the numbers no more.
     fn remove_scheduled(&mut self, key: u32) -> Arrival {
         let entry = self.entries.remove(key as usize);
         self.size -= entry.size;
-        if let Some((due, _)) = self.scheduled.by_number.remove(&entry.sequence) {
-            self.scheduled.due.remove(&(due, entry.order, key));
-        }
+        self.scheduled.due.remove(place(entry.locked_until, entry.order));
         self.forget_scheduled_id(entry.sequence, &entry.message);
         let origin = (entry.hops > 0).then_some(entry.origin);
         Arrival { message: entry.message, size: entry.size, origin, hops: entry.hops }

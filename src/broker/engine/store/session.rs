@@ -180,7 +180,7 @@ impl Store {
         if let Some(session) = &mut at.session {
             session.lock = 0;
         }
-        fx.arrivals.push(Line::Session(self.id, lane));
+        self.arrived(Line::Session(self.id, lane), fx);
         self.offer_session(lane, fx);
         self.tidy_session(lane);
     }
@@ -215,7 +215,7 @@ impl Store {
     /// A message of a session can be received.
     pub(super) fn session_arrival(&mut self, lane: u32, fx: &mut Effects) {
         if self.session(lane).is_some_and(|session| session.lock != 0) {
-            fx.arrivals.push(Line::Session(self.id, lane));
+            self.arrived(Line::Session(self.id, lane), fx);
         } else {
             self.offer_session(lane, fx);
         }
@@ -227,7 +227,7 @@ impl Store {
         let before = listed(self);
         self.relist(lane);
         if !before && listed(self) {
-            fx.arrivals.push(Line::Sessions(self.id));
+            self.arrived(Line::Sessions(self.id), fx);
         }
     }
 
@@ -278,6 +278,6 @@ impl Store {
 
     /// A deferred message by its number, where a holder of the session may ask for it.
     pub(super) fn deferred_in(&self, lane: u32, number: SequenceNumber) -> Option<u32> {
-        self.lanes.get(lane as usize)?.deferred.get(&number).copied()
+        self.lanes.get(lane as usize)?.deferred.get(number)
     }
 }
