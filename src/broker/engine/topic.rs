@@ -7,7 +7,6 @@ use super::{
 };
 use crate::{
     Message,
-    broker::QueueSettings,
     message::{Received, SequenceNumber, Stored, limits},
     rules::{Copies, RuleFailure},
     settlement::{DeadLetter, DeadLetterReason},
@@ -29,11 +28,9 @@ impl Engine {
                         self.copy_to(now, id, Arrival { message: arrival.message.clone(), origin, ..arrival });
                     }
                     for copy in copies.changed {
-                        self.copy_to(
-                            now,
-                            id,
-                            Arrival { origin, hops: arrival.hops, ..Arrival::new(Stored::new(copy)) },
-                        );
+                        let size = size_of_changed(&copy, &message, arrival.size);
+                        let message = Stored::new(copy);
+                        self.copy_to(now, id, Arrival { message, size, origin, ..arrival });
                     }
                 }
                 Err(failure) => {
@@ -103,8 +100,14 @@ fn copies(subscription: &Subscription, message: &Message) -> Result<Copies, Rule
 
 fn size_of_copies(subscription: &Subscription, message: &Message, size: u64) -> u64 {
     let Ok(copies) = copies(subscription, message) else { return size };
-    let changed = copies.changed.iter().map(|copy| copy.size() as u64 + QueueSettings::OVERHEAD);
+    let changed = copies.changed.iter().map(|copy| size_of_changed(copy, message, size));
     changed.sum::<u64>() + if copies.plain { size } else { 0 }
+}
+
+/// What a changed copy counts: what the message counts, and what the action made of it. The id and the time to live that
+/// the broker gave the message count as little here as there.
+fn size_of_changed(copy: &Message, message: &Message, size: u64) -> u64 {
+    (size + copy.size() as u64).saturating_sub(message.size() as u64)
 }
 
 fn failed(failure: &RuleFailure) -> DeadLetter {

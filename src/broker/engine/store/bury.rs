@@ -18,11 +18,9 @@ impl Store {
         entry.expires = NEVER;
         entry.expires_at = Timestamp::MAX;
         entry.failures = deliveries.saturating_sub(1);
-        let before = entry.message.size() as u64;
-        mark(&mut entry.message, dead_letter);
-        let growth = (entry.message.size() as u64).saturating_sub(before);
-        entry.size += growth;
-        self.size += growth;
+        let before = entry.size;
+        mark(&mut entry.message, &mut entry.size, dead_letter);
+        self.size = self.size - before + entry.size;
         self.expiries.remove(&expiry);
         self.enter(key, Part::DeadLetter, fx);
     }
@@ -37,7 +35,7 @@ impl Store {
         fx: &mut Effects,
     ) {
         let mut arrival = arrival;
-        mark(&mut arrival.message, dead_letter);
+        mark(&mut arrival.message, &mut arrival.size, dead_letter);
         let key = self.store(arrival, number);
         self.enter(key, part, fx);
     }
@@ -114,8 +112,9 @@ impl Store {
     }
 }
 
-/// Writes why a message died into its properties.
-fn mark(message: &mut Stored, dead_letter: DeadLetter) {
+/// Writes why a message died into its properties, and counts what that changes.
+fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter) {
+    let before = message.size() as u64;
     let properties = message.properties_mut().application_mut();
     properties.merge(dead_letter.changes.into_properties());
     properties.insert(DeadLetter::REASON, dead_letter.reason.as_str());
@@ -123,4 +122,5 @@ fn mark(message: &mut Stored, dead_letter: DeadLetter) {
     if !dead_letter.description.is_empty() {
         properties.insert(DeadLetter::DESCRIPTION, dead_letter.description.into_owned());
     }
+    *size = (*size + message.size() as u64).saturating_sub(before);
 }
