@@ -14,7 +14,7 @@ impl Store {
     pub(super) fn bury(&mut self, key: u32, deliveries: u32, dead_letter: DeadLetter, fx: &mut Effects) {
         self.leave_lane(key);
         let entry = &mut self.entries[key as usize];
-        let expiry = (entry.expires, key);
+        let expiry = (entry.expires, entry.order, key);
         entry.expires = NEVER;
         entry.expires_at = Timestamp::MAX;
         entry.failures = deliveries.saturating_sub(1);

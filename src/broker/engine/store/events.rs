@@ -27,7 +27,7 @@ impl Store {
         [
             self.locks.first(&self.entries).map(|(_, until)| (until, Event::LockEnds)),
             self.sessions.as_ref().and_then(|it| it.first_end()).map(|(until, _)| (until, Event::SessionEnds)),
-            self.expiries.first().filter(|_| !self.quirks.lazy_expiry).map(|&(at, _)| (at, Event::Expires)),
+            self.expiries.first().filter(|_| !self.quirks.lazy_expiry).map(|&(at, ..)| (at, Event::Expires)),
             self.scheduled.first(&self.entries).map(|(due, _)| (due, Event::IsDue)),
             (self.retry != NEVER).then_some((self.retry, Event::DeadLettersAgain)),
             idle.map(|idle| (self.accessed.saturating_add(ticks(idle)), Event::Idle)),
@@ -49,7 +49,7 @@ impl Store {
                 self.end_session(instant, lane, Failure::Counts, fx);
             }
             Event::Expires => {
-                let (_, key) = self.expiries.pop_first()?;
+                let (.., key) = self.expiries.pop_first()?;
                 // A lock is not interrupted, and a deferred message waits for its number; both are looked at again when
                 // they come back.
                 if self.entries[key as usize].place == Place::Ready {
@@ -67,7 +67,7 @@ impl Store {
 
     /// Ends the messages that a receiver would find expired, where they do not end by themselves.
     pub(super) fn expire_lazily(&mut self, now: Now, fx: &mut Effects) {
-        while self.expiries.first().is_some_and(|&(at, _)| at <= now.ticks) {
+        while self.expiries.first().is_some_and(|&(at, ..)| at <= now.ticks) {
             self.happen(now.ticks, Event::Expires, fx);
         }
     }
@@ -93,7 +93,7 @@ impl Store {
             // Its expiry may have been passed over while it was locked, by a call that read a later time than this one.
             let expires = entry.expires;
             if expires != NEVER {
-                self.expiries.insert((expires, key));
+                self.expiries.insert((expires, entry.order, key));
                 self.arm(expires, fx);
             }
             self.make_ready(key, fx);

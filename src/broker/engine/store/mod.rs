@@ -66,8 +66,9 @@ pub(crate) struct Store {
     lanes: Slab<Lane>,
     /// Of all parts, but for those that a session holds.
     locks: Locks,
-    /// When messages of the main part expire; only those that do.
-    expiries: BTreeSet<(Ticks, u32)>,
+    /// When messages of the main part expire; only those that do. Of those that expire at one instant, the one that was
+    /// accepted first comes first.
+    expiries: BTreeSet<(Ticks, u64, u32)>,
     numbers: Numbers,
     tally: [Tally; 3],
     size: u64,
@@ -251,7 +252,7 @@ impl Store {
             entry.expires_at = number.enqueued.saturating_add(ttl);
             let expires = entry.expires;
             if expires != NEVER {
-                self.expiries.insert((expires, key));
+                self.expiries.insert((expires, number.order, key));
                 self.arm(expires, fx);
             }
         }
@@ -373,7 +374,7 @@ impl Store {
         let entry = self.entries.remove(key as usize);
         self.size -= entry.size;
         if entry.expires != NEVER {
-            self.expiries.remove(&(entry.expires, key));
+            self.expiries.remove(&(entry.expires, entry.order, key));
         }
         entry
     }
