@@ -18,7 +18,7 @@ use crate::{
     Message,
     message::{Field, InvalidArgument, Problem, SequenceNumber, limits},
     time::Timestamp,
-    transport::{Delivery, ErrorKind, ReceiveError, Receiver, Session, SessionSource, SettleError},
+    transport::{AcceptSession, Delivery, ErrorKind, ReceiveError, Receiver, Session, SessionSource, SettleError},
 };
 
 /// Locks the sessions of an entity of the embedded broker.
@@ -91,6 +91,15 @@ impl SessionSource for SessionAcceptor {
     fn stop(&mut self) {
         let store = self.queue.store;
         self.wait.stop(|engine| engine.has_session(store));
+    }
+}
+
+impl AcceptSession for SessionAcceptor {
+    type Session = SessionReceiver;
+    type Accept = Ready<Result<SessionReceiver, ReceiveError>>;
+
+    fn accept(&mut self, id: &str) -> Self::Accept {
+        ready(Self::accept(self, id))
     }
 }
 

@@ -24,5 +24,5 @@ pub use self::{
     presettled::{HandOver, PresettledSender, PresettledService},
     receiver::{AsyncReceiver, BoxFuture, FromAsync, Receiver, ReceiverExt},
     sender::{Batch, Outbound, SendExt, SendService, Sender},
-    session::{Session, SessionSource},
+    session::{AcceptSession, Session, SessionSource},
 };

@@ -43,3 +43,15 @@ pub trait Session: Receiver + 'static {
     /// Gives the lock up. Deliveries that are not settled do not count.
     fn close(self) -> Self::Close;
 }
+
+/// Where one session is locked by its id.
+pub trait AcceptSession: Send + 'static {
+    /// A locked session.
+    type Session: Session;
+    /// The future of [`accept`](Self::accept).
+    type Accept: Future<Output = Result<Self::Session, ReceiveError>> + Send + 'static;
+
+    /// Locks the session of this id, at most 128 UTF-16 code units, which may have no message so far.
+    /// [`SessionCannotBeLocked`](super::ErrorKind::SessionCannotBeLocked) while another holds it.
+    fn accept(&mut self, id: &str) -> Self::Accept;
+}
