@@ -30,6 +30,21 @@ pub trait Handler<Args, S, C>: Call<Args> + 'static {
 /// arguments are before it asks whether they can be taken out of a message, so that an error names the one that cannot.
 pub trait Call<Args> {}
 
+/// A function whose arguments can be taken out of a message, whatever it answers. Every [`Handler`] that is a function is
+/// one, and so is what answers a request.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no `async fn` whose arguments can be taken out of a message",
+    label = "not such a function",
+    note = "it takes up to 8 arguments that implement `FromMessage`"
+)]
+pub trait Invoke<Args, S, C>: Call<Args> + 'static {
+    /// The function's own future.
+    type Future: Future;
+
+    /// Takes the arguments out of the message and calls the function; or says what becomes of a message that lacks one.
+    fn invoke(&self, message: &Message, cx: &Context<S, C>) -> Result<Self::Future, Disposition>;
+}
+
 pin_project! {
     /// The future of a handler, or the disposition that a rejected argument decided.
     #[derive(Debug)]
@@ -55,8 +70,8 @@ impl<F> HandlerFuture<F> {
     }
 
     #[cold]
-    fn rejected(rejection: impl IntoDisposition) -> Self {
-        Self { progress: Progress::Rejected { disposition: Some(rejection.into_disposition()) } }
+    fn rejected(disposition: Disposition) -> Self {
+        Self { progress: Progress::Rejected { disposition: Some(disposition) } }
     }
 }
 
@@ -75,6 +90,11 @@ where
             }
         }
     }
+}
+
+#[cold]
+fn rejected(rejection: impl IntoDisposition) -> Disposition {
+    rejection.into_disposition()
 }
 
 macro_rules! handlers {
@@ -97,15 +117,33 @@ macro_rules! handlers {
             type Future = HandlerFuture<Fut>;
 
             #[inline]
-            #[allow(non_snake_case, unused_variables, clippy::many_single_char_names)]
             fn handle(&self, message: Message, cx: &Context<S, C>) -> HandlerFuture<Fut> {
+                match self.invoke(&message, cx) {
+                    Ok(future) => HandlerFuture::run(future),
+                    Err(disposition) => HandlerFuture::rejected(disposition),
+                }
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<F, Fut, S, C, $($argument,)*> Invoke<($($argument,)*), S, C> for F
+        where
+            F: Fn($($argument),*) -> Fut + 'static,
+            Fut: Future,
+            $($argument: FromMessage<S, C>,)*
+        {
+            type Future = Fut;
+
+            #[inline]
+            #[allow(non_snake_case, unused_variables, clippy::many_single_char_names)]
+            fn invoke(&self, message: &Message, cx: &Context<S, C>) -> Result<Fut, Disposition> {
                 $(
-                    let $argument = match $argument::from_message(&message, cx) {
+                    let $argument = match $argument::from_message(message, cx) {
                         Ok(argument) => argument,
-                        Err(rejection) => return HandlerFuture::rejected(rejection),
+                        Err(rejection) => return Err(rejected(rejection)),
                     };
                 )*
-                HandlerFuture::run(self($($argument),*))
+                Ok(self($($argument),*))
             }
         }
     )*};

@@ -71,7 +71,7 @@ mod router;
 pub use self::{
     context::Context,
     extract::{Body, FromMessage, NotReceived, Payload, Raw, State},
-    handler::{Call, Handler, HandlerFuture},
+    handler::{Call, Handler, HandlerFuture, Invoke},
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
     route::{NoRoute, OpenEnd, Otherwise, Route, Routes, RoutesFuture, Unrouted},
     router::{RouteError, Router, RouterBuilder, RouterFuture},
