@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use super::{
-    Broker, Queue, QueueSettings, Topic, TopicSettings,
+    Broker, Queue, QueueSender, QueueSettings, Topic, TopicSettings,
     engine::{Change, Part, StoreId},
 };
 use crate::{
     message::EntityPath,
-    transport::{ErrorKind, ManageError},
+    transport::{ErrorKind, ManageError, SendError},
 };
 
 /// What an entity is.
@@ -116,6 +116,20 @@ impl Broker {
                 Ok(Queue { namespace: Arc::clone(&self.namespace), store, part, entity })
             }
             _ => Err(missing(&asked)),
+        }
+    }
+
+    /// What sends to the queue or the topic at `path`: for addresses that come with a message, such as a ReplyTo. Errors:
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`InvalidOperation`](ErrorKind::InvalidOperation) for what cannot be
+    /// sent to, as [`Queue::sender`] says.
+    pub fn sender(&self, path: &EntityPath) -> Result<QueueSender, SendError> {
+        let now = self.namespace.now();
+        match self.namespace.with(|state| state.engine.find(now, &path.parent().key())) {
+            Some((store, kind @ (EntityKind::Queue | EntityKind::Topic), entity)) if !path.is_sub_queue() => {
+                Ok(QueueSender::new(Arc::clone(&self.namespace), store, entity, kind))
+            }
+            Some(_) => Err(SendError::new(ErrorKind::InvalidOperation)),
+            None => Err(SendError::new(ErrorKind::EntityNotFound)),
         }
     }
 
