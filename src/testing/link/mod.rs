@@ -14,7 +14,7 @@ use tokio::{
 
 pub use self::{lease::LinkLease, receiver::LinkReceiver, sender::LinkSender};
 use super::{DeliveryFault, Faults, SendFault};
-use crate::transport::{Receiver, SendError, Sender};
+use crate::transport::{BoxFuture, Receiver, SendError, Sender};
 
 /// How a broker stores what arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,6 +254,13 @@ impl Link {
         state.deliveries += 1;
         let number = state.deliveries;
         (state.faults.next_delivery(number), state.epoch)
+    }
+
+    /// Ready when the connection breaks after now.
+    fn broken(&self) -> BoxFuture<()> {
+        let mut epochs = self.shared.broken.subscribe();
+        // The sender lives as long as the link, which whoever waits here has.
+        Box::pin(async move { drop(epochs.changed().await) })
     }
 
     /// Whether what began in `epoch` still goes on.

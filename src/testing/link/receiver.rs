@@ -1,6 +1,7 @@
 use std::{
     collections::VecDeque,
     fmt,
+    future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -8,7 +9,7 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{DeliveryFault, Link, LinkLease};
-use crate::transport::{Delivery, ErrorKind, Lease, ReceiveError, Receiver};
+use crate::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError, Receiver};
 
 /// A receiver over a [`Link`]. While the connection is down a receive fails as
 /// [`CommunicationProblem`](ErrorKind::CommunicationProblem).
@@ -19,6 +20,8 @@ pub struct LinkReceiver<R: Receiver> {
     on_the_way: VecDeque<OnTheWay<R::Lease>>,
     received: Vec<Delivery<R::Lease>>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Wakes a receive that waits when the connection breaks.
+    broken: BoxFuture<()>,
 }
 
 struct OnTheWay<L> {
@@ -28,7 +31,8 @@ struct OnTheWay<L> {
 
 impl<R: Receiver> LinkReceiver<R> {
     pub(super) fn new(link: Link, receiver: R) -> Self {
-        Self { link, receiver, on_the_way: VecDeque::new(), received: Vec::new(), timer: None }
+        let broken = link.broken();
+        Self { link, receiver, on_the_way: VecDeque::new(), received: Vec::new(), timer: None, broken }
     }
 
     /// Puts what the broker has delivered on its way.
@@ -70,7 +74,7 @@ impl<R: Receiver> LinkReceiver<R> {
         if timer.deadline() != arrives {
             timer.as_mut().reset(arrives);
         }
-        std::future::Future::poll(timer.as_mut(), cx)
+        timer.as_mut().poll(cx)
     }
 
     /// What has not arrived goes back to the broker, without a count.
@@ -90,6 +94,10 @@ impl<R: Receiver> Receiver for LinkReceiver<R> {
         max: usize,
         out: &mut Vec<Delivery<Self::Lease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
+        // Before the question, so that no break falls between the two.
+        while self.broken.as_mut().poll(cx).is_ready() {
+            self.broken = self.link.broken();
+        }
         if !self.link.is_connected() {
             self.take_back();
             let error = ReceiveError::new(ErrorKind::CommunicationProblem);
