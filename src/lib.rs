@@ -137,6 +137,7 @@ mod decode;
 pub mod message;
 pub mod middleware;
 pub mod routing;
+pub mod rpc;
 pub mod rules;
 pub mod settlement;
 #[cfg(feature = "embedded")]

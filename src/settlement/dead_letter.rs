@@ -40,6 +40,12 @@ pub enum DeadLetterReason {
     MissingProperty,
     /// A request without an address for its reply.
     MissingReplyTo,
+    /// A request whose reply must go to a session that it does not name.
+    MissingReplyToSessionId,
+    /// A request whose reply would go where replies may not go.
+    ReplyAddressNotAllowed,
+    /// A request whose reply the broker refuses for good.
+    ReplyRejected,
     /// The handler says that no further attempt can succeed.
     HandlerPermanent,
     /// The last of the configured attempts failed.
@@ -79,6 +85,9 @@ impl DeadLetterReason {
             Self::UnknownMessageType => "UnknownMessageType",
             Self::MissingProperty => "MissingProperty",
             Self::MissingReplyTo => "MissingReplyTo",
+            Self::MissingReplyToSessionId => "MissingReplyToSessionId",
+            Self::ReplyAddressNotAllowed => "ReplyAddressNotAllowed",
+            Self::ReplyRejected => "ReplyRejected",
             Self::HandlerPermanent => "HandlerPermanent",
             Self::RetriesExhausted => "RetriesExhausted",
             Self::SignatureInvalid => "SignatureInvalid",

@@ -1,0 +1,108 @@
+//! The side that waits: where replies come from, and the loop that hands them to their calls.
+
+mod queue;
+mod session;
+mod watched;
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::{Ready, ready},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tower_service::Service;
+
+use self::watched::Watched;
+pub use self::{queue::ReplyQueue, session::ReplySession};
+use super::{pending::Pending, requester::Shared};
+use crate::{
+    Disposition, Message,
+    consumer::{ConsumeError, Consumer},
+    transport::Receiver,
+};
+
+/// A receiver of replies that knows its own address. [`ReplyQueue`] and [`ReplySession`] are the usual ones.
+pub trait ReplySource: Receiver + 'static {
+    /// What goes into the `ReplyTo` of a request.
+    fn address(&self) -> &str;
+
+    /// What goes into the `ReplyToSessionId` of a request, if replies are told apart by a session.
+    fn session_id(&self) -> Option<&str>;
+
+    /// Whether nobody else receives what comes here.
+    fn is_exclusive(&self) -> bool;
+}
+
+/// Receives replies and hands them to the calls that wait for them. It does nothing until it is run; dropping it fails
+/// those calls, and later ones, as [`Disconnected`](super::CallErrorKind::Disconnected).
+///
+/// Every message that comes is completed, also one that no call waits for: it can never be of use to anybody.
+#[must_use = "no reply arrives unless this is run"]
+pub struct Replies<R> {
+    receiver: R,
+    end: End,
+}
+
+/// Nothing arrives any more.
+struct End(Arc<Shared>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.pending.disconnect();
+    }
+}
+
+impl<R: ReplySource> Replies<R> {
+    /// How many replies may be on their way to be completed: each takes a round trip to the broker, which no call waits
+    /// for.
+    const SETTLING: usize = 64;
+
+    pub(super) fn new(receiver: R, shared: Arc<Shared>) -> Self {
+        Self { receiver, end: End(shared) }
+    }
+
+    /// Receives until the requester is [closed](super::Requester::close), or dropped with all its clones, or until the
+    /// receiver fails for good, which is an error. When the receiver fails in a way that may pass, calls that wait fail
+    /// at once, and it is asked again after a pause.
+    pub async fn run(self) -> Result<(), ConsumeError> {
+        let Self { receiver, end } = self;
+        let shared = Arc::clone(&end.0);
+        let receiver = Watched::new(receiver, Arc::clone(&shared.pending));
+        let consumer = Consumer::new(receiver, Offer(Arc::clone(&shared.pending))).concurrency(Self::SETTLING);
+        let closed = async {
+            // The permit is there if the close came first.
+            while !shared.pending.is_closed() {
+                shared.closed.notified().await;
+            }
+        };
+        consumer.run_until(closed).await?;
+        Ok(())
+    }
+}
+
+impl<R: ReplySource> fmt::Debug for Replies<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replies").field("address", &self.receiver.address()).finish_non_exhaustive()
+    }
+}
+
+/// Takes every message there is.
+#[derive(Clone)]
+struct Offer(Arc<Pending>);
+
+impl Service<Message> for Offer {
+    type Response = Disposition;
+    type Error = Infallible;
+    type Future = Ready<Result<Disposition, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, reply: Message) -> Self::Future {
+        self.0.offer(reply);
+        ready(Ok(Disposition::Complete))
+    }
+}

@@ -1,0 +1,71 @@
+use std::{
+    fmt,
+    task::{Context, Poll},
+};
+
+use super::ReplySource;
+use crate::transport::{Delivery, ReceiveError, Receiver};
+
+/// A queue for replies.
+pub struct ReplyQueue<R> {
+    address: Box<str>,
+    receiver: R,
+    is_shared: bool,
+}
+
+impl<R: Receiver> ReplyQueue<R> {
+    /// A queue at `address`, which nobody receives from but `receiver`: one for this process, which goes when it is idle,
+    /// or one that was made for it.
+    #[must_use]
+    pub fn new(address: impl Into<Box<str>>, receiver: R) -> Self {
+        Self { address: address.into(), receiver, is_shared: false }
+    }
+
+    /// Says whether others receive from the queue too. A requester cannot be built on such a queue, for each would take
+    /// the replies of the others; share an entity with sessions instead, by [`ReplySession`](super::ReplySession).
+    #[must_use]
+    pub fn shared(mut self, is_shared: bool) -> Self {
+        self.is_shared = is_shared;
+        self
+    }
+}
+
+impl<R: Receiver + 'static> ReplySource for ReplyQueue<R> {
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        None
+    }
+
+    fn is_exclusive(&self) -> bool {
+        !self.is_shared
+    }
+}
+
+impl<R: Receiver> Receiver for ReplyQueue<R> {
+    type Lease = R::Lease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<R::Lease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.receiver.poll_receive(cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.receiver.stop();
+    }
+}
+
+impl<R> fmt::Debug for ReplyQueue<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyQueue")
+            .field("address", &self.address)
+            .field("is_shared", &self.is_shared)
+            .finish_non_exhaustive()
+    }
+}

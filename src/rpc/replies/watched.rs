@@ -1,0 +1,52 @@
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use crate::{
+    rpc::pending::Pending,
+    transport::{Delivery, ReceiveError, Receiver},
+};
+
+/// A receiver whose failure fails the calls that wait for what it would have received.
+pub(super) struct Watched<R> {
+    receiver: R,
+    pending: Arc<Pending>,
+    failed: bool,
+}
+
+impl<R> Watched<R> {
+    pub(super) fn new(receiver: R, pending: Arc<Pending>) -> Self {
+        Self { receiver, pending, failed: false }
+    }
+}
+
+impl<R: Receiver> Receiver for Watched<R> {
+    type Lease = R::Lease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<R::Lease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let polled = self.receiver.poll_receive(cx, max, out);
+        match &polled {
+            Poll::Ready(Err(_)) => {
+                self.failed = true;
+                self.pending.disconnect();
+            }
+            // It waits again, so something can arrive again.
+            Poll::Ready(Ok(_)) | Poll::Pending if self.failed => {
+                self.failed = false;
+                self.pending.open();
+            }
+            Poll::Ready(Ok(_)) | Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn stop(&mut self) {
+        self.receiver.stop();
+    }
+}

@@ -1,0 +1,135 @@
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    num::NonZeroUsize,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures_util::Stream;
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{
+    super::{CallError, CallErrorKind},
+    Place,
+    call::{Sending, refusal},
+};
+use crate::{Message, transport::SendError};
+
+/// A request that may have several replies: one to a topic, whose subscribers all answer, or one whose responder answers
+/// in parts.
+#[derive(Clone, Debug)]
+pub struct Gather {
+    /// The request. Its time to live is how long replies are waited for.
+    pub request: Message,
+    /// After how many replies the wait is over. No more are kept, so this bounds the memory that responders can take.
+    pub max: NonZeroUsize,
+}
+
+/// The replies to a [`Gather`], as they come: a stream that ends after as many as were asked for, or at the deadline.
+/// Dropping it gives up what is still to come.
+pub struct Answers {
+    place: Place,
+    deadline: Pin<Box<Sleep>>,
+    left: usize,
+}
+
+impl Answers {
+    fn new(place: Place, deadline: Instant, max: NonZeroUsize) -> Self {
+        Self { place, deadline: Box::pin(sleep_until(deadline)), left: max.get() }
+    }
+
+    /// The next reply; `None` when as many came as were asked for, or when the time is over. After an error, which says
+    /// that no reply can come, it is over too. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Result<Message, CallError>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl Stream for Answers {
+    type Item = Result<Message, CallError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        match self.place.ticket.poll_reply(cx) {
+            Poll::Ready(Ok(reply)) => {
+                self.left -= 1;
+                Poll::Ready(Some(Ok(reply)))
+            }
+            Poll::Ready(Err(kind)) => {
+                self.left = 0;
+                Poll::Ready(Some(Err(CallError::new(kind))))
+            }
+            Poll::Pending => {
+                ready!(self.deadline.as_mut().poll(cx));
+                self.left = 0;
+                Poll::Ready(None)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answers").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// The future of a [`Gather`]: ready when the broker has the request.
+    #[must_use = "a call does nothing until it is awaited"]
+    pub struct GatherFuture<F> {
+        #[pin]
+        state: State<F>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<F> {
+        Refused { error: Option<CallError> },
+        Sending { #[pin] sending: Sending<F>, call: Option<(Place, Instant, NonZeroUsize)> },
+    }
+}
+
+impl<F> GatherFuture<F> {
+    pub(super) fn sending(send: F, place: Place, deadline: Instant, max: NonZeroUsize) -> Self {
+        Self { state: State::Sending { sending: Sending::new(send, deadline), call: Some((place, deadline, max)) } }
+    }
+
+    #[cold]
+    pub(super) fn refused(error: CallError) -> Self {
+        Self { state: State::Refused { error: Some(error) } }
+    }
+}
+
+impl<F, E> Future for GatherFuture<F>
+where
+    F: Future<Output = Result<(), E>>,
+    E: Into<SendError>,
+{
+    type Output = Result<Answers, CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProjection::Refused { error } => Poll::Ready(Err(refusal(error))),
+            StateProjection::Sending { mut sending, call } => {
+                if sending.as_mut().poll_sent(cx)?.is_pending() {
+                    ready!(sending.poll_deadline(cx));
+                    return Poll::Ready(Err(CallError::new(CallErrorKind::Timeout)));
+                }
+                let (place, deadline, max) = call.take().expect("a future is not polled after it was ready");
+                Poll::Ready(Ok(Answers::new(place, deadline, max)))
+            }
+        }
+    }
+}
+
+impl<F> fmt::Debug for GatherFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatherFuture").finish_non_exhaustive()
+    }
+}

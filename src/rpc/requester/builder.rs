@@ -1,0 +1,111 @@
+use std::{error, fmt, sync::Arc, time::Duration};
+
+use tokio::sync::Notify;
+
+use super::{Handle, Requester, Settings, Shared};
+use crate::{
+    message::{InvalidArgument, Properties},
+    rpc::{Correlate, Replies, ReplySource, pending::Pending},
+};
+
+/// Collects what a [`Requester`] is made of.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct RequesterBuilder<S> {
+    sender: S,
+    timeout: Duration,
+    max_in_flight: usize,
+    correlate: Correlate,
+}
+
+impl<S> RequesterBuilder<S> {
+    /// How long a call waits that says nothing else: 30 seconds.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
+    /// How many calls may wait at once if nothing else is said: 10,000.
+    pub const MAX_IN_FLIGHT: usize = 10_000;
+
+    pub(super) fn new(sender: S) -> Self {
+        Self { sender, timeout: Self::TIMEOUT, max_in_flight: Self::MAX_IN_FLIGHT, correlate: Correlate::default() }
+    }
+
+    /// How long a call waits whose request has no time to live of its own: at least a millisecond, by default
+    /// [`TIMEOUT`](Self::TIMEOUT).
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many calls may wait at once, by default [`MAX_IN_FLIGHT`](Self::MAX_IN_FLIGHT). One more is refused as
+    /// [`TooManyRequests`](crate::rpc::CallErrorKind::TooManyRequests), and its request is not sent.
+    pub fn max_in_flight(mut self, calls: usize) -> Self {
+        self.max_in_flight = calls;
+        self
+    }
+
+    /// Which property the responders put into the `CorrelationId` of a reply: [`Correlate::MessageId`] unless they are
+    /// not of this kind. Any other value writes the id into the `CorrelationId` of the request as well.
+    pub fn correlate(mut self, by: Correlate) -> Self {
+        self.correlate = by;
+        self
+    }
+
+    /// The requester, and the loop that receives its replies from `source`, which somebody has to run:
+    /// `tokio::spawn(async move { replies.run().await })`.
+    pub fn build<R: ReplySource>(self, source: R) -> Result<(Requester<S>, Replies<R>), BuildError> {
+        if !source.is_exclusive() && source.session_id().is_none() {
+            return Err(BuildError::SharedWithoutSessions);
+        }
+        // What is stamped on every request is checked once.
+        let mut properties = Properties::new();
+        properties.set_time_to_live(self.timeout)?;
+        if let Some(session) = source.session_id() {
+            properties.set_reply_to_session_id(session.to_owned())?;
+        }
+        let shared = Arc::new(Shared { pending: Arc::new(Pending::new(self.max_in_flight)), closed: Notify::new() });
+        let settings = Settings {
+            reply_to: source.address().into(),
+            reply_to_session_id: source.session_id().map(Into::into),
+            timeout: self.timeout,
+            correlate: self.correlate,
+        };
+        let handle = Arc::new(Handle { shared: Arc::clone(&shared), settings });
+        Ok((Requester { sender: self.sender, handle }, Replies::new(source, shared)))
+    }
+}
+
+/// Why a requester cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Others receive from the reply entity too, and it has no sessions that tell whose a reply is: each would take the
+    /// replies of the others.
+    SharedWithoutSessions,
+    /// The timeout or the session's id breaks a rule.
+    Invalid(InvalidArgument),
+}
+
+impl From<InvalidArgument> for BuildError {
+    fn from(invalid: InvalidArgument) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SharedWithoutSessions => f.write_str(
+                "a reply entity that others receive from needs sessions: use one of your own, or `ReplySession`",
+            ),
+            Self::Invalid(invalid) => fmt::Display::fmt(invalid, f),
+        }
+    }
+}
+
+impl error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::SharedWithoutSessions => None,
+            Self::Invalid(invalid) => Some(invalid),
+        }
+    }
+}

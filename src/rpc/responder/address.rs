@@ -1,0 +1,98 @@
+use crate::{Disposition, Message, message::EntityPath, settlement::DeadLetterReason};
+
+/// Which addresses replies may go to. A request names the address, so whoever may send requests could otherwise make the
+/// responder write to any entity that it may write to.
+pub(super) struct Addresses {
+    namespace: Option<Box<str>>,
+    allowed: Box<dyn Fn(&EntityPath) -> bool + Send + Sync>,
+}
+
+impl Addresses {
+    /// Every entity of the same namespace.
+    pub(super) fn new() -> Self {
+        Self { namespace: None, allowed: Box::new(|_| true) }
+    }
+
+    pub(super) fn set_namespace(&mut self, prefix: &str) {
+        self.namespace = Some(prefix.into());
+    }
+
+    pub(super) fn set_allowed(&mut self, allowed: impl Fn(&EntityPath) -> bool + Send + Sync + 'static) {
+        self.allowed = Box::new(allowed);
+    }
+
+    /// Where the reply goes; `None` if the request does not want one.
+    pub(super) fn of(&self, request: &Message) -> Result<Option<EntityPath>, NotAllowed> {
+        let Some(address) = request.reply_to().filter(|address| !address.is_empty()) else {
+            return Ok(None);
+        };
+        let path = EntityPath::new(self.relative(address)).map_err(|_| NotAllowed)?;
+        if path.is_sub_queue() || !(self.allowed)(&path) {
+            return Err(NotAllowed);
+        }
+        Ok(Some(path))
+    }
+
+    /// An absolute address of the same namespace without it. Of any other it leaves the scheme, and a scheme is not part
+    /// of a path.
+    fn relative<'a>(&self, address: &'a str) -> &'a str {
+        let Some(namespace) = self.namespace.as_deref() else { return address };
+        match address.split_at_checked(namespace.len()) {
+            Some((prefix, rest)) if prefix.eq_ignore_ascii_case(namespace) => rest,
+            _ => address,
+        }
+    }
+}
+
+/// The address is not one that replies may go to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotAllowed;
+
+impl From<NotAllowed> for Disposition {
+    #[cold]
+    fn from(_: NotAllowed) -> Self {
+        Self::dead_letter(DeadLetterReason::ReplyAddressNotAllowed, "replies may not go to the address in ReplyTo")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(reply_to: &str) -> Message {
+        Message::builder().reply_to(reply_to.to_owned()).build("").unwrap()
+    }
+
+    #[test]
+    fn r_27_management_sub_queues_and_other_namespaces_are_refused() {
+        let mut addresses = Addresses::new();
+        addresses.set_namespace("sb://here.example/");
+        for hostile in [
+            "$management",
+            "$cbs",
+            "orders/$management",
+            "orders/$deadletterqueue",
+            "orders/$Transfer/$DeadLetterQueue",
+            "sb://there.example/replies",
+            "amqps://there.example/replies",
+            "//there.example/replies",
+            "a@b",
+            "../x?y",
+            "sb://here.example/$management",
+        ] {
+            assert_eq!(addresses.of(&request(hostile)), Err(NotAllowed), "{hostile}");
+        }
+        for (good, path) in [("replies", "replies"), ("a/b", "a/b"), ("SB://HERE.example/replies", "replies")] {
+            assert_eq!(addresses.of(&request(good)).unwrap(), Some(EntityPath::new(path).unwrap()));
+        }
+        assert_eq!(addresses.of(&Message::new("")), Ok(None));
+    }
+
+    #[test]
+    fn r_27_a_list_of_addresses_is_kept() {
+        let mut addresses = Addresses::new();
+        addresses.set_allowed(|path| path.as_str().starts_with("replies."));
+        assert_eq!(addresses.of(&request("orders")), Err(NotAllowed));
+        assert!(addresses.of(&request("replies.7")).is_ok());
+    }
+}

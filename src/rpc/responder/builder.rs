@@ -1,0 +1,155 @@
+use std::{fmt, future::Future, sync::Arc};
+
+use consign_codecs::{CodecSet, Codecs};
+
+use super::{
+    Answering, IntoAnswer, ReplySenders, Responder, address::Addresses, reply::Replying, stats::ResponderStats,
+};
+use crate::{
+    message::EntityPath,
+    routing::{Call, Handler, Invoke, NoRoute, OpenEnd, Otherwise, Route, RouteError, Router, RouterBuilder},
+    rpc::Correlate,
+    time::{Clock, SystemClock},
+};
+
+/// Collects how a responder replies, and then its handlers.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ResponderBuilder<P> {
+    replying: Replying<P>,
+}
+
+/// Collects the handlers of a [`Responder`]; `R` is the list so far.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct HandlersBuilder<S, C, P, R> {
+    routes: RouterBuilder<S, C, R>,
+    replying: Arc<Replying<P>>,
+}
+
+impl Responder<(), (), (), NoRoute> {
+    /// Starts a responder whose replies go out by `senders`:
+    /// `|address: &EntityPath| Ok(SendService::new(broker.sender(address)?))`.
+    pub fn builder<P: ReplySenders>(senders: P) -> ResponderBuilder<P> {
+        let replying = Replying {
+            senders,
+            addresses: Addresses::new(),
+            correlate: Correlate::default(),
+            is_strict: false,
+            subject: None,
+            clock: Arc::new(SystemClock::new()),
+            stats: ResponderStats::default(),
+        };
+        ResponderBuilder { replying }
+    }
+}
+
+impl<P: ReplySenders> ResponderBuilder<P> {
+    /// Dead-letters requests that cannot be answered, before a handler sees them: without a `ReplyTo` as `MissingReplyTo`,
+    /// without an id as `MissingProperty`. Otherwise such a request is handled: a value that nobody wants is counted, and
+    /// the `SequenceNumber` stands in for the id.
+    pub fn strict(mut self) -> Self {
+        self.replying.is_strict = true;
+        self
+    }
+
+    /// What goes into the `CorrelationId` of a reply, by default [`Correlate::MessageId`]. A request that was sent again
+    /// under a new id has its first one in the property `x-original-message-id`, which then counts as its `MessageId`.
+    pub fn correlate(mut self, by: Correlate) -> Self {
+        self.replying.correlate = by;
+        self
+    }
+
+    /// The absolute address of this namespace, such as `sb://orders.example/`: an absolute address that begins with it is
+    /// one of an entity here. Any other absolute address is refused, as all are by default.
+    pub fn namespace(mut self, prefix: &str) -> Self {
+        self.replying.addresses.set_namespace(prefix);
+        self
+    }
+
+    /// Which entities replies may go to, besides what is never allowed: management addresses, sub-queues, and other
+    /// namespaces. By default all.
+    pub fn allow(mut self, allowed: impl Fn(&EntityPath) -> bool + Send + Sync + 'static) -> Self {
+        self.replying.addresses.set_allowed(allowed);
+        self
+    }
+
+    /// The subject of replies. By default they have none.
+    pub fn reply_subject(mut self, subject: impl Into<Box<str>>) -> Self {
+        self.replying.subject = Some(subject.into());
+        self
+    }
+
+    /// The clock that tells how much time a requester has left. By default that of the system.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.replying.clock = Arc::new(clock);
+        self
+    }
+
+    /// Goes on to the handlers, which read requests and write replies with `codecs`.
+    pub fn codecs<C: CodecSet>(self, codecs: Codecs<C>) -> HandlersBuilder<(), C, P, NoRoute> {
+        self.codecs_and_state(codecs, ())
+    }
+
+    /// Goes on to the handlers, which share `state`.
+    pub fn codecs_and_state<S, C: CodecSet>(self, codecs: Codecs<C>, state: S) -> HandlersBuilder<S, C, P, NoRoute> {
+        HandlersBuilder { routes: Router::with_state(codecs, state), replying: Arc::new(self.replying) }
+    }
+}
+
+impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
+    /// Answers requests with this subject by what `handler` returns; see [`IntoAnswer`].
+    #[expect(clippy::type_complexity, reason = "the list of routes is a type")]
+    pub fn answer<H, A>(
+        self,
+        subject: impl Into<Box<str>>,
+        handler: H,
+    ) -> HandlersBuilder<S, C, P, Route<Answering<H, P>, A, R>>
+    where
+        H: Call<A> + Invoke<A, S, C>,
+        <H::Future as Future>::Output: IntoAnswer,
+        C: CodecSet,
+        A: 'static,
+    {
+        let answering = Answering::new(handler, Arc::clone(&self.replying));
+        HandlersBuilder { routes: self.routes.route(subject, answering), replying: self.replying }
+    }
+
+    /// Answers every request that no other handler takes. Without it such requests are dead-lettered, and answered with
+    /// the fault [`UnknownRequest`](crate::rpc::FaultCode::UnknownRequest).
+    pub fn answer_others<H, A>(self, handler: H) -> HandlersBuilder<S, C, P, R::Ended>
+    where
+        H: Call<A> + Invoke<A, S, C>,
+        <H::Future as Future>::Output: IntoAnswer,
+        C: CodecSet,
+        A: 'static,
+        R: OpenEnd<Otherwise<Answering<H, P>, A>>,
+    {
+        let answering = Answering::new(handler, Arc::clone(&self.replying));
+        HandlersBuilder { routes: self.routes.otherwise(answering), replying: self.replying }
+    }
+
+    /// Hands messages with this subject to a handler that answers nothing, as [`RouterBuilder::route`] does.
+    pub fn route<H, A>(self, subject: impl Into<Box<str>>, handler: H) -> HandlersBuilder<S, C, P, Route<H, A, R>>
+    where
+        H: Call<A> + Handler<A, S, C>,
+        A: 'static,
+    {
+        HandlersBuilder { routes: self.routes.route(subject, handler), replying: self.replying }
+    }
+
+    /// The responder, or the first subject that two handlers have.
+    pub fn build(self) -> Result<Responder<S, C, P, R>, RouteError> {
+        Ok(Responder { router: self.routes.build()?, replying: self.replying })
+    }
+}
+
+impl<P> fmt::Debug for ResponderBuilder<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponderBuilder").finish_non_exhaustive()
+    }
+}
+
+impl<S, C, P, R: fmt::Debug> fmt::Debug for HandlersBuilder<S, C, P, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlersBuilder").field("routes", &self.routes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+use consign_codecs::{CodecSet, Codecs, Encode, EncodeError, Encoded};
+
+use crate::Message;
+
+/// The application property of a request that lists the formats of its reply, as in the `Accept` of HTTP:
+/// `application/cbor;q=0.5, application/json`.
+pub const ACCEPT: &str = "x-accept";
+
+/// A longer list is not read.
+const MAX_LIST: usize = 1_024;
+/// Further formats of a list are not read.
+const MAX_FORMATS: usize = 16;
+
+/// Writes a reply as its requester can read it: in the first format of its list that the set writes, else in the format of
+/// the request, else in the first of the set.
+pub(super) fn encode<T: Encode, C: CodecSet>(
+    value: &T,
+    codecs: &Codecs<C>,
+    request: &Message,
+) -> Result<Encoded, EncodeError> {
+    // A format that reads may be unable to write this value: then it is as if the set had it not.
+    let encode_as = |format: &str| codecs.encode_as(value, format).ok();
+    if let Some(list) = request.application().get(ACCEPT).and_then(|list| list.as_str()) {
+        for format in preferred(list) {
+            if format == "*/*" {
+                return codecs.encode(value);
+            }
+            if let Some(encoded) = encode_as(format) {
+                return Ok(encoded);
+            }
+        }
+    }
+    match request.content_type().and_then(encode_as) {
+        Some(encoded) => Ok(encoded),
+        None => codecs.encode(value),
+    }
+}
+
+/// The formats of a list, the best liked first, without those of quality zero.
+fn preferred(list: &str) -> impl Iterator<Item = &str> {
+    let list = if list.len() <= MAX_LIST { list } else { "" };
+    let mut formats: Vec<_> = list.split(',').take(MAX_FORMATS).filter_map(entry).collect();
+    formats.sort_by_key(|&(_, quality)| std::cmp::Reverse(quality));
+    formats.into_iter().map(|(format, _)| format)
+}
+
+/// A format and its quality in thousandths; `None` for nothing, for zero, and for what is no quality.
+fn entry(entry: &str) -> Option<(&str, u16)> {
+    let entry = entry.trim();
+    let (format, quality) = match entry.rsplit_once(';') {
+        Some((format, last)) => match last.trim().split_once('=') {
+            Some((name, value)) if name.trim().eq_ignore_ascii_case("q") => (format.trim(), quality(value.trim())?),
+            _ => (entry, 1_000),
+        },
+        None => (entry, 1_000),
+    };
+    (!format.is_empty() && quality > 0).then_some((format, quality))
+}
+
+/// RFC 9110, 12.4.2: `0` or `1` with up to three decimals, and no more than one.
+fn quality(text: &str) -> Option<u16> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    if decimals.len() > 3 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let decimals = format!("{decimals:0<3}").parse().ok()?;
+    match (whole, decimals) {
+        ("0", decimals) => Some(decimals),
+        ("1", 0) => Some(1_000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_liked_comes_first() {
+        let read = |list| preferred(list).collect::<Vec<_>>();
+        assert_eq!(read("a;q=0.1, b"), ["b", "a"]);
+        assert_eq!(read("a;q=0.5,b;q=0.75, c;q=0.5"), ["b", "a", "c"]);
+        assert_eq!(read("a/b;v=1;q=0.2, c/d; Q=0.3"), ["c/d", "a/b;v=1"]);
+        assert_eq!(read("a;q=0, b;q=0.000, c;q=2, d;q=x, e;q=0.1234, f;q=1.001, , g"), ["g"]);
+        assert!(read(&"a,".repeat(1_000)).is_empty());
+        assert_eq!(read(&"a,".repeat(100)).len(), MAX_FORMATS);
+    }
+}

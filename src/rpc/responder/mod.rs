@@ -1,0 +1,173 @@
+//! The side that answers.
+
+mod address;
+mod answering;
+mod builder;
+mod format;
+mod refusal;
+mod reply;
+mod stats;
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use self::reply::Replying;
+pub use self::{
+    answering::{AnswerFuture, Answering},
+    builder::{HandlersBuilder, ResponderBuilder},
+    format::ACCEPT,
+    refusal::{IntoAnswer, Refusal, Reply},
+    reply::ReplySenders,
+    stats::ResponderStats,
+};
+use super::Fault;
+use crate::{
+    Disposition, Message,
+    routing::{Router, RouterFuture, Routes},
+    settlement::DeadLetter,
+    transport::BoxFuture,
+};
+
+/// Hands requests to handlers by their subject, sends what the handlers return to where the request wants its reply, and
+/// then says what becomes of the request: the innermost service of a receiving stack, like the [`Router`] that is in it.
+///
+/// - A reply is accepted by the broker before its request is completed, so a crash between the two answers twice and never
+///   not at all. A requester drops the second reply.
+/// - It is written in the format that the requester [asks for](ACCEPT), else in that of the request, else in the first of
+///   the set.
+/// - A request that is dead-lettered, because it cannot be decoded, or no handler takes it, or the handler says so, is
+///   answered with a [`Fault`].
+/// - A request whose reply address is not allowed is dead-lettered as `ReplyAddressNotAllowed`, and no handler sees it.
+/// - A reply that the broker refuses for a while abandons the request, which comes again: its handler has to bear that. A
+///   reply to an entity that is gone is counted, and the request is completed. Any other refusal dead-letters the request,
+///   as `MissingReplyToSessionId` or `ReplyRejected`.
+pub struct Responder<S, C, P, R> {
+    router: Router<S, C, R>,
+    replying: Arc<Replying<P>>,
+}
+
+impl<S, C, P, R> Responder<S, C, P, R> {
+    /// What was answered so far. It shows the same counts while the responder runs.
+    #[must_use]
+    pub fn stats(&self) -> ResponderStats {
+        self.replying.stats.clone()
+    }
+}
+
+impl<S, C, P, R> Service<Message> for Responder<S, C, P, R>
+where
+    R: Routes<S, C>,
+    P: ReplySenders,
+{
+    type Response = Disposition;
+    type Error = Infallible;
+    type Future = ResponderFuture<R::Future, P>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Message) -> Self::Future {
+        let routed = self.router.call(request.clone());
+        let faulted = Faulted { request, replying: Arc::clone(&self.replying) };
+        ResponderFuture { state: State::Handling { routed, faulted } }
+    }
+}
+
+/// What it takes to answer a request that is dead-lettered.
+struct Faulted<P> {
+    request: Message,
+    replying: Arc<Replying<P>>,
+}
+
+impl<P: ReplySenders> Faulted<P> {
+    /// Sends the fault and waits for the broker to have it. `None` if there is nowhere to send it. Whether it arrives
+    /// changes nothing for the request.
+    #[cold]
+    fn answer(&self, dead_letter: &DeadLetter) -> Option<BoxFuture<()>> {
+        let address = self.replying.addresses.of(&self.request).ok()??;
+        let reply = self.replying.fault(&self.request, &Fault::of_dead_letter(dead_letter));
+        let sent = self.replying.send(&address, reply).ok()?;
+        let replying = Arc::clone(&self.replying);
+        Some(Box::pin(async move {
+            match sent.await {
+                Ok(()) => replying.stats.count_fault(),
+                Err(_) => replying.stats.count_undelivered(),
+            }
+        }))
+    }
+}
+
+pin_project! {
+    /// The future of a responder.
+    pub struct ResponderFuture<F, P> {
+        #[pin]
+        state: State<F, P>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<F, P> {
+        Handling { #[pin] routed: RouterFuture<F>, faulted: Faulted<P> },
+        Faulting { sending: BoxFuture<()>, disposition: Option<Disposition> },
+    }
+}
+
+impl<F, P> Future for ResponderFuture<F, P>
+where
+    F: Future<Output = Disposition>,
+    P: ReplySenders,
+{
+    type Output = Result<Disposition, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let next = match self.as_mut().project().state.project() {
+                StateProjection::Handling { routed, faulted } => {
+                    let disposition = ready!(routed.poll(cx))?;
+                    let sending = match &disposition {
+                        Disposition::DeadLetter(dead_letter) => faulted.answer(dead_letter),
+                        _ => None,
+                    };
+                    match sending {
+                        Some(sending) => State::Faulting { sending, disposition: Some(disposition) },
+                        None => return Poll::Ready(Ok(disposition)),
+                    }
+                }
+                StateProjection::Faulting { sending, disposition } => {
+                    ready!(sending.as_mut().poll(cx));
+                    return Poll::Ready(Ok(disposition.take().expect("a future is not polled after it was ready")));
+                }
+            };
+            self.as_mut().project().state.set(next);
+        }
+    }
+}
+
+impl<S, C, P, R> Clone for Responder<S, C, P, R> {
+    fn clone(&self) -> Self {
+        Self { router: self.router.clone(), replying: Arc::clone(&self.replying) }
+    }
+}
+
+impl<S, C, P, R: fmt::Debug> fmt::Debug for Responder<S, C, P, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Responder").field("router", &self.router).finish_non_exhaustive()
+    }
+}
+
+impl<F, P> fmt::Debug for ResponderFuture<F, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponderFuture").finish_non_exhaustive()
+    }
+}

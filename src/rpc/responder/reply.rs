@@ -1,0 +1,133 @@
+use std::{sync::Arc, time::Duration};
+
+use tower::{ServiceExt, util::Oneshot};
+use tower_service::Service;
+
+use super::{address::Addresses, stats::ResponderStats};
+use crate::{
+    Disposition, Message,
+    message::{Body, EntityPath, Properties},
+    rpc::{Correlate, Fault},
+    settlement::DeadLetterReason,
+    time::Clock,
+    transport::{ErrorKind, SendError},
+};
+
+/// Where the senders of replies come from: a function from an address to a stack that sends there.
+pub trait ReplySenders: Send + Sync + 'static {
+    /// A stack whose innermost service sends to one entity.
+    type Sender: Service<Message, Response = (), Error: Into<SendError> + Send, Future: Send> + Send + 'static;
+
+    /// The stack that sends to the entity at `address`. It is asked for each reply, so what is dear to make is kept.
+    fn sender(&self, address: &EntityPath) -> Result<Self::Sender, SendError>;
+}
+
+impl<F, S> ReplySenders for F
+where
+    F: Fn(&EntityPath) -> Result<S, SendError> + Send + Sync + 'static,
+    S: Service<Message, Response = (), Error: Into<SendError> + Send, Future: Send> + Send + 'static,
+{
+    type Sender = S;
+
+    fn sender(&self, address: &EntityPath) -> Result<S, SendError> {
+        self(address)
+    }
+}
+
+/// How replies are made and sent.
+pub(super) struct Replying<P> {
+    pub(super) senders: P,
+    pub(super) addresses: Addresses,
+    pub(super) correlate: Correlate,
+    pub(super) is_strict: bool,
+    pub(super) subject: Option<Box<str>>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) stats: ResponderStats,
+}
+
+/// What a retried request had as its first `MessageId`.
+const ORIGINAL_ID: &str = "x-original-message-id";
+
+/// What lets a trace go on from the request to its reply.
+const TRACE: [&str; 3] = ["traceparent", "tracestate", "Diagnostic-Id"];
+
+impl<P: ReplySenders> Replying<P> {
+    /// Where the reply to `request` goes; or what becomes of a request that cannot be answered.
+    pub(super) fn address(&self, request: &Message) -> Result<Option<EntityPath>, Disposition> {
+        let address = self.addresses.of(request)?;
+        if self.is_strict && address.is_none() {
+            return Err(Disposition::dead_letter(DeadLetterReason::MissingReplyTo, "the request has no ReplyTo"));
+        }
+        if self.is_strict && self.correlation(request).is_none() {
+            let missing = "the request has no id that its reply could name";
+            return Err(Disposition::dead_letter(DeadLetterReason::MissingProperty, missing));
+        }
+        Ok(address)
+    }
+
+    fn correlation<'r>(&self, request: &'r Message) -> Option<&'r str> {
+        let original = || request.application().get(ORIGINAL_ID).and_then(|id| id.as_str());
+        let by_message_id = || original().or(request.message_id());
+        match self.correlate {
+            Correlate::MessageId => by_message_id(),
+            Correlate::CorrelationId => request.correlation_id(),
+            Correlate::CorrelationIdOrMessageId => request.correlation_id().or_else(by_message_id),
+        }
+    }
+
+    /// The properties that every reply to `request` has.
+    pub(super) fn properties(&self, request: &Message) -> Properties {
+        let mut properties = Properties::new();
+        let received = request.received();
+        let id = self.correlation(request).map(str::to_owned);
+        if let Some(id) = id.or_else(|| received.map(|received| received.sequence_number.get().to_string())) {
+            properties.set_correlation_id(id);
+        }
+        if let Some(subject) = &self.subject {
+            properties.set_subject(subject.to_string());
+        }
+        for name in TRACE {
+            if let Some(value) = request.application().get(name) {
+                properties.application_mut().insert(name, value.clone());
+            }
+        }
+        if let Some(session) = request.reply_to_session_id() {
+            // It was checked when the request was made, or read from the wire; a reply without it is refused.
+            let _ = properties.set_session_id(session.to_owned());
+        }
+        if let Some(received) = received.filter(|_| request.time_to_live().is_some()) {
+            let left = received.expires_at.saturating_since(self.clock.now().utc);
+            let _ = properties.set_time_to_live(left.max(Duration::from_millis(1)));
+        }
+        properties
+    }
+
+    /// The reply that says why there is none.
+    pub(super) fn fault(&self, request: &Message, fault: &Fault) -> Message {
+        let mut properties = self.properties(request);
+        fault.write(&mut properties);
+        Message::from_parts(properties, Body::from(Vec::new()))
+    }
+
+    pub(super) fn send(&self, address: &EntityPath, reply: Message) -> Result<Oneshot<P::Sender, Message>, SendError> {
+        self.senders.sender(address).map(|sender| sender.oneshot(reply))
+    }
+
+    /// What becomes of a request whose reply was refused.
+    #[cold]
+    pub(super) fn refused(&self, request: &Message, error: &SendError) -> Disposition {
+        self.stats.count_undelivered();
+        if error.is_retryable() {
+            return Disposition::ABANDON;
+        }
+        match error.kind() {
+            // The requester has gone, and its queue with it.
+            ErrorKind::EntityNotFound => Disposition::Complete,
+            ErrorKind::InvalidOperation if request.reply_to_session_id().is_none() => Disposition::dead_letter(
+                DeadLetterReason::MissingReplyToSessionId,
+                "the entity in ReplyTo requires a session, and the request names none",
+            ),
+            _ => Disposition::dead_letter(DeadLetterReason::ReplyRejected, error.to_string()),
+        }
+    }
+}

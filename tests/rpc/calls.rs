@@ -1,0 +1,353 @@
+//! One request, one reply: what a requester does with whatever comes.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+};
+
+use consign::{
+    Message,
+    codecs::Codecs,
+    rpc::{CallErrorKind, Client, Correlate, ReplyQueue, Requester},
+    testing::{Link, LinkSettings},
+    transport::{ErrorKind, SendError, SendService},
+};
+use tokio::time::Instant;
+use tokio_test::task;
+use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+
+use crate::{Bench, QueueRequester, answer, seconds, settle, text, within};
+
+/// A call that is on its way, with its request.
+async fn begun(
+    bench: &Bench,
+    requester: &QueueRequester,
+) -> (tokio::task::JoinHandle<Result<Message, consign::rpc::CallError>>, Message) {
+    let call = tokio::spawn(requester.clone().oneshot(Message::new("ask")));
+    let request = bench.request().await;
+    let message = request.message.clone();
+    request.complete().await.unwrap();
+    (call, message)
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_01_a_reply_names_the_request_by_its_message_id() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    let (call, request) = begun(&bench, &requester).await;
+    assert_eq!((request.reply_to(), request.correlation_id()), (Some("replies"), None));
+    assert_eq!(request.time_to_live(), Some(seconds(30)));
+
+    bench.reply(answer(&request, "42")).await;
+    assert_eq!(text(&call.await.unwrap().unwrap()), "42");
+    settle().await;
+    assert_eq!((requester.pending(), requester.answered(), requester.orphans()), (0, 1, 0));
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_01_every_call_has_an_id_of_its_own_with_122_random_bits() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..100 {
+        let same = Message::builder().message_id("mine").build("ask").unwrap();
+        let call = tokio::spawn(requester.clone().oneshot(same));
+        let request = bench.request().await;
+        let id = request.message.message_id().unwrap().to_owned();
+        // A random UUID as 32 digits: six bits say that it is one.
+        assert!(id.len() == 32 && id.as_bytes()[12] == b'4', "{id}");
+        assert!(ids.insert(id));
+        request.complete().await.unwrap();
+        call.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_23_replies_that_nobody_waits_for_are_completed_and_counted() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    let (call, request) = begun(&bench, &requester).await;
+    let id = request.message_id().unwrap();
+
+    let next = format!("{:032x}", u128::from_str_radix(id, 16).unwrap().wrapping_add(1));
+    for forged in [next, id.to_uppercase(), format!(" {id}"), String::from("x"), String::new()] {
+        bench.reply(Message::builder().correlation_id(forged).build("forged").unwrap()).await;
+    }
+    bench.reply(Message::new("without an id")).await;
+    settle().await;
+    assert_eq!((requester.pending(), requester.orphans()), (1, 6));
+
+    bench.reply(answer(&request, "true")).await;
+    assert_eq!(text(&call.await.unwrap().unwrap()), "true");
+    settle().await;
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_24_the_second_reply_is_dropped() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    let (call, request) = begun(&bench, &requester).await;
+    // Both before the caller's task runs.
+    bench.reply(answer(&request, "first")).await;
+    bench.reply(answer(&request, "second")).await;
+    assert_eq!(text(&call.await.unwrap().unwrap()), "first");
+    bench.reply(answer(&request, "third")).await;
+    settle().await;
+    assert_eq!((requester.answered(), requester.orphans()), (1, 2));
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_23_a_reply_after_the_deadline_is_dropped() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    let call = Message::builder().time_to_live(seconds(5)).build("ask").unwrap();
+    let began = Instant::now();
+    let call = tokio::spawn(requester.clone().oneshot(call));
+    let request = bench.request().await;
+    assert_eq!(request.message.time_to_live(), Some(seconds(5)));
+
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), began.elapsed()), (CallErrorKind::Timeout, seconds(5)));
+    assert!(error.is_retryable() && error.is_outcome_unknown());
+    assert_eq!(requester.pending(), 0);
+
+    bench.reply(answer(&request.message, "late")).await;
+    request.complete().await.unwrap();
+    settle().await;
+    assert_eq!(requester.orphans(), 1);
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn i_29_a_dropped_call_leaves_its_place() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    for _ in 0..1_000 {
+        let mut call = task::spawn(requester.clone().oneshot(Message::new("ask")));
+        assert!(call.poll().is_pending());
+        assert_eq!(requester.pending(), 1);
+        drop(call);
+        assert_eq!(requester.pending(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i_29_calls_over_the_limit_are_refused_and_not_sent() {
+    let bench = Bench::new();
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let (requester, _replies) = Requester::builder(sender).max_in_flight(3).build(bench.reply_queue()).unwrap();
+    let mut calls: Vec<_> = (0..4).map(|_| task::spawn(requester.clone().oneshot(Message::new("ask")))).collect();
+    for call in &mut calls[..3] {
+        assert!(call.poll().is_pending());
+    }
+    let Poll::Ready(Err(error)) = calls[3].poll() else { panic!("one is too many") };
+    assert_eq!(error.kind(), CallErrorKind::TooManyRequests);
+    assert!(error.is_retryable() && !error.is_outcome_unknown());
+    assert_eq!(bench.requests.counts().active, 3);
+
+    drop(calls);
+    assert!(task::spawn(requester.oneshot(Message::new("ask"))).poll().is_pending());
+}
+
+#[tokio::test(start_paused = true)]
+async fn i_29_a_send_that_fails_leaves_no_place_taken() {
+    let refused = service_fn(async |_: Message| Err(SendError::new(ErrorKind::QuotaExceeded)));
+    let bench = Bench::new();
+    let (requester, _replies) = Requester::builder(refused).build(bench.reply_queue()).unwrap();
+    let error = requester.clone().oneshot(Message::new("ask")).await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::Send);
+    assert_eq!(error.send_error().unwrap().kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(requester.pending(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_covers_the_send() {
+    let bench = Bench::new();
+    let link = Link::new(LinkSettings::default().with_round_trip(seconds(20)));
+    let sender = SendService::new(link.sender(bench.requests.sender().unwrap()));
+    let (requester, _replies) = Requester::builder(sender).timeout(seconds(5)).build(bench.reply_queue()).unwrap();
+    let began = Instant::now();
+    let error = within(requester.clone().oneshot(Message::new("ask"))).await.unwrap_err();
+    assert_eq!((error.kind(), began.elapsed()), (CallErrorKind::Timeout, seconds(5)));
+    assert_eq!(requester.pending(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_may_overtake_the_word_that_the_request_was_accepted() {
+    let bench = Bench::new();
+    let (told, heard) = tokio::sync::mpsc::channel(1);
+    let sender = service_fn(move |request: Message| {
+        let told = told.clone();
+        async move {
+            told.send(request).await.unwrap();
+            std::future::pending::<()>().await;
+            Ok::<_, SendError>(())
+        }
+    });
+    let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
+    tokio::spawn(replies.run());
+    let call = tokio::spawn(requester.oneshot(Message::new("ask")));
+    let mut heard = heard;
+    bench.reply(answer(&heard.recv().await.unwrap(), "42")).await;
+    assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
+}
+
+#[tokio::test(start_paused = true)]
+async fn close_fails_what_waits_and_what_comes_and_ends_the_loop() {
+    let bench = Bench::new();
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
+    let run = tokio::spawn(replies.run());
+    let mut calls: Vec<_> = (0..3).map(|_| tokio::spawn(requester.clone().oneshot(Message::new("ask")))).collect();
+    settle().await;
+    let began = Instant::now();
+    requester.close();
+    for call in calls.drain(..) {
+        assert_eq!(call.await.unwrap().unwrap_err().kind(), CallErrorKind::Closed);
+    }
+    assert_eq!(requester.clone().oneshot(Message::new("ask")).await.unwrap_err().kind(), CallErrorKind::Closed);
+    run.await.unwrap().unwrap();
+    assert_eq!((began.elapsed(), requester.pending()), (seconds(0), 0));
+    assert_eq!(bench.requests.counts().active, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loop_ends_with_the_last_requester() {
+    let bench = Bench::new();
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
+    let run = tokio::spawn(replies.run());
+    let other = requester.clone();
+    drop(requester);
+    settle().await;
+    assert!(!run.is_finished());
+    drop(other);
+    within(run).await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_fails_what_waits_at_once_and_later_calls_work() {
+    let bench = Bench::new();
+    let link = Link::new(LinkSettings::default());
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let source = ReplyQueue::new("replies", link.receiver(bench.replies.receiver()));
+    let (requester, replies) = Requester::builder(sender).build(source).unwrap();
+    tokio::spawn(replies.run());
+    let (call, _) = begun(&bench, &requester).await;
+    settle().await;
+
+    let began = Instant::now();
+    link.disconnect();
+    let error = within(call).await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), began.elapsed()), (CallErrorKind::Disconnected, seconds(0)));
+    assert!(error.is_retryable() && error.is_outcome_unknown());
+    // What is called meanwhile is not sent.
+    let error = requester.clone().oneshot(Message::new("ask")).await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::Disconnected);
+    assert_eq!(bench.requests.counts().active, 0);
+
+    link.reconnect();
+    tokio::time::sleep(seconds(60)).await;
+    let (call, request) = begun(&bench, &requester).await;
+    bench.reply(answer(&request, "again")).await;
+    assert_eq!(text(&within(call).await.unwrap().unwrap()), "again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_is_dropped_or_fails_for_good_fails_its_calls() {
+    let bench = Bench::new();
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let (requester, replies) = Requester::builder(sender.clone()).build(bench.reply_queue()).unwrap();
+    let run = tokio::spawn(replies.run());
+    let (call, _) = begun(&bench, &requester).await;
+    run.abort();
+    assert_eq!(within(call).await.unwrap().unwrap_err().kind(), CallErrorKind::Disconnected);
+
+    let (requester, replies) = Requester::builder(sender)
+        .build(ReplyQueue::new("gone", bench.broker.queue("replies").unwrap().receiver()))
+        .unwrap();
+    bench.broker.delete("replies").unwrap();
+    let call = tokio::spawn(requester.oneshot(Message::new("ask")));
+    within(replies.run()).await.unwrap_err();
+    assert_eq!(within(call).await.unwrap().unwrap_err().kind(), CallErrorKind::Disconnected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn layers_go_around_a_requester() {
+    let bench = Bench::new();
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&attempts);
+    let stack = ServiceBuilder::new()
+        .load_shed()
+        .timeout(seconds(2))
+        .map_request(move |request: Message| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            request
+        })
+        .service(bench.requester());
+    let client = Client::new(stack, Codecs::json());
+    let began = Instant::now();
+    let error = client.call::<u32>(&1).await.unwrap_err();
+    assert_eq!((error.kind(), began.elapsed()), (CallErrorKind::Other, seconds(2)));
+    assert_eq!(attempts.load(Ordering::Relaxed), 1);
+
+    // A failure of the requester comes out of the layers as itself.
+    let requester = bench.requester();
+    requester.close();
+    let client = Client::new(ServiceBuilder::new().load_shed().service(requester), Codecs::json());
+    assert_eq!(client.call::<u32>(&1).await.unwrap_err().kind(), CallErrorKind::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_28_a_peer_that_hands_on_the_correlation_id_gets_one() {
+    let bench = Bench::new();
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let builder = Requester::builder(sender).correlate(Correlate::CorrelationId);
+    let (requester, replies) = builder.build(bench.reply_queue()).unwrap();
+    tokio::spawn(replies.run());
+    let (call, request) = begun(&bench, &requester).await;
+    let id = request.correlation_id().unwrap().to_owned();
+    assert_eq!(request.message_id(), Some(&*id));
+    bench.reply(Message::builder().correlation_id(id).build("42").unwrap()).await;
+    assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_2_a_reply_of_the_wrong_type_is_an_error_and_no_hang() {
+    let bench = Bench::new();
+    let client = Client::new(bench.requester(), Codecs::json());
+    let call = tokio::spawn(async move { client.call::<u32>(&1).await });
+    let request = bench.request().await;
+    bench.reply(answer(&request.message, r#""forty-two""#)).await;
+    let error = within(call).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::Undecodable);
+    assert!(error.undecodable().unwrap().failure().is_some() && !error.to_string().contains("forty"));
+}
+
+#[tokio::test]
+async fn what_breaks_a_rule_is_refused_when_it_is_built() {
+    let bench = Bench::new();
+    let sender = || SendService::new(bench.requests.sender().unwrap());
+    let zero = Requester::builder(sender()).timeout(seconds(0)).build(bench.reply_queue());
+    assert!(matches!(zero.unwrap_err(), consign::rpc::BuildError::Invalid(_)));
+    Client::new((), Codecs::json()).timeout(seconds(0)).unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requester_asks_for_readiness_of_its_sender() {
+    let bench = Bench::new();
+    let (mock, mut handle) = tower_test::mock::pair::<Message, ()>();
+    let sender = mock.map_err(|_: tower::BoxError| SendError::new(ErrorKind::General));
+    let (mut requester, _replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
+    handle.allow(0);
+    let mut ready = task::spawn(std::future::poll_fn(|cx| Service::<Message>::poll_ready(&mut requester, cx)));
+    assert!(ready.poll().is_pending());
+    handle.allow(1);
+    assert!(ready.poll().is_ready());
+}

@@ -1,0 +1,95 @@
+//! What a fault says, and what it cannot make its reader do.
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    codecs::Codecs,
+    consumer::Consumer,
+    routing::{Body, CorrelationId},
+    rpc::{CallErrorKind, Client, Fault, FaultCode, Reply, Responder},
+};
+use tokio::time::Instant;
+
+use crate::{Bench, within};
+
+async fn priced(_: CorrelationId, Body(_): Body<u32>) -> Reply<u32> {
+    Reply(1)
+}
+
+async fn sold(Body(count): Body<u32>) -> Result<u32, Fault> {
+    if count > 9 { Err(Fault::application("SoldOut").with_detail("none is left")) } else { Ok(count) }
+}
+
+fn serve(bench: &Bench) {
+    let builder = Responder::builder(bench.senders()).codecs(Codecs::json());
+    let responder = builder.answer("price", priced).answer("sell", sold).build().unwrap();
+    tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_is_an_error_to_match_on_and_comes_at_once() {
+    let bench = Bench::new();
+    serve(&bench);
+    let client = Client::new(bench.requester(), Codecs::json());
+    for (subject, code, reason) in [
+        ("sell", FaultCode::Application("SoldOut".into()), None),
+        ("price", FaultCode::InvalidRequest, Some("MissingProperty")),
+        ("praise", FaultCode::UnknownRequest, Some("UnknownMessageType")),
+    ] {
+        let began = Instant::now();
+        let error = within(client.clone().subject(subject).call::<u32>(&10)).await.unwrap_err();
+        assert_eq!(error.kind(), CallErrorKind::Fault, "{subject}: {error}");
+        let fault = error.fault().unwrap();
+        assert_eq!((fault.code(), fault.reason()), (&code, reason));
+        assert!(fault.request_id().is_some_and(|id| id.len() == 32));
+        assert!(!error.is_retryable() && !error.is_outcome_unknown());
+        assert!(began.elapsed() < Duration::from_secs(3));
+    }
+    // The handler answered, so its request is done; the others are dead letters.
+    assert_eq!(bench.requests.counts().dead_lettered, 2);
+}
+
+#[test]
+fn a_fault_from_elsewhere_is_bounded_and_shown_escaped() {
+    let hostile = "\u{1b}[2J\n\u{202e}x".repeat(600);
+    let reply = |code: &str| {
+        let builder = Message::builder().property(Fault::CODE, code.to_owned()).correlation_id(hostile.clone());
+        let builder = builder.property(Fault::REASON, hostile.clone()).property(Fault::DETAIL, hostile.clone());
+        builder.property(Fault::TRAIL, hostile.clone()).build("").unwrap()
+    };
+    let long = "x".repeat(65);
+    for code in [hostile.as_str(), "", "two words", "line\n", &long, "Unrecognised"] {
+        let fault = Fault::of_reply(&reply(code)).unwrap();
+        assert_eq!(fault.code(), &FaultCode::Unrecognised, "{code:?}");
+        assert_eq!((fault.reason(), fault.trail().is_empty()), (None, true));
+        let longest = fault.detail().unwrap().chars().count().max(fault.request_id().unwrap().chars().count());
+        assert_eq!(longest, Fault::MAX_DETAIL);
+        for shown in [fault.to_string(), format!("{fault:?}"), serde_json::to_string(&fault).unwrap()] {
+            assert!(!shown.contains(['\u{1b}', '\n']), "{shown}");
+        }
+        assert!(!fault.to_string().contains('\u{202e}'));
+    }
+    let number = Message::builder().property(Fault::CODE, 7).build("").unwrap();
+    assert_eq!(Fault::of_reply(&number).unwrap().code(), &FaultCode::Unrecognised);
+    assert_eq!(Fault::of_reply(&Message::new("")), None);
+}
+
+#[test]
+fn a_fault_is_serialisable_and_reads_itself() {
+    let fault = Fault::application("SoldOut").with_detail("none is left");
+    let json = serde_json::to_string(&fault).unwrap();
+    assert_eq!(json, r#"{"code":"SoldOut","detail":"none is left"}"#);
+    assert_eq!(serde_json::from_str::<Fault>(&json).unwrap(), fault);
+    let read: Fault = serde_json::from_str(r#"{"code":"Failed","trail":"json;exact;Syntax;1:5"}"#).unwrap();
+    assert_eq!((read.code(), read.trail().entries().len()), (&FaultCode::Failed, 1));
+    assert_eq!(serde_json::from_str::<Fault>(&serde_json::to_string(&read).unwrap()).unwrap(), read);
+}
+
+#[test]
+fn an_application_cannot_make_a_code_that_is_none() {
+    for (text, code) in [("Failed", FaultCode::Failed), ("a b", FaultCode::Unrecognised), ("", FaultCode::Unrecognised)]
+    {
+        assert_eq!(Fault::application(text).code(), &code);
+    }
+}

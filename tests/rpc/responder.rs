@@ -1,0 +1,304 @@
+//! What a responder does with requests, and what its replies look like.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::{
+    Disposition, Message,
+    broker::{Queue, QueueSettings, Status},
+    codecs::Codecs,
+    consumer::Consumer,
+    message::EntityPath,
+    routing::{Body, MessageId, State},
+    rpc::{Correlate, Fault, FaultCode, Refusal, Reply, ReplySenders, Responder, ResponderBuilder, ResponderStats},
+    settlement::{DeadLetterReason, Permanent, Transient},
+    testing::{Faults, Link, LinkSettings, SendFault},
+    transport::{Delivery, ErrorKind, ReceiverExt, SendService, Sender},
+};
+
+use crate::{Bench, seconds, settle, text, within};
+
+async fn double(Body(number): Body<u32>) -> Reply<u32> {
+    Reply(number * 2)
+}
+
+/// Serves the requests of `bench` with `double`.
+fn serve<P: ReplySenders>(bench: &Bench, builder: ResponderBuilder<P>) -> ResponderStats {
+    let builder = builder.clock(Arc::clone(&bench.clock)).codecs(Codecs::json());
+    let responder = builder.answer("double", double).build().unwrap();
+    let stats = responder.stats();
+    tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
+    stats
+}
+
+/// A request of `double` with everything that a requester sets.
+fn request() -> consign::message::MessageBuilder {
+    Message::builder().subject("double").message_id("question").reply_to("replies")
+}
+
+async fn send(bench: &Bench, message: Message) {
+    bench.requests.sender().unwrap().send(message).await.unwrap();
+}
+
+async fn first(queue: &Queue) -> Message {
+    let delivery: Delivery<_> = within(queue.receiver().receive()).await.unwrap();
+    let message = delivery.message.clone();
+    delivery.complete().await.unwrap();
+    message
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_10_to_r_19_the_fields_of_a_reply() {
+    let bench = Bench::new();
+    serve(&bench, Responder::builder(bench.senders()).reply_subject("doubled"));
+    let traced = request()
+        .correlation_id("conversation")
+        .partition_key("p")
+        .to("somewhere")
+        .time_to_live(seconds(10))
+        .property("traceparent", "00-1-2-01")
+        .property("tracestate", "a=b")
+        .property("Diagnostic-Id", "d")
+        .property("secret", "s");
+    send(&bench, traced.build("21").unwrap()).await;
+
+    let reply = first(&bench.replies).await;
+    assert_eq!(text(&reply), "42");
+    assert_eq!(reply.correlation_id(), Some("question"));
+    assert!(reply.message_id().is_some_and(|id| id != "question"));
+    assert_eq!((reply.session_id(), reply.partition_key(), reply.to()), (None, None, None));
+    assert_eq!((reply.reply_to(), reply.reply_to_session_id()), (None, None));
+    assert_eq!((reply.subject(), reply.content_type()), (Some("doubled"), Some("application/json")));
+    assert_eq!(reply.time_to_live(), Some(seconds(10)));
+    let names: Vec<_> = reply.application().iter().map(|(name, _)| name.to_owned()).collect();
+    assert_eq!(names, ["Diagnostic-Id", "traceparent", "tracestate"]);
+    settle().await;
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_17_a_reply_lives_as_long_as_its_requester_waits() {
+    let bench = Bench::new();
+    send(&bench, request().time_to_live(seconds(10)).build("21").unwrap()).await;
+    tokio::time::sleep(seconds(7)).await;
+    serve(&bench, Responder::builder(bench.senders()));
+    assert_eq!(first(&bench.replies).await.time_to_live(), Some(seconds(3)));
+
+    send(&bench, request().build("21").unwrap()).await;
+    assert_eq!(first(&bench.replies).await.time_to_live(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_20_without_an_address_the_handler_runs_and_the_value_is_counted() {
+    let bench = Bench::new();
+    let stats = serve(&bench, Responder::builder(bench.senders()));
+    send(&bench, Message::builder().subject("double").build("21").unwrap()).await;
+    settle().await;
+    assert_eq!((stats.unwanted(), stats.answered()), (1, 0));
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_20_r_21_a_strict_responder_refuses_what_it_cannot_answer() {
+    let bench = Bench::new();
+    let builder = Responder::builder(bench.senders()).strict().correlate(Correlate::CorrelationId);
+    let stats = serve(&bench, builder);
+    send(&bench, Message::builder().subject("double").correlation_id("c").build("21").unwrap()).await;
+    send(&bench, request().build("21").unwrap()).await;
+    settle().await;
+    let dead = bench.requests.dead_letter();
+    assert_eq!(first(&dead).await.dead_letter_reason(), Some("MissingReplyTo"));
+    assert_eq!(first(&dead).await.dead_letter_reason(), Some("MissingProperty"));
+    // The second one has somewhere to hear of it.
+    assert_eq!((stats.faults(), stats.unwanted()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_21_the_sequence_number_stands_in_for_an_id() {
+    let bench = Bench::new();
+    serve(&bench, Responder::builder(bench.senders()).correlate(Correlate::CorrelationId));
+    send(&bench, request().build("21").unwrap()).await;
+    assert_eq!(first(&bench.replies).await.correlation_id(), Some("1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_22_an_entity_with_sessions_and_a_request_without_one() {
+    let bench = Bench::new();
+    bench.broker.create_queue("shared", QueueSettings::default().with_sessions(true)).unwrap();
+    serve(&bench, Responder::builder(bench.senders()));
+    send(&bench, Message::builder().subject("double").reply_to("shared").build("21").unwrap()).await;
+    settle().await;
+    assert_eq!(first(&bench.requests.dead_letter()).await.dead_letter_reason(), Some("MissingReplyToSessionId"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_25_the_request_is_completed_after_the_broker_has_the_reply() {
+    let bench = Bench::new();
+    let link = Link::new(LinkSettings::default().with_round_trip(seconds(2)));
+    let (broker, slow) = (bench.broker.clone(), link.clone());
+    serve(&bench, Responder::builder(move |to: &EntityPath| Ok(SendService::new(slow.sender(broker.sender(to)?)))));
+    send(&bench, request().build("21").unwrap()).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!((bench.requests.counts().locked, bench.replies.counts().active), (1, 1));
+    tokio::time::sleep(seconds(2)).await;
+    assert_eq!((bench.requests.counts().locked, bench.replies.counts().active), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_25_a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_is_done() {
+    let bench = Bench::new();
+    let faults = Faults::none().on_send(1, SendFault::LoseAnswer(ErrorKind::ServiceTimeout));
+    let link = Link::new(LinkSettings::default().with_faults(faults));
+    let broker = bench.broker.clone();
+    serve(&bench, Responder::builder(move |to: &EntityPath| Ok(SendService::new(link.sender(broker.sender(to)?)))));
+    send(&bench, request().build("21").unwrap()).await;
+    for _ in 0..2 {
+        assert_eq!(first(&bench.replies).await.correlation_id(), Some("question"));
+    }
+    settle().await;
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requester_that_has_gone_is_counted_and_its_request_is_done() {
+    let bench = Bench::new();
+    let stats = serve(&bench, Responder::builder(bench.senders()));
+    send(&bench, Message::builder().subject("double").reply_to("gone").build("21").unwrap()).await;
+    settle().await;
+    assert_eq!(stats.undelivered(), 1);
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_is_refused_for_good_dead_letters_the_request() {
+    let bench = Bench::new();
+    let closed = QueueSettings::default().with_status(Status::SendDisabled);
+    bench.broker.create_queue("closed", closed).unwrap();
+    serve(&bench, Responder::builder(bench.senders()));
+    send(&bench, Message::builder().subject("double").reply_to("closed").build("21").unwrap()).await;
+    settle().await;
+    assert_eq!(first(&bench.requests.dead_letter()).await.dead_letter_reason(), Some("ReplyRejected"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_27_a_hostile_address_is_refused_before_the_handler_runs() {
+    let bench = Bench::new();
+    let allowed = Responder::builder(bench.senders()).allow(|to| to.as_str().starts_with("replies"));
+    let never = |Body(_): Body<u32>| async { panic!("it must not be called") as Reply<u32> };
+    let responder = allowed.codecs(Codecs::json()).answer("double", never).build().unwrap();
+    tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
+    for hostile in ["$management", "$cbs", "requests", "sb://elsewhere.example/replies", "replies/$deadletterqueue"] {
+        send(&bench, Message::builder().subject("double").reply_to(hostile).build("21").unwrap()).await;
+        settle().await;
+        let dead = first(&bench.requests.dead_letter()).await;
+        assert_eq!(dead.dead_letter_reason(), Some("ReplyAddressNotAllowed"), "{hostile}");
+        assert_eq!(dead.dead_letter_description(), Some("replies may not go to the address in ReplyTo"));
+    }
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_28_what_the_reply_is_known_by() {
+    for (by, with, without) in [
+        (Correlate::MessageId, "question", "question"),
+        (Correlate::CorrelationId, "conversation", "2"),
+        (Correlate::CorrelationIdOrMessageId, "conversation", "question"),
+    ] {
+        let bench = Bench::new();
+        serve(&bench, Responder::builder(bench.senders()).correlate(by));
+        send(&bench, request().correlation_id("conversation").build("21").unwrap()).await;
+        assert_eq!(first(&bench.replies).await.correlation_id(), Some(with), "{by:?}");
+        send(&bench, request().build("21").unwrap()).await;
+        assert_eq!(first(&bench.replies).await.correlation_id(), Some(without), "{by:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_sent_again_is_answered_under_its_first_id() {
+    let bench = Bench::new();
+    serve(&bench, Responder::builder(bench.senders()));
+    send(&bench, request().property("x-original-message-id", "first").build("21").unwrap()).await;
+    assert_eq!(first(&bench.replies).await.correlation_id(), Some("first"));
+}
+
+/// What a handler may return, beside a reply.
+async fn refuse(id: MessageId) -> Result<u32, Refusal> {
+    Err(match id.as_str() {
+        "transient" => Transient::new("busy").into(),
+        "permanent" => Permanent::new("no such account: 4711").into(),
+        "deferred" => Disposition::DEFER.into(),
+        _ => Disposition::dead_letter(DeadLetterReason::Application("Mine".into()), "").into(),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_handler_refuses_is_settled_so_and_a_dead_letter_is_a_fault() {
+    let bench = Bench::new();
+    let responder =
+        Responder::builder(bench.senders()).codecs(Codecs::json()).answer("refuse", refuse).build().unwrap();
+    tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
+    let ask =
+        |id: &'static str| Message::builder().subject("refuse").message_id(id).reply_to("replies").build("").unwrap();
+    send(&bench, ask("deferred")).await;
+    settle().await;
+    assert_eq!((bench.requests.counts().deferred, bench.replies.counts().active), (1, 0));
+
+    for (id, code, reason) in [("permanent", "Failed", "HandlerPermanent"), ("mine", "Failed", "Mine")] {
+        send(&bench, ask(id)).await;
+        let fault = Fault::of_reply(&first(&bench.replies).await).unwrap();
+        assert_eq!((fault.code().as_str(), fault.reason()), (code, Some(reason)));
+        assert_eq!((fault.request_id(), fault.detail()), (Some(id), None));
+        assert_eq!(first(&bench.requests.dead_letter()).await.dead_letter_reason(), Some(reason));
+    }
+
+    // Ten deliveries, and no word to the requester but that nothing came.
+    send(&bench, ask("transient")).await;
+    settle().await;
+    let dead = first(&bench.requests.dead_letter()).await;
+    assert_eq!(dead.dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
+    assert_eq!(bench.replies.counts().active, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_cannot_be_written_is_a_dead_letter_and_a_fault() {
+    let bench = Bench::new();
+    // JSON has no keys but text.
+    let keys = async || Reply(std::collections::BTreeMap::from([((1, 2), 3)]));
+    let responder = Responder::builder(bench.senders()).codecs(Codecs::json()).answer("double", keys).build().unwrap();
+    tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
+    send(&bench, request().build("21").unwrap()).await;
+    let fault = Fault::of_reply(&first(&bench.replies).await).unwrap();
+    assert_eq!((fault.code(), fault.reason()), (&FaultCode::Failed, Some("HandlerPermanent")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_share_state_and_some_answer_nothing() {
+    let bench = Bench::new();
+    let noted = Arc::new(AtomicU32::new(0));
+    let add = async |State(sum): State<Arc<AtomicU32>>, Body(number): Body<u32>| {
+        Reply(sum.fetch_add(number, Ordering::Relaxed) + number)
+    };
+    let note = async |State(sum): State<Arc<AtomicU32>>, Body(number): Body<u32>| {
+        sum.fetch_add(number, Ordering::Relaxed);
+    };
+    let responder = Responder::builder(bench.senders())
+        .codecs_and_state(Codecs::json(), Arc::clone(&noted))
+        .route("note", note)
+        .answer_others(add)
+        .build()
+        .unwrap();
+    let stats = responder.stats();
+    tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
+    send(&bench, Message::builder().subject("note").reply_to("replies").build("40").unwrap()).await;
+    settle().await;
+    send(&bench, Message::builder().reply_to("replies").build("2").unwrap()).await;
+    assert_eq!(text(&first(&bench.replies).await), "42");
+    settle().await;
+    assert_eq!((stats.answered(), stats.unwanted()), (1, 0));
+    assert!(bench.is_idle());
+}
