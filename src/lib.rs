@@ -125,6 +125,7 @@
 //! - [`codecs`]: formats, chains and the record of what was tried.
 //! - [`middleware`]: the layers, in their order.
 //! - [`consumer`]: the loop, if you do not have one.
+//! - [`rpc`]: typed calls: a request, and its reply or a fault.
 //! - [`rules`]: which messages a subscription gets, and what is changed on its copies.
 //! - [`settlement`]: what becomes of a message.
 //! - [`transport`]: what a broker of yours implements.

@@ -1,4 +1,76 @@
-//! Request and reply over queues.
+//! Calls over queues: a request goes to one entity, its reply comes to another, and ids tell which belongs to which.
+//!
+//! ```
+//! # #[cfg(all(feature = "json", feature = "embedded"))] {
+//! use consign::{
+//!     broker::{Broker, QueueSettings},
+//!     codecs::Codecs,
+//!     consumer::Consumer,
+//!     message::EntityPath,
+//!     routing::Body,
+//!     rpc::{Client, Fault, ReplyQueue, Requester, Responder},
+//!     transport::SendService,
+//! };
+//!
+//! async fn half(Body(number): Body<u32>) -> Result<u32, Fault> {
+//!     if number % 2 == 0 { Ok(number / 2) } else { Err(Fault::application("Odd")) }
+//! }
+//!
+//! # tokio_test::block_on(async {
+//! let broker = Broker::new();
+//! let requests = broker.create_queue("requests", QueueSettings::default())?;
+//! let replies = broker.create_queue("replies.7f3a", QueueSettings::default())?;
+//!
+//! // The side that answers: handlers that return values, in a receiving stack.
+//! let reply_to = broker.clone();
+//! let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(reply_to.sender(to)?)))
+//!     .codecs(Codecs::json())
+//!     .answer("half", half)
+//!     .build()?;
+//! tokio::spawn(Consumer::new(requests.receiver(), responder).run());
+//!
+//! // The side that asks: a service from a request to its reply, and somebody who receives the replies.
+//! let (requester, receiving) = Requester::builder(SendService::new(requests.sender()?))
+//!     .build(ReplyQueue::new("replies.7f3a", replies.receiver()))?;
+//! tokio::spawn(receiving.run());
+//!
+//! let client = Client::new(requester, Codecs::json()).subject("half");
+//! assert_eq!(client.call::<u32>(&42).await?, 21);
+//!
+//! let error = client.call::<u32>(&7).await.unwrap_err();
+//! assert_eq!(error.fault().map(|fault| fault.code().as_str()), Some("Odd"));
+//! # Ok::<(), tower::BoxError>(())
+//! # }).unwrap();
+//! # }
+//! ```
+//!
+//! # The side that asks
+//!
+//! A [`Requester`] is a `Service<Message, Response = Message>`. Layers of tower go around it: a timeout, a limit, load
+//! shedding, a retry, for which each attempt is a call of its own with an id of its own. A [`Client`] around such a stack
+//! writes values and reads them. One request with several replies is a [`Gather`], or
+//! [`Client::call_many`].
+//!
+//! Replies come to a queue of the process, [`ReplyQueue`], or to a session of an entity that many processes share,
+//! [`ReplySession`]. [`Replies::run`] receives them; it runs beside the calls, in a task.
+//!
+//! A call costs a place in a table until it is answered, fails, or is dropped; the number of places is
+//! [bounded](RequesterBuilder::max_in_flight).
+//!
+//! # The side that answers
+//!
+//! A [`Responder`] is a `Service<Message, Response = Disposition>`, as a router is. Its handlers return a [`Reply`], or a
+//! `Result` whose error is a [`Fault`], which the requester gets, or says what becomes of the request. A request that
+//! cannot be decoded is a dead letter, and a fault that says what was tried.
+//!
+//! Requests come at least once, so a handler may run twice for one call. A requester takes one reply and drops the other.
+//!
+//! # What is not trusted
+//!
+//! The address of a reply comes from whoever sends requests; see [`ResponderBuilder::allow`]. A reply is taken by nobody
+//! who does not know the id of the call, which is 122 random bits. What a [`Fault`] says is bounded, and is shown escaped.
+//!
+//! The rows R-01 to R-37 of `docs/semantics.md` say what exactly happens.
 
 mod client;
 mod correlate;

@@ -125,7 +125,7 @@ async fn r_23_a_reply_after_the_deadline_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i_29_a_dropped_call_leaves_its_place() {
+async fn r_31_a_dropped_call_leaves_its_place() {
     let bench = Bench::new();
     let requester = bench.requester();
     for _ in 0..1_000 {
@@ -138,7 +138,7 @@ async fn i_29_a_dropped_call_leaves_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i_29_calls_over_the_limit_are_refused_and_not_sent() {
+async fn r_30_calls_over_the_limit_are_refused_and_not_sent() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (requester, _replies) = Requester::builder(sender).max_in_flight(3).build(bench.reply_queue()).unwrap();
@@ -156,7 +156,7 @@ async fn i_29_calls_over_the_limit_are_refused_and_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i_29_a_send_that_fails_leaves_no_place_taken() {
+async fn r_31_a_send_that_fails_leaves_no_place_taken() {
     let refused = service_fn(async |_: Message| Err(SendError::new(ErrorKind::QuotaExceeded)));
     let bench = Bench::new();
     let (requester, _replies) = Requester::builder(refused).build(bench.reply_queue()).unwrap();
@@ -167,7 +167,7 @@ async fn i_29_a_send_that_fails_leaves_no_place_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_covers_the_send() {
+async fn r_29_the_deadline_covers_the_send() {
     let bench = Bench::new();
     let link = Link::new(LinkSettings::default().with_round_trip(seconds(20)));
     let sender = SendService::new(link.sender(bench.requests.sender().unwrap()));
@@ -199,7 +199,7 @@ async fn a_reply_may_overtake_the_word_that_the_request_was_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn close_fails_what_waits_and_what_comes_and_ends_the_loop() {
+async fn r_32_close_fails_what_waits_and_what_comes_and_ends_the_loop() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
@@ -232,7 +232,7 @@ async fn the_loop_ends_with_the_last_requester() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_connection_fails_what_waits_at_once_and_later_calls_work() {
+async fn r_32_a_lost_connection_fails_what_waits_at_once_and_later_calls_work() {
     let bench = Bench::new();
     let link = Link::new(LinkSettings::default());
     let sender = SendService::new(bench.requests.sender().unwrap());
@@ -260,7 +260,7 @@ async fn a_lost_connection_fails_what_waits_at_once_and_later_calls_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_is_dropped_or_fails_for_good_fails_its_calls() {
+async fn r_32_a_loop_that_is_dropped_or_fails_for_good_fails_its_calls() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (requester, replies) = Requester::builder(sender.clone()).build(bench.reply_queue()).unwrap();
@@ -319,7 +319,7 @@ async fn r_28_a_peer_that_hands_on_the_correlation_id_gets_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r_2_a_reply_of_the_wrong_type_is_an_error_and_no_hang() {
+async fn r_33_a_reply_of_the_wrong_type_is_an_error_and_no_hang() {
     let bench = Bench::new();
     let client = Client::new(bench.requester(), Codecs::json());
     let call = tokio::spawn(async move { client.call::<u32>(&1).await });

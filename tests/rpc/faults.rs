@@ -28,7 +28,7 @@ fn serve(bench: &Bench) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_is_an_error_to_match_on_and_comes_at_once() {
+async fn r_34_r_35_a_fault_is_an_error_to_match_on_and_comes_at_once() {
     let bench = Bench::new();
     serve(&bench);
     let client = Client::new(bench.requester(), Codecs::json());
@@ -51,7 +51,7 @@ async fn a_fault_is_an_error_to_match_on_and_comes_at_once() {
 }
 
 #[test]
-fn a_fault_from_elsewhere_is_bounded_and_shown_escaped() {
+fn r_36_a_fault_from_elsewhere_is_bounded_and_shown_escaped() {
     let hostile = "\u{1b}[2J\n\u{202e}x".repeat(600);
     let reply = |code: &str| {
         let builder = Message::builder().property(Fault::CODE, code.to_owned()).correlation_id(hostile.clone());

@@ -119,7 +119,7 @@ async fn r_03_replies_may_go_to_a_topic() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gather_over_the_limit_is_refused() {
+async fn r_30_a_gather_over_the_limit_is_refused() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (mut requester, _replies) = Requester::builder(sender).max_in_flight(0).build(bench.reply_queue()).unwrap();

@@ -53,7 +53,7 @@ async fn first(queue: &Queue) -> Message {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r_10_to_r_19_the_fields_of_a_reply() {
+async fn r_10_r_11_r_12_r_13_r_14_r_15_r_16_r_18_r_19_the_fields_of_a_reply() {
     let bench = Bench::new();
     serve(&bench, Responder::builder(bench.senders()).reply_subject("doubled"));
     let traced = request()
@@ -150,7 +150,7 @@ async fn r_25_the_request_is_completed_after_the_broker_has_the_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r_25_a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_is_done() {
+async fn r_25_r_37_a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_is_done() {
     let bench = Bench::new();
     let faults = Faults::none().on_send(1, SendFault::LoseAnswer(ErrorKind::ServiceTimeout));
     let link = Link::new(LinkSettings::default().with_faults(faults));
@@ -165,7 +165,7 @@ async fn r_25_a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_is_don
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_requester_that_has_gone_is_counted_and_its_request_is_done() {
+async fn r_37_a_requester_that_has_gone_is_counted_and_its_request_is_done() {
     let bench = Bench::new();
     let stats = serve(&bench, Responder::builder(bench.senders()));
     send(&bench, Message::builder().subject("double").reply_to("gone").build("21").unwrap()).await;
@@ -175,7 +175,7 @@ async fn a_requester_that_has_gone_is_counted_and_its_request_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_is_refused_for_good_dead_letters_the_request() {
+async fn r_37_a_reply_that_is_refused_for_good_dead_letters_the_request() {
     let bench = Bench::new();
     let closed = QueueSettings::default().with_status(Status::SendDisabled);
     bench.broker.create_queue("closed", closed).unwrap();
@@ -219,7 +219,7 @@ async fn r_28_what_the_reply_is_known_by() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_was_sent_again_is_answered_under_its_first_id() {
+async fn r_11_a_request_that_was_sent_again_is_answered_under_its_first_id() {
     let bench = Bench::new();
     serve(&bench, Responder::builder(bench.senders()));
     send(&bench, request().property("x-original-message-id", "first").build("21").unwrap()).await;
@@ -237,7 +237,7 @@ async fn refuse(id: MessageId) -> Result<u32, Refusal> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_refuses_is_settled_so_and_a_dead_letter_is_a_fault() {
+async fn r_34_what_a_handler_refuses_is_settled_so_and_a_dead_letter_is_a_fault() {
     let bench = Bench::new();
     let responder =
         Responder::builder(bench.senders()).codecs(Codecs::json()).answer("refuse", refuse).build().unwrap();

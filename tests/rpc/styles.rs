@@ -96,7 +96,7 @@ async fn r_26_the_lock_of_the_session_is_renewed_and_a_lost_one_is_taken_anew() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_others_receive_from_is_refused_when_it_is_built() {
+async fn r_05_a_queue_that_others_receive_from_is_refused_when_it_is_built() {
     let bench = Bench::new();
     let builder = || Requester::builder(SendService::new(bench.requests.sender().unwrap()));
     let refused = builder().build(bench.reply_queue().shared(true)).unwrap_err();

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn b_10_a_length_beyond_what_a_body_may_have_is_length() {
+    fn a_length_beyond_what_a_body_may_have_is_length() {
         assert_eq!(kind(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]), Some(DecodeErrorKind::Length));
         assert_eq!(kind(&[0x0a, 0x05, 1]), Some(DecodeErrorKind::Truncated));
     }

@@ -239,7 +239,7 @@ fn elements_are_limited_in_every_codec() {
 }
 
 #[test]
-fn b_12_every_truncation() {
+fn every_truncation_is_refused() {
     on_a_small_stack(|| {
         for codec in [SELF_DESCRIBING.as_slice(), &POSITIONAL].concat() {
             let body = codec.encode(&order()).unwrap();
@@ -252,7 +252,7 @@ fn b_12_every_truncation() {
 }
 
 #[test]
-fn b_13_trailing_bytes() {
+fn trailing_bytes_are_refused() {
     on_a_small_stack(|| {
         for codec in [SELF_DESCRIBING.as_slice(), &POSITIONAL].concat() {
             for trailing in [&b"1"[..], b"{", b"\xc0\xc0"] {
