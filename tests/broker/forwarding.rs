@@ -429,6 +429,21 @@ fn t_63_a_subscription_forwards_its_dead_letters_whatever_they_died_of() {
 }
 
 #[test]
+fn t_65_s_37_what_expires_at_one_instant_is_forwarded_in_order_of_acceptance() {
+    let namespace = Namespace::new();
+    let grave = namespace.queue("grave");
+    let source = namespace.queue_with("source", dead_to("grave").with_dead_letter_on_expiration(true));
+    let mortal = |body| Message::builder().time_to_live(SECOND).build(body).unwrap();
+    // The third takes the place that the first has left.
+    send(&source, "gone");
+    try_send(&source.sender().unwrap(), mortal("a")).unwrap();
+    receive(&source).complete().ok();
+    try_send(&source.sender().unwrap(), mortal("b")).unwrap();
+    namespace.advance(SECOND);
+    assert_eq!(bodies(&grave), ["a", "b"]);
+}
+
+#[test]
 fn t_63_what_cannot_be_forwarded_is_forwarded_as_a_dead_letter() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");

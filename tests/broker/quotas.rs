@@ -150,6 +150,63 @@ fn t_86_a_schedule_call_is_refused_as_a_whole() {
 }
 
 #[test]
+fn t_86_what_is_dead_from_the_start_counts_its_reason() {
+    let namespace = Namespace::new();
+    let topic = namespace.topic("events");
+    let sessions = SubscriptionSettings::default().with_sessions(true);
+    topic.create_subscription("s", sessions).unwrap();
+    try_send(&topic.sender(), message()).unwrap();
+    let reason = "DeadLetterReason".len() + "Session ID is null.".len();
+    assert_eq!(topic.counts().size, MESSAGE + reason as u64);
+}
+
+#[test]
+fn t_86_a_second_death_replaces_what_the_first_counted() {
+    let namespace = Namespace::new();
+    let last = namespace.queue("last");
+    let first = namespace.queue_with("first", settings().with_forward_dead_letters_to("last"));
+    let die = |queue, reason: &'static str, why: &'static str| {
+        let reason = DeadLetterReason::Application(reason.into());
+        receive(queue).settle(Disposition::dead_letter(reason, why)).ok();
+    };
+    try_send(&first.sender().unwrap(), message()).unwrap();
+    die(&first, "a long reason", "and a description");
+    let reason = "DeadLetterReason".len() + "a long reason".len();
+    let description = "DeadLetterErrorDescription".len() + "and a description".len();
+    assert_eq!(last.counts().size, MESSAGE + (reason + description) as u64);
+    die(&last, "short", "");
+    assert_eq!(last.counts().size, MESSAGE + ("DeadLetterReason".len() + "short".len()) as u64);
+}
+
+#[test]
+fn t_86_a_changed_copy_counts_what_was_sent_and_what_the_action_made_of_it() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().with_default_time_to_live(SECOND);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let subscription = subscribe(&topic, "s");
+    subscription.delete_rule("$Default").unwrap();
+    subscription.create_rule(sql_with_action("rule", "1 = 1", "SET seen = 'yes'")).unwrap();
+    // The broker gives it an id and a time to live, neither of which counts.
+    publish(&topic, "x".repeat(500));
+    assert_eq!(topic.counts().size, MESSAGE + ("RuleName".len() + "rule".len() + "seen".len() + "yes".len()) as u64);
+}
+
+#[test]
+fn t_86_t_41_what_adds_nothing_is_taken_by_an_entity_that_has_grown_past_its_limit() {
+    let namespace = Namespace::new();
+    let limited = settings().with_max_size(1_024).with_duplicate_detection(60 * SECOND);
+    let queue = namespace.queue_with("orders", limited);
+    let sender = queue.sender().unwrap();
+    let filling = || Message::builder().message_id("m").build("x".repeat(1_024 - 256 - 1)).unwrap();
+    try_send(&sender, filling()).unwrap();
+    receive(&queue).settle(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "")).ok();
+    assert!(queue.counts().size > 1_024);
+    assert_eq!(try_send(&sender, with_id("other")), Err(ErrorKind::QuotaExceeded));
+    assert_eq!(try_send(&sender, filling()), Ok(()));
+    sender.send_batch(Batch(Vec::new())).into_inner().unwrap();
+}
+
+#[test]
 fn t_86_a_session_state_counts() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_sessions(true).with_max_size(2 * MESSAGE));
