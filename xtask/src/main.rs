@@ -1,4 +1,4 @@
-//! Long checks and figures, one word each: `cargo xtask NAME [--long] [--json] [--transport NAME]`.
+//! Long checks and figures, one word each: `cargo xtask NAME [--long] [--json] [--transport NAME] [--ops N] [--seeds N]`.
 #![forbid(unsafe_code)]
 
 mod conformance;
@@ -7,6 +7,7 @@ mod error;
 mod features;
 mod growth;
 mod instructions;
+mod model;
 mod random;
 mod rows;
 mod shuttle;
@@ -23,6 +24,8 @@ struct Options<'a> {
     long: bool,
     json: bool,
     transport: Option<&'a str>,
+    ops: Option<u64>,
+    seeds: Option<u64>,
 }
 
 /// One word of the command line and what it does.
@@ -34,11 +37,13 @@ struct Word {
     run: fn(Options) -> Result<(), Error>,
 }
 
-const NO_OPTIONS: Options = Options { long: false, json: false, transport: None };
+const NO_OPTIONS: Options = Options { long: false, json: false, transport: None, ops: None, seeds: None };
 const JSON: Options = Options { json: true, ..NO_OPTIONS };
 const LONG_AND_JSON: Options = Options { long: true, ..JSON };
 /// Accepts a value, which the usage calls NAME.
 const TRANSPORT_AND_JSON: Options = Options { transport: Some("NAME"), ..JSON };
+/// Accepts numbers.
+const OPS_SEEDS_AND_JSON: Options = Options { ops: Some(0), seeds: Some(0), ..JSON };
 
 const WORDS: &[Word] = &[
     Word {
@@ -65,6 +70,12 @@ const WORDS: &[Word] = &[
         about: "instructions per consumed message, by callgrind (wants valgrind)",
         accepts: JSON,
         run: instructions::run,
+    },
+    Word {
+        name: "model",
+        about: "random operations on the broker and on a model of it: 1,000,000 over 20 fresh seeds unless said",
+        accepts: OPS_SEEDS_AND_JSON,
+        run: model::run,
     },
     Word {
         name: "random",
@@ -108,6 +119,7 @@ enum Misuse {
     UnknownWord(String),
     UnknownOption { word: &'static str, option: String },
     MissingValue { option: String },
+    NoNumber { option: String },
 }
 
 impl std::fmt::Display for Misuse {
@@ -117,6 +129,7 @@ impl std::fmt::Display for Misuse {
             Self::UnknownWord(word) => write!(f, "unknown word `{word}`"),
             Self::UnknownOption { word, option } => write!(f, "`{word}` has no option `{option}`"),
             Self::MissingValue { option } => write!(f, "`{option}` wants a value"),
+            Self::NoNumber { option } => write!(f, "`{option}` wants a number above 0"),
         }
     }
 }
@@ -134,10 +147,18 @@ fn parse(arguments: &[String]) -> Result<(&'static Word, Options<'_>), Misuse> {
                 let value = rest.next().ok_or_else(|| Misuse::MissingValue { option: option.clone() })?;
                 options.transport = Some(value);
             }
+            "--ops" if word.accepts.ops.is_some() => options.ops = Some(number(option, rest.next())?),
+            "--seeds" if word.accepts.seeds.is_some() => options.seeds = Some(number(option, rest.next())?),
             _ => return Err(Misuse::UnknownOption { word: word.name, option: option.clone() }),
         }
     }
     Ok((word, options))
+}
+
+fn number(option: &str, value: Option<&String>) -> Result<u64, Misuse> {
+    let value = value.ok_or_else(|| Misuse::MissingValue { option: option.to_owned() })?;
+    let number = value.replace(['_', ','], "").parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| Misuse::NoNumber { option: option.to_owned() })
 }
 
 fn usage() -> String {
@@ -145,7 +166,9 @@ fn usage() -> String {
         let long = if accepts.long { " [--long]" } else { "" };
         let json = if accepts.json { " [--json]" } else { "" };
         let transport = accepts.transport.map(|value| format!(" [--transport {value}]")).unwrap_or_default();
-        let call = format!("{name}{long}{json}{transport}");
+        let ops = accepts.ops.map(|_| " [--ops N]").unwrap_or_default();
+        let seeds = accepts.seeds.map(|_| " [--seeds N]").unwrap_or_default();
+        let call = format!("{name}{long}{json}{transport}{ops}{seeds}");
         format!("  {call:<40} {about}")
     });
     std::iter::once("cargo xtask NAME, where NAME is one of".into()).chain(lines).collect::<Vec<String>>().join("\n")
@@ -161,7 +184,7 @@ mod tests {
     fn parse_line(line: &str) -> Result<Parsed, Misuse> {
         let arguments: Vec<String> = line.split_whitespace().map(String::from).collect();
         parse(&arguments)
-            .map(|(word, Options { long, json, transport })| (word.name, long, json, transport.map(String::from)))
+            .map(|(word, Options { long, json, transport, .. })| (word.name, long, json, transport.map(String::from)))
     }
 
     #[test]
@@ -178,6 +201,20 @@ mod tests {
         assert_eq!(parse_line("conformance --transport"), Err(missing));
         let unknown = Misuse::UnknownOption { word: "rows", option: "--transport".into() };
         assert_eq!(parse_line("rows --transport embedded"), Err(unknown));
+    }
+
+    #[test]
+    fn an_option_may_have_a_number() {
+        let line = |line: &str| {
+            let arguments: Vec<String> = line.split_whitespace().map(String::from).collect();
+            parse(&arguments).map(|(word, options)| (word.name, options.ops, options.seeds))
+        };
+        assert_eq!(line("model --seeds 3 --ops 1_000"), Ok(("model", Some(1_000), Some(3))));
+        assert_eq!(line("model"), Ok(("model", None, None)));
+        assert_eq!(line("model --ops 0"), Err(Misuse::NoNumber { option: "--ops".into() }));
+        assert_eq!(line("model --seeds many"), Err(Misuse::NoNumber { option: "--seeds".into() }));
+        assert_eq!(line("model --ops"), Err(Misuse::MissingValue { option: "--ops".into() }));
+        assert_eq!(line("rows --ops 1"), Err(Misuse::UnknownOption { word: "rows", option: "--ops".into() }));
     }
 
     #[test]
