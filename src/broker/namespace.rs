@@ -43,7 +43,7 @@ impl Namespace {
     pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let answer = command(&mut state);
-        if state.waiters.is_empty() && state.engine.is_quiet() {
+        if state.is_quiet() {
             return answer;
         }
         state.note_effects();
@@ -60,6 +60,12 @@ impl Namespace {
 }
 
 impl State {
+    /// Whether nobody is to be woken and nothing is to be dropped, as after most calls.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.engine.is_quiet() && self.waiters.are_quiet(self.engine.next_deadline())
+    }
+
     fn note_effects(&mut self) {
         let Self { engine, waiters } = self;
         for line in engine.arrivals().drain(..) {

@@ -32,9 +32,14 @@ impl Waiters {
         self.last_id
     }
 
+    /// Whether nobody is to be woken, if nothing has arrived: not for its own sake, nor to set a timer for `deadline`.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+    pub(super) fn are_quiet(&self, deadline: Option<Ticks>) -> bool {
+        self.owed.is_empty() && (self.lines.is_empty() || deadline.is_none_or(|deadline| self.has_timer(deadline)))
+    }
+
+    fn has_timer(&self, deadline: Ticks) -> bool {
+        self.timer.is_some_and(|(earliest, _)| earliest <= deadline)
     }
 
     /// Waits at the place of its number, which one that was woken in vain has still. Returns the waker that is replaced:
@@ -58,7 +63,7 @@ impl Waiters {
         if self.timer.is_some_and(|(_, owner)| owner == id) {
             self.timer = None;
         }
-        let deadline = deadline.filter(|&deadline| self.timer.is_none_or(|(earliest, _)| deadline < earliest));
+        let deadline = deadline.filter(|&deadline| !self.has_timer(deadline));
         if let Some(deadline) = deadline {
             self.timer = Some((deadline, id));
         }
@@ -98,7 +103,7 @@ impl Waiters {
     pub(super) fn cover(&mut self, deadline: Option<Ticks>) {
         let Some(deadline) = deadline else { return };
         if self.owed.is_empty()
-            && self.timer.is_none_or(|(earliest, _)| deadline < earliest)
+            && !self.has_timer(deadline)
             && let Some((&line, _)) = self.lines.first_key_value()
         {
             self.owed.push((line, 1));

@@ -26,7 +26,7 @@ pub(crate) struct Effects {
     /// Locks are numbered over all entities, so that a lease of an earlier delivery is told from the current one, and
     /// one of a deleted entity from any.
     last_lock: u64,
-    /// One for each thing that those in a line may take.
+    /// One for each thing that those in a line may take, where anyone waits.
     pub(crate) arrivals: Vec<Line>,
     /// Entities that are gone: whoever waits there is to be told.
     pub(crate) closed: Vec<StoreId>,

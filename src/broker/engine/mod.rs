@@ -179,16 +179,15 @@ impl Engine {
     }
 
     /// Until when nothing happens by itself.
+    #[inline]
     pub(super) fn next_deadline(&self) -> Option<Ticks> {
         (self.next_due != NEVER).then_some(self.next_due)
     }
 
-    /// Forgets who could be woken, and tells whether nothing else is left to do for the caller.
+    /// Whether nothing is left to do for the caller.
     #[inline]
-    pub(super) fn is_quiet(&mut self) -> bool {
-        self.fx.arrivals.clear();
-        self.fx.closed.clear();
-        self.fx.dropped.is_empty()
+    pub(super) fn is_quiet(&self) -> bool {
+        self.fx.arrivals.is_empty() && self.fx.closed.is_empty() && self.fx.dropped.is_empty()
     }
 
     /// For each thing that receivers may take since this was last asked, where they wait for it.
