@@ -1,4 +1,4 @@
-//! The benches under callgrind: how they are built, and what is counted inside their `hot_phase`.
+//! The benches: how they are built, and what callgrind counts inside their `hot_phase`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::Options;
+use crate::bench;
 use crate::error::Error;
-use crate::valgrind;
 
 /// How often the cost may grow by, from the small size to the large one.
 const GOAL: f64 = 1.2;
@@ -80,7 +80,7 @@ impl Figure<'_> {
 }
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let program = valgrind::build("growth")?;
+    let program = bench::build("growth")?;
     let mut figures = Vec::new();
     for case in CASES {
         figures.push(figure(&program, case)?);
@@ -103,7 +103,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 fn figure<'a>(program: &Path, case: &'a Case) -> Result<Figure<'a>, Error> {
     let cost = |size: u64| {
         let arguments = [case.name, &size.to_string(), &case.cycles.to_string()];
-        valgrind::instructions_once_ready(program, &arguments).map(|count| count / case.cycles)
+        bench::instructions_once_ready(program, &arguments).map(|count| count / case.cycles)
     };
     Ok(Figure { case, costs: [cost(case.sizes[0])?, cost(case.sizes[1])?] })
 }

@@ -5,18 +5,18 @@
 use serde_json::json;
 
 use crate::Options;
+use crate::bench;
 use crate::error::Error;
-use crate::valgrind;
 
 const SCENARIOS: [&str; 6] = ["bytes", "json", "json@16", "json_real_clock", "json_four_layers", "serde_json"];
 const MESSAGES: u64 = 1_000;
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let program = valgrind::build("consume")?;
+    let program = bench::build("consume")?;
     let mut counted = Vec::new();
     for scenario in SCENARIOS {
-        let once = valgrind::instructions(&program, &[scenario, &MESSAGES.to_string()])?;
-        let twice = valgrind::instructions(&program, &[scenario, &(2 * MESSAGES).to_string()])?;
+        let once = bench::instructions(&program, &[scenario, &MESSAGES.to_string()])?;
+        let twice = bench::instructions(&program, &[scenario, &(2 * MESSAGES).to_string()])?;
         counted.push((scenario, twice.saturating_sub(once) / MESSAGES));
     }
     if options.json {

@@ -1,17 +1,18 @@
 //! Long checks and figures, one word each: `cargo xtask NAME [--long] [--json] [--transport NAME] [--ops N] [--seeds N]`.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod conformance;
 mod deny;
 mod error;
 mod features;
 mod growth;
 mod instructions;
+mod memory;
 mod model;
 mod random;
 mod rows;
 mod shuttle;
-mod valgrind;
 mod workspace;
 
 use std::process::ExitCode;
@@ -70,6 +71,12 @@ const WORDS: &[Word] = &[
         about: "instructions per consumed message, by callgrind (wants valgrind)",
         accepts: JSON,
         run: instructions::run,
+    },
+    Word {
+        name: "memory",
+        about: "bytes that a queue, a message, a lock, an id and a session take in the embedded broker",
+        accepts: JSON,
+        run: memory::run,
     },
     Word {
         name: "model",
