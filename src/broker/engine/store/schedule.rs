@@ -102,3 +102,37 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{Now, StoreId},
+        *,
+    };
+    use crate::{
+        Message,
+        broker::{QueueSettings, Quirks},
+        time::Timestamp,
+    };
+
+    #[test]
+    fn a_cancel_that_is_refused_leaves_everything() {
+        let now = Now { ticks: 0, utc: Timestamp::EPOCH };
+        let mut fx = Effects::default();
+        let mut store = Store::new(StoreId { serial: 1, index: 0 }, QueueSettings::default(), now, Quirks::default());
+        let numbers = [5, 3, 4].map(|due| {
+            let arrival = Arrival::new(Stored::new(Message::new("")));
+            let number = store.number(now, &arrival.message);
+            store.schedule(due, arrival, number, None, &mut fx);
+            number.sequence
+        });
+        let [first, second, third] = numbers;
+        store.cancel(&[first, second, first], &mut fx).unwrap_err();
+        store.cancel(&[third, second, SequenceNumber::new(9)], &mut fx).unwrap_err();
+        assert_eq!((store.scheduled.len(), fx.dropped.len()), (3, 0));
+        store.cancel(&[second], &mut fx).unwrap();
+        assert_eq!(store.scheduled.first(&store.entries).map(|(due, _)| due), Some(4));
+        store.cancel(&[third, first], &mut fx).unwrap();
+        assert_eq!((store.scheduled.len(), fx.dropped.len()), (0, 3));
+    }
+}
