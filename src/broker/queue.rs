@@ -174,7 +174,8 @@ impl Queue {
     /// The settings; for a subscription as a queue would have them. Errors:
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn settings(&self) -> Result<QueueSettings, ManageError> {
-        let settings = self.namespace.with(|state| state.engine.queue_settings(self.store));
+        let now = self.namespace.now();
+        let settings = self.namespace.with(|state| state.engine.queue_settings(now, self.store));
         settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.entity.to_string()))
     }
 }

@@ -95,7 +95,7 @@ impl Topic {
 
     /// The settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn settings(&self) -> Result<TopicSettings, ManageError> {
-        self.with(|engine, _| engine.topic_settings(self.store)).ok_or_else(|| self.missing())
+        self.with(|engine, now| engine.topic_settings(now, self.store)).ok_or_else(|| self.missing())
     }
 
     /// Creates a subscription that gets every message, by a rule named `$Default`. Errors:
@@ -188,7 +188,8 @@ impl Subscription {
 
     /// The settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn subscription_settings(&self) -> Result<SubscriptionSettings, ManageError> {
-        let settings = self.queue.namespace.with(|state| state.engine.subscription_settings(self.queue.store));
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        let settings = self.queue.namespace.with(|state| state.engine.subscription_settings(now, store));
         settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.queue.entity.to_string()))
     }
 

@@ -168,7 +168,12 @@ impl Transaction {
         if self.operations.len() >= Self::MAX_MESSAGES {
             return Err(ErrorKind::QuotaExceeded);
         }
-        let top_level = self.namespace.with(|state| state.engine.top_level(store));
+        let now = self.namespace.now();
+        let top_level = self.namespace.with(|state| {
+            // An entity that is due to be deleted is gone.
+            state.engine.advance(now);
+            state.engine.top_level(store)
+        });
         if !Arc::ptr_eq(namespace, &self.namespace) || self.top_level.is_some_and(|first| first != top_level) {
             return Err(ErrorKind::InvalidOperation);
         }

@@ -201,18 +201,21 @@ impl Engine {
         entities.map(|entity| (entity.path.clone(), entity.role.kind())).collect()
     }
 
-    pub(crate) fn queue_settings(&self, id: StoreId) -> Option<QueueSettings> {
+    pub(crate) fn queue_settings(&mut self, now: Now, id: StoreId) -> Option<QueueSettings> {
+        self.advance(now);
         self.entity(id).map(|entity| entity.store.settings().clone())
     }
 
-    pub(crate) fn topic_settings(&self, id: StoreId) -> Option<TopicSettings> {
+    pub(crate) fn topic_settings(&mut self, now: Now, id: StoreId) -> Option<TopicSettings> {
+        self.advance(now);
         match &self.entity(id)?.role {
             Role::Topic(topic) => Some(topic.settings.clone()),
             _ => None,
         }
     }
 
-    pub(crate) fn subscription_settings(&self, id: StoreId) -> Option<SubscriptionSettings> {
+    pub(crate) fn subscription_settings(&mut self, now: Now, id: StoreId) -> Option<SubscriptionSettings> {
+        self.advance(now);
         match &self.entity(id)?.role {
             Role::Subscription(subscription) => Some(subscription.settings.clone()),
             _ => None,
