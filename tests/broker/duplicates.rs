@@ -409,3 +409,13 @@ fn t_42_random_sends_agree_with_a_list() {
         }
     }
 }
+
+#[test]
+fn s_07_a_longer_window_brings_no_id_back() {
+    let bench = bench();
+    assert!(is_new(&bench, "a"));
+    // Nothing is sent between the end of the window and the update.
+    bench.advance(WINDOW);
+    bench.broker.update_queue("orders", settings().with_duplicate_detection(3 * WINDOW)).unwrap();
+    assert!(is_new(&bench, "a"));
+}

@@ -74,7 +74,9 @@ impl Duplicates {
         }
     }
 
-    pub(super) fn configure(&mut self, window: Ticks, capacity: usize) {
+    /// The new window holds for the ids that are remembered, not for those whose window has passed.
+    pub(super) fn configure(&mut self, now: Ticks, window: Ticks, capacity: usize) {
+        self.forget_old(now);
         (self.window, self.capacity) = (window, capacity);
     }
 

@@ -189,7 +189,7 @@ impl Store {
         let lock_changes = settings.lock_duration != self.settings.lock_duration;
         self.settings = settings;
         if let Some((duplicates, window)) = self.duplicates.as_mut().zip(self.settings.duplicate_detection) {
-            duplicates.configure(ticks(window), self.settings.max_duplicate_ids);
+            duplicates.configure(now.ticks, ticks(window), self.settings.max_duplicate_ids);
         }
         if lock_changes {
             self.release_all(now, fx);
