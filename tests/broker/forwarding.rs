@@ -1,12 +1,15 @@
 //! Entities that forward their messages, or their dead letters.
 
-use std::time::Duration;
+use std::{
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings, Status, SubscriptionSettings},
+    broker::{Broker, Queue, QueueLease, QueueSettings, SessionReceiver, Status, SubscriptionSettings},
     settlement::DeadLetterReason,
-    transport::{ErrorKind, Lease, ReceiverExt},
+    transport::{Delivery, ErrorKind, Lease, Receiver, ReceiverExt},
 };
 use tokio::{task::yield_now, time::Instant};
 
@@ -426,6 +429,50 @@ fn t_63_a_subscription_forwards_its_dead_letters_whatever_they_died_of() {
     assert_eq!(reasons, ["TTLExpiredException", "MaxDeliveryCountExceeded"]);
     assert!(peek(&grave).iter().all(|dead| dead.dead_letter_source() == Some("events/Subscriptions/s")));
     assert_eq!(counts(&subscription), [0; 5]);
+}
+
+#[test]
+fn t_65_what_an_update_lets_go_leaves_in_order_of_acceptance() {
+    let namespace = Namespace::new();
+    let target = namespace.queue("target");
+    let source = namespace.queue("source");
+    for body in ["a", "b", "c"] {
+        send(&source, body);
+    }
+    let held = try_take(&source, 2).unwrap();
+    held[0].lease.renew().ended().unwrap();
+    // With another lock duration the locks are given back, that of the second message first.
+    namespace.broker.update_queue("source", to("target").with_lock_duration(2 * LOCK)).unwrap();
+    assert_eq!(bodies(&target), ["a", "b", "c"]);
+}
+
+#[test]
+fn t_65_s_75_sessions_that_end_at_one_instant_do_so_in_the_order_of_their_accepts() {
+    let namespace = Namespace::new();
+    let grave = namespace.queue("grave");
+    let settings = dead_to("grave").with_sessions(true).with_max_delivery_count(1);
+    let source = namespace.queue_with("source", settings);
+    let accept = |id: &'static str| {
+        let message = Message::builder().session_id(id).build(id).unwrap();
+        try_send(&source.sender().unwrap(), message).unwrap();
+        let mut session = source.accept_session(id).unwrap();
+        let taken = take_of(&mut session);
+        (session, taken)
+    };
+    // The third session takes the place that the first has left.
+    let (gone, taken) = accept("gone");
+    let _first = accept("a");
+    taken.complete().ok();
+    gone.close().unwrap();
+    let _second = accept("b");
+    namespace.advance(LOCK);
+    assert_eq!(bodies(&grave), ["a", "b"]);
+}
+
+fn take_of(session: &mut SessionReceiver) -> Delivery<QueueLease> {
+    let mut taken = Vec::new();
+    let _ = session.poll_receive(&mut Context::from_waker(Waker::noop()), 1, &mut taken);
+    taken.pop().expect("a message is available")
 }
 
 #[test]

@@ -108,6 +108,8 @@ impl Store {
         let ready = self.entries.iter().filter(|(_, entry)| entry.place == Place::Ready && self.leaves(entry));
         let mut keys: Vec<(u64, usize)> = ready.map(|(key, entry)| (entry.order, key)).collect();
         keys.sort_unstable();
+        // Locks that were given back may have put some of them there, in the order of the locks.
+        fx.leaving.clear();
         fx.leaving.extend(keys.into_iter().filter_map(|(_, key)| Some((self.id, u32::try_from(key).ok()?))));
     }
 }

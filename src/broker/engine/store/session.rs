@@ -38,8 +38,9 @@ pub(super) struct Sessions {
     lanes: HashMap<Box<str>, u32>,
     /// Sessions that nobody holds and that have a message, by the order of their first.
     available: BTreeSet<(u64, u32)>,
-    /// When held ones end.
-    ends: BTreeSet<(Ticks, u32)>,
+    /// When held ones end, and of those that end at one instant, the one that was locked first. With the number of the
+    /// lock and the lane.
+    ends: BTreeSet<(Ticks, u64, u32)>,
 }
 
 /// A session that was locked.
@@ -53,7 +54,7 @@ pub(crate) struct Accepted {
 
 impl Sessions {
     pub(super) fn first_end(&self) -> Option<(Ticks, u32)> {
-        self.ends.first().copied()
+        self.ends.first().map(|&(until, _, lane)| (until, lane))
     }
 }
 
@@ -128,7 +129,7 @@ impl Store {
             id = session.id.clone();
         }
         if let Some(sessions) = &mut self.sessions {
-            sessions.ends.insert((until, lane));
+            sessions.ends.insert((until, lock, lane));
         }
         self.arm(until, fx);
         self.relist(lane);
@@ -148,8 +149,8 @@ impl Store {
         let session = self.held_session(lane, lock)?;
         let before = std::mem::replace(&mut session.until, until);
         if let Some(sessions) = &mut self.sessions {
-            sessions.ends.remove(&(before, lane));
-            sessions.ends.insert((until, lane));
+            sessions.ends.remove(&(before, lock, lane));
+            sessions.ends.insert((until, lock, lane));
         }
         self.arm(until, fx);
         Ok(now.utc.saturating_add(duration))
@@ -165,10 +166,10 @@ impl Store {
     /// Ends the lock of a session, and with it those of its messages.
     pub(super) fn end_session(&mut self, instant: Ticks, lane: u32, failure: Failure, fx: &mut Effects) {
         let Some(session) = &mut self.lanes[lane as usize].session else { return };
-        let until = session.until;
+        let (until, lock) = (session.until, session.lock);
         let held: Vec<u32> = session.locks.iter(&self.entries).collect();
         if let Some(sessions) = &mut self.sessions {
-            sessions.ends.remove(&(until, lane));
+            sessions.ends.remove(&(until, lock, lane));
         }
         // While messages come and go the session has to stay.
         self.lanes[lane as usize].messages += 1;
