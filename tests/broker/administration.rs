@@ -790,3 +790,19 @@ fn s_12_the_emulator_profile_differs_where_the_emulator_does() {
     assert_eq!((emulator.lock_duration, emulator.max_message_size), (60 * SECOND, 256 << 10));
     Namespace::new().queue_with("orders", emulator);
 }
+
+/// Nobody has looked since it was due to be deleted.
+#[test]
+fn s_08_an_entity_that_is_due_to_be_deleted_has_no_settings() {
+    let idle = Duration::from_secs(300);
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", settings().with_auto_delete_on_idle(idle));
+    let topic =
+        namespace.broker.create_topic("events", TopicSettings::default().with_auto_delete_on_idle(idle)).unwrap();
+    let settings = SubscriptionSettings::default().with_auto_delete_on_idle(idle);
+    let subscription = namespace.topic("other").create_subscription("s", settings).unwrap();
+    namespace.advance(idle);
+    assert_eq!(queue.delete_messages(1, None).unwrap_err().kind(), ErrorKind::EntityNotFound);
+    assert_eq!(topic.settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
+    assert_eq!(subscription.subscription_settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
+}

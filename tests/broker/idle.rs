@@ -286,17 +286,3 @@ fn t_11_a_subscription_is_not_used_by_what_its_topic_gets() {
     // Another of that name begins with nothing.
     assert!(numbers(&subscribe(&topic, "s")).is_empty());
 }
-
-/// Nobody has looked since it was due to be deleted.
-#[test]
-fn s_08_an_entity_that_is_due_to_be_deleted_has_no_settings() {
-    let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_auto_delete_on_idle(IDLE));
-    let topic = namespace.broker.create_topic("events", TopicSettings::default().with_auto_delete_on_idle(IDLE)).unwrap();
-    let idle = SubscriptionSettings::default().with_auto_delete_on_idle(IDLE);
-    let subscription = subscribe_with(&namespace.topic("other"), "s", idle);
-    namespace.advance(IDLE);
-    assert_eq!(queue.delete_messages(1, None).unwrap_err().kind(), ErrorKind::EntityNotFound);
-    assert_eq!(topic.settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
-    assert_eq!(subscription.subscription_settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
-}
