@@ -50,7 +50,9 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let [name, size, cycles] = &*arguments else {
         println!("usage: growth CASE SIZE CYCLES, where CASE is one of");
-        CASES.iter().for_each(|(name, _)| println!("  {name}"));
+        for (name, _) in CASES {
+            println!("  {name}");
+        }
         return;
     };
     let size = size.parse().expect("a size");

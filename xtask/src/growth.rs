@@ -91,7 +91,9 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
         println!("{}", json!({ "unit": "instructions per cycle", "goal": GOAL, "cases": cases }));
     } else {
         println!("   ratio  goal {GOAL}  {:<24} {:>6} {:>8}   {:>8} {:>8}", "case", "size", "cost", "size", "cost");
-        figures.iter().for_each(|figure| println!("{}", figure.line()));
+        for figure in &figures {
+            println!("{}", figure.line());
+        }
         println!("cost: instructions per cycle; each: what one thing more adds to it");
     }
     match figures.iter().filter(|figure| !figure.is_met()).count() {

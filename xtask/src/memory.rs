@@ -16,7 +16,9 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
         println!("{}", json!({ "unit": "bytes each", "things": things }));
     } else {
         println!("{:<20} bytes each", "thing");
-        figures.iter().for_each(|(name, bytes)| println!("{name:<20} {bytes}"));
+        for (name, bytes) in figures {
+            println!("{name:<20} {bytes}");
+        }
     }
     Ok(())
 }
