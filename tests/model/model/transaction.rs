@@ -36,7 +36,11 @@ impl Transaction {
 
 impl Model {
     /// Adds an operation, of which nothing is to be seen yet.
-    pub(crate) fn add(&self, to: &mut Transaction, operation: Operation) -> Result<(), ErrorKind> {
+    pub(crate) fn add(&self, to: &mut Transaction, mut operation: Operation) -> Result<(), ErrorKind> {
+        if let Operation::Send { to: target, via, .. } = &mut operation {
+            // A subscription hands nothing over: its topic does. And nothing is handed over to where it is.
+            *via = via.map(|via| self.top_level(via)).filter(|via| via != target);
+        }
         if to.is_over(self.now) {
             return Err(ErrorKind::Transaction);
         }
@@ -50,12 +54,11 @@ impl Model {
         if to.about.is_some_and(|first| first != about) {
             return Err(ErrorKind::InvalidOperation);
         }
-        if let Operation::Send { to: target, via, content, .. } = &operation
+        if let Operation::Send { via, content, .. } = &operation
             && self.entities.get(&about).is_some_and(|entity| entity.settings.partitioned)
         {
-            let is_handed_over = via.is_some_and(|via| via != *target);
             let common = content.session.clone().or(content.key.clone());
-            let key = if is_handed_over { content.via_key.clone() } else { common };
+            let key = if via.is_some() { content.via_key.clone() } else { common };
             let key = key.ok_or(ErrorKind::InvalidOperation)?;
             if *to.key.get_or_insert(key.clone()) != key {
                 return Err(ErrorKind::InvalidOperation);
@@ -86,7 +89,6 @@ impl Model {
         for operation in transaction.operations {
             match operation {
                 Operation::Send { to, via, content, at } => {
-                    let via = via.filter(|&via| via != to);
                     let is_refused = self.entities.get(&to).is_some_and(|entity| !entity.settings.takes_sends());
                     let keeper = via.filter(|_| is_refused);
                     sends.push((to, via, keeper, self.arrival(content, at), at.is_some()));
