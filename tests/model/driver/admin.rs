@@ -112,6 +112,9 @@ impl Driver {
             let target = |driver: &mut Self| driver.rng.choice(NAMES).unwrap().0.to_owned();
             settings.forward_to = driver.one_in(3).then(|| target(driver));
             settings.forward_dead_to = driver.one_in(2).then(|| target(driver));
+            if driver.one_in(3) {
+                settings.lock = driver.rng.u64(5_000..=20_000);
+            }
         });
     }
 

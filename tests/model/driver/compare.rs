@@ -187,7 +187,8 @@ impl Driver {
             self.advance(11_000);
             self.compare_counts();
         }
-        self.advance(4 * 3_600_000);
+        // The wall clock may be hours behind what a message that was forwarded waits for.
+        self.advance(90 * 24 * 3_600_000);
         self.compare_counts();
         self.compare_all();
         for at in 0..self.handles.len() {
@@ -197,7 +198,11 @@ impl Driver {
         }
         self.compare_counts();
         let left = |stored: &&Stored| stored.place != Place::Deferred || stored.part != Part::Main;
-        assert_eq!(self.model.messages.values().filter(left).count(), 0, "only expired deferred messages are left");
+        assert_eq!(
+            self.model.messages.values().find(left).map(|it| &it.content),
+            None,
+            "deferred ones that expired stay"
+        );
     }
 
     /// Takes what there is, deferred messages too if they have not expired.

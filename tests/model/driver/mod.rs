@@ -55,23 +55,16 @@ pub(crate) fn run(seed: u64, ops: u64) -> Tally {
     let mut tally = Tally::default();
     for world in 0..ops.div_ceil(EACH) {
         let ops = EACH.min(ops - world * EACH);
-        let mut driver = Driver::new(seed.wrapping_add(world), Position { seed, before: world * EACH });
+        let mut driver = Driver::new(seed.wrapping_add(world));
         driver.run(ops);
         tally.add(std::mem::take(&mut driver.tally));
     }
     tally
 }
 
-/// Where a run is, to say how it is repeated if it fails.
-#[derive(Debug)]
-struct Position {
-    seed: u64,
-    before: u64,
-}
-
 /// The broker, the model, and what has been received from both.
 struct Driver {
-    position: Position,
+    world_seed: u64,
     rng: fastrand::Rng,
     clock: Arc<ManualClock>,
     broker: Broker,
@@ -150,7 +143,7 @@ const KINDS: &[Kind] = &[
     ("renew", 15, Driver::renew),
     ("settle with an old lease", 10, Driver::settle_stale),
     ("drop a delivery", 10, Driver::drop_delivery),
-    ("lose locks", 2, Driver::lose_locks),
+    ("lose locks", 5, Driver::lose_locks),
     ("pass a little time", 30, Driver::pass_little),
     ("pass to an edge", 30, Driver::pass_to_edge),
     ("pass a long time", 3, Driver::pass_long),
@@ -234,8 +227,8 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Position { seed, before } = self.position;
-            let ops = before + self.op + 1;
+            // Each world has a seed of its own, which begins a run as well.
+            let (seed, ops) = (self.world_seed, self.op + 1);
             eprintln!(
                 "operation {ops}, `{}`; replay: SEED={seed} CONSIGN_OPS={ops} cargo test --features full --test model i_01_",
                 self.last

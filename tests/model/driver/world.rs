@@ -7,7 +7,7 @@ use consign::{
     transport::{ErrorKind, ManageError},
 };
 
-use super::{Driver, Position, Tally};
+use super::{Driver, Tally};
 use crate::model::{Model, Role, Rule, Settings};
 
 pub(super) const START: i64 = 1_700_000_000_000;
@@ -86,13 +86,13 @@ impl Handle {
 }
 
 impl Driver {
-    pub(super) fn new(world_seed: u64, position: Position) -> Self {
+    pub(super) fn new(world_seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(world_seed);
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
         let world =
             World { forwards: rng.bool(), small: rng.u32(0..4) == 0, idle: rng.u32(0..3) == 0, ids: rng.bool() };
         let mut driver = Self {
-            position,
+            world_seed,
             rng,
             broker: Broker::with_clock(Arc::clone(&clock)),
             clock,
