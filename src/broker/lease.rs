@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    engine::{Locked, Operation, Refused, Settlement, Source, StoreId},
+    engine::{Locked, PlannedSettlement, Refused, Settlement, Source, StoreId},
     namespace::Namespace,
 };
 use crate::{
@@ -61,13 +61,13 @@ impl QueueLease {
         &self.namespace
     }
 
-    /// What a transaction does with it. `None` if the message was removed when it was received.
-    pub(super) fn operation(&self, settlement: Settlement) -> Result<Operation, SettleError> {
+    /// What a transaction does with it.
+    pub(super) fn planned(&self, settlement: Settlement) -> Result<PlannedSettlement, SettleError> {
         match self.lock {
             0 => Err(received_and_deleted()),
             lock => {
                 let (store, key, in_session) = (self.store, self.key, self.in_session);
-                Ok(Operation::Settle { store, key, lock, settlement, in_session })
+                Ok(PlannedSettlement { store, key, lock, settlement, in_session })
             }
         }
     }
@@ -126,7 +126,8 @@ impl Lease for QueueLease {
     fn settle(mut self, disposition: Disposition) -> Self::Settle {
         ready(self.take_lock().and_then(|lock| {
             let now = self.namespace.now();
-            let settle = self.namespace.with(|state| state.engine.settle(now, self.store, self.key, lock, disposition));
+            let settle =
+                self.namespace.with(|state| state.engine.settle(now, self.store, self.key, lock, &disposition));
             settle.map(drop).map_err(|refused| self.answer(refused))
         }))
     }
@@ -166,7 +167,7 @@ impl Drop for QueueLease {
             // A lock that is lost already has been counted.
             let _ = self
                 .namespace
-                .with(|state| state.engine.settle(now, self.store, self.key, self.lock, Disposition::ABANDON));
+                .with(|state| state.engine.settle(now, self.store, self.key, self.lock, &Disposition::ABANDON));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 
 use super::{
     EntityKind,
-    engine::{Engine, Now, StoreId},
+    engine::{Engine, Now, StoreId, arrival},
     namespace::Namespace,
     rejection::rejection,
 };
@@ -76,7 +76,8 @@ impl QueueSender {
     /// them back until they become active with new numbers. A duplicate answers with the number of the scheduled message
     /// that it repeats, or with 0 if that is none any more. Refusals are those of a send.
     pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
-        self.with(|engine, now| engine.send_all(now, self.store, messages, Some(at)))
+        let arrivals = messages.into_iter().map(|message| arrival(message, Some(at))).collect();
+        self.with(|engine, now| engine.send_all(now, self.store, arrivals, false))
     }
 
     /// Takes scheduled messages back: all of them, or none. Errors:
@@ -92,11 +93,13 @@ impl Sender for QueueSender {
 
     #[inline]
     fn send(&self, message: Message) -> Self::Send {
-        ready(self.with(|engine, now| engine.send(now, self.store, message)))
+        let arrival = arrival(message, None);
+        ready(self.with(|engine, now| engine.send(now, self.store, arrival)))
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        ready(self.with(|engine, now| engine.send_all(now, self.store, batch.0, None)).map(drop))
+        let arrivals = batch.0.into_iter().map(|message| arrival(message, None)).collect();
+        ready(self.with(|engine, now| engine.send_all(now, self.store, arrivals, true)).map(drop))
     }
 }
 
@@ -104,9 +107,9 @@ impl PresettledSender for QueueSender {
     type HandOver = Ready<()>;
 
     fn send_presettled(&self, message: Message) -> Self::HandOver {
-        let now = self.namespace.now();
+        let (arrival, now) = (arrival(message, None), self.namespace.now());
         // Nobody asks what became of it.
-        let _ = self.namespace.with(|state| state.engine.send(now, self.store, message));
+        let _ = self.namespace.with(|state| state.engine.send(now, self.store, arrival));
         ready(())
     }
 }

@@ -127,7 +127,8 @@ impl Topic {
         self.settings()?;
         let path = self.path.subscription_of(name)?;
         let change = Change::Subscription(settings);
-        let store = self.with(|engine, now| engine.create(now, path.clone(), change, rule))?;
+        // A rule that is refused is dropped here, where no lock is held.
+        let store = self.with(|engine, now| engine.create(now, path.clone(), change, rule.clone()))?;
         Ok(self.handle(store, path, name))
     }
 
@@ -197,7 +198,7 @@ impl Subscription {
     /// the limits of a [`RuleSet`](crate::rules::RuleSet), [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn create_rule(&self, rule: Rule) -> Result<(), ManageError> {
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule)))
+        self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))
     }
 
     /// Takes a rule away. Without any rule the subscription gets no message. Errors:

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     QueueLease, QueueSender,
-    engine::{Operation, Rejected, Settlement, StoreId, Ticks},
+    engine::{Operations, PlannedSend, Rejected, Settlement, StoreId, Ticks, arrival},
     namespace::Namespace,
 };
 use crate::{
@@ -48,7 +48,7 @@ pub struct Transaction {
     top_level: Option<StoreId>,
     /// What messages on a partitioned entity have in common.
     partition_key: Option<String>,
-    operations: Vec<Operation>,
+    operations: Operations,
     leases: Vec<QueueLease>,
     begun: Option<Ticks>,
 }
@@ -90,7 +90,7 @@ impl Transaction {
             namespace,
             top_level: None,
             partition_key: None,
-            operations: Vec::new(),
+            operations: Operations::default(),
             leases: Vec::new(),
             begun: None,
         }
@@ -128,7 +128,9 @@ impl Transaction {
             return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
         }
         self.partition_key = self.partition_key.take().or(key);
-        self.add(top_level, Operation::Send { to: sender.store, via, message, at });
+        self.begin(top_level);
+        let (to, arrival, is_scheduled) = (sender.store, arrival(message, at), at.is_some());
+        self.operations.sends.push(PlannedSend { to, via, arrival, is_scheduled });
         Ok(())
     }
 
@@ -153,10 +155,11 @@ impl Transaction {
     }
 
     fn add_settlement(&mut self, lease: &QueueLease, settlement: Settlement) -> Result<(), SettleError> {
-        let operation = lease.operation(settlement)?;
+        let planned = lease.planned(settlement)?;
         let refuse = |kind| SettleError::new(kind).with_detail(describe(kind));
         let top_level = self.check(lease.namespace(), lease.store()).map_err(refuse)?;
-        self.add(top_level, operation);
+        self.begin(top_level);
+        self.operations.settlements.push(planned);
         Ok(())
     }
 
@@ -180,10 +183,9 @@ impl Transaction {
         Ok(top_level)
     }
 
-    fn add(&mut self, top_level: StoreId, operation: Operation) {
+    fn begin(&mut self, top_level: StoreId) {
         self.top_level = Some(top_level);
         self.begun.get_or_insert(self.namespace.now().ticks);
-        self.operations.push(operation);
     }
 
     fn is_over(&self) -> bool {
@@ -211,8 +213,8 @@ impl Transaction {
             return Err(Cause::TimedOut);
         }
         let now = self.namespace.now();
-        let operations = std::mem::take(&mut self.operations);
-        self.namespace.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {
+        let Self { namespace, operations, .. } = self;
+        namespace.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {
             Rejected::Send(error) => Cause::Send(error),
             Rejected::Settle(refused) => Cause::Settle(refused.into()),
         })

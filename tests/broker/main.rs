@@ -13,6 +13,7 @@ mod expiry;
 mod forwarding;
 mod idle;
 mod namespace;
+mod owners;
 mod partitions;
 mod peek;
 mod quirks;

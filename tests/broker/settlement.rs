@@ -1,17 +1,10 @@
 //! What a settlement does, and when it is refused.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::Queue,
     message::{ApplicationProperties, Field, InvalidArgument, Problem, PropertyValue, SequenceNumber},
     settlement::{Changes, DeadLetter, DeadLetterReason},
-    transport::{Batch, Delivery, ErrorKind, Lease, Sender},
+    transport::{ErrorKind, Lease},
 };
 
 use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why};
@@ -39,49 +32,6 @@ fn s_25_m_09_a_lock_runs_from_the_receive() {
     // Both locks run while the first message alone is worked on.
     bench.advance(LOCK);
     assert_eq!(bench.counts(), [2, 0, 0, 0]);
-}
-
-/// The owner of a body's bytes may use the queue when it is dropped. Under the queue's lock that would never end.
-#[test]
-fn the_owner_of_a_body_is_dropped_outside_of_the_lock() {
-    struct Owner(Queue, Arc<AtomicUsize>);
-
-    impl AsRef<[u8]> for Owner {
-        fn as_ref(&self) -> &[u8] {
-            b"a body"
-        }
-    }
-
-    impl Drop for Owner {
-        fn drop(&mut self) {
-            let _ = self.0.counts();
-            self.1.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    let bench = Bench::new(settings().with_max_message_size(100));
-    let dropped = Arc::new(AtomicUsize::new(0));
-    let body = || Bytes::from_owner(Owner(bench.queue.clone(), Arc::clone(&dropped)));
-    let refused = || Message::builder().subject("x".repeat(100)).build(body()).unwrap();
-
-    bench.try_send(Message::new(body())).unwrap();
-    let Delivery { message, lease } = bench.try_receive().unwrap();
-    drop(message);
-    lease.settle(Disposition::Complete).into_inner().unwrap();
-    assert_eq!(dropped.load(Ordering::Relaxed), 1, "completed");
-
-    bench.try_send(Message::builder().time_to_live(MS).build(body()).unwrap()).unwrap();
-    bench.advance(MS);
-    assert_eq!(bench.counts(), [0, 0, 0, 0]);
-    assert_eq!(dropped.load(Ordering::Relaxed), 2, "expired");
-
-    bench.try_send(refused()).unwrap_err();
-    bench.queue.sender().unwrap().send_batch(Batch(vec![refused()])).into_inner().unwrap_err();
-    assert_eq!(dropped.load(Ordering::Relaxed), 4, "refused");
-
-    bench.try_send(Message::new(body())).unwrap();
-    drop(take(&mut bench.queue.receive_and_delete(), 1));
-    assert_eq!(dropped.load(Ordering::Relaxed), 5, "received and deleted");
 }
 
 #[test]

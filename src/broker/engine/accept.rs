@@ -30,9 +30,8 @@ struct Load {
 impl Engine {
     /// Accepts one message, or says why not. What is refused consumes no sequence number.
     #[inline]
-    pub(crate) fn send(&mut self, now: Now, id: StoreId, message: Message) -> Result<(), SendError> {
+    pub(crate) fn send(&mut self, now: Now, id: StoreId, arrival: Arrival) -> Result<(), SendError> {
         self.advance(now);
-        let arrival = arrival(message, None);
         if let Err(error) = self.check(now, id, &arrival) {
             self.fx.dropped.push(arrival.message);
             return Err(error);
@@ -42,20 +41,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Accepts all messages, or none. With a time they are scheduled. Answers with their numbers.
+    /// Accepts all messages, or none. Answers with their numbers.
     pub(crate) fn send_all(
         &mut self,
         now: Now,
         id: StoreId,
-        messages: Vec<Message>,
-        at: Option<Timestamp>,
+        arrivals: Vec<Arrival>,
+        is_batch: bool,
     ) -> Result<Vec<SequenceNumber>, SendError> {
         self.advance(now);
-        let arrivals: Vec<_> = messages.into_iter().map(|message| arrival(message, at)).collect();
         // A batch may be empty.
         let checked = self
             .check_open(id)
-            .and_then(|()| if at.is_none() { check_batch(&arrivals) } else { Ok(()) })
+            .and_then(|()| if is_batch { check_batch(&arrivals) } else { Ok(()) })
             .and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()))
             .and_then(|()| self.check_keys(id, &arrivals));
         if let Err(error) = checked {
@@ -265,9 +263,9 @@ pub(super) fn check_message(settings: &QueueSettings, arrival: &Arrival) -> Resu
 }
 
 /// The message as it is stored: it has an id, and nothing in it says that it was dead-lettered. One that is sent again
-/// starts without its old trail.
+/// starts without its old trail. Where no lock is held, for what is taken out may be the user's to drop.
 #[inline]
-pub(super) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
+pub(crate) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
     let mut message = Stored::new(message);
     if let Some(at) = at {
         message.properties_mut().set_scheduled_enqueue_time(at);

@@ -183,7 +183,7 @@ impl Engine {
         }
         self.names.remove(&key);
         let entity = self.entities.remove(id.index as usize);
-        self.fx.dropped.extend(entity.store.into_messages());
+        self.fx.removed.push(entity);
         self.fx.closed.push(id);
     }
 

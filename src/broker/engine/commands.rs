@@ -74,7 +74,7 @@ impl Engine {
         id: StoreId,
         key: u32,
         lock: u64,
-        disposition: Disposition,
+        disposition: &Disposition,
     ) -> Result<Option<Stored>, Refused> {
         self.advance(now);
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::LockLost)?;

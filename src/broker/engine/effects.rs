@@ -1,4 +1,7 @@
-use super::store::{Part, StoreId, Ticks};
+use super::{
+    Entity,
+    store::{Part, StoreId, Ticks},
+};
 use crate::message::Stored;
 
 /// A line in which receivers wait.
@@ -33,6 +36,8 @@ pub(crate) struct Effects {
     /// Removed messages. The bytes of a body may be the user's, and their drop the user's code, so they are dropped where
     /// no lock is held.
     pub(crate) dropped: Vec<Stored>,
+    /// Removed entities, with the messages, the states of sessions and the values in rules that they had.
+    pub(super) removed: Vec<Entity>,
     /// Instants at which an entity has to be looked at.
     pub(super) due: Vec<(Ticks, StoreId)>,
     /// Messages that leave for another entity.

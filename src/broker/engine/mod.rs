@@ -23,18 +23,19 @@ use slab::Slab;
 
 pub use self::store::{Ages, Counts};
 pub(super) use self::{
+    accept::arrival,
     admin::Change,
     effects::Line,
     store::{Accepted, Locked, Part, Refused, Settlement, Source, StoreId, Ticks},
     time::Now,
-    transaction::{Operation, Rejected},
+    transaction::{Operations, PlannedSend, PlannedSettlement, Rejected},
 };
 use self::{
     effects::Effects,
     store::{Event, NEVER, Store},
 };
 use super::{Quirks, SubscriptionSettings, TopicSettings};
-use crate::{message::EntityPath, message::Stored, rules::RuleSet};
+use crate::{message::EntityPath, rules::RuleSet};
 
 /// How many instants are kept beside two for each entity.
 const SPARE_INSTANTS: usize = 64;
@@ -187,7 +188,8 @@ impl Engine {
     /// Whether nothing is left to do for the caller.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
-        self.fx.arrivals.is_empty() && self.fx.closed.is_empty() && self.fx.dropped.is_empty()
+        let Effects { arrivals, closed, dropped, removed, .. } = &self.fx;
+        arrivals.is_empty() && closed.is_empty() && dropped.is_empty() && removed.is_empty()
     }
 
     /// For each thing that receivers may take since this was last asked, where they wait for it.
@@ -202,10 +204,10 @@ impl Engine {
         &mut self.fx.closed
     }
 
-    /// Removed messages, to be dropped where no lock is held.
+    /// Removed messages and entities, to be dropped where no lock is held.
     #[inline]
-    pub(super) fn take_dropped(&mut self) -> Vec<Stored> {
-        std::mem::take(&mut self.fx.dropped)
+    pub(super) fn take_dropped(&mut self) -> impl Sized + use<> {
+        (std::mem::take(&mut self.fx.dropped), std::mem::take(&mut self.fx.removed))
     }
 
     #[inline]
@@ -238,7 +240,7 @@ mod tests {
         let id = engine.create(now, path, Change::Queue(QueueSettings::default()), None).unwrap();
         for millis in (1_000..3_000).rev() {
             let at = Some(Timestamp::from_millis(millis));
-            let numbers = engine.send_all(now, id, vec![Message::new("")], at).unwrap();
+            let numbers = engine.send_all(now, id, vec![arrival(Message::new(""), at)], false).unwrap();
             engine.cancel(now, id, &numbers).unwrap();
         }
         assert!(engine.due.len() < 100, "{}", engine.due.len());

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Engine, Role, StoreId,
-    accept::{arrival, check_message, gone},
+    accept::{check_message, gone},
     entity_mut,
     store::{Arrival, Part, Refused, Settlement, common_key},
     time::Now,
@@ -11,27 +11,38 @@ use crate::{
     Message,
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
-    time::Timestamp,
     transport::{ErrorKind, SendError},
 };
 
-/// One thing that a transaction does.
+/// What a transaction does: the settlements first, then the sends in order.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    pub(crate) settlements: Vec<PlannedSettlement>,
+    pub(crate) sends: Vec<PlannedSend>,
+}
+
 #[derive(Debug)]
-pub(crate) enum Operation {
-    /// Sends to `to`, handed over by `via` if that is another entity.
-    Send {
-        to: StoreId,
-        via: Option<StoreId>,
-        message: Message,
-        at: Option<Timestamp>,
-    },
-    Settle {
-        store: StoreId,
-        key: u32,
-        lock: u64,
-        settlement: Settlement,
-        in_session: bool,
-    },
+pub(crate) struct PlannedSettlement {
+    pub(crate) store: StoreId,
+    pub(crate) key: u32,
+    pub(crate) lock: u64,
+    pub(crate) settlement: Settlement,
+    pub(crate) in_session: bool,
+}
+
+/// Sends to `to`, handed over by `via` if that is another entity.
+#[derive(Debug)]
+pub(crate) struct PlannedSend {
+    pub(crate) to: StoreId,
+    pub(crate) via: Option<StoreId>,
+    pub(crate) arrival: Arrival,
+    pub(crate) is_scheduled: bool,
+}
+
+impl Operations {
+    pub(crate) fn len(&self) -> usize {
+        self.settlements.len() + self.sends.len()
+    }
 }
 
 /// Why a transaction had no effect.
@@ -39,29 +50,6 @@ pub(crate) enum Operation {
 pub(crate) enum Rejected {
     Send(SendError),
     Settle(Refused),
-}
-
-#[derive(Default)]
-struct Plan {
-    settlements: Vec<PlannedSettlement>,
-    sends: Vec<Planned>,
-}
-
-struct PlannedSettlement {
-    store: StoreId,
-    key: u32,
-    lock: u64,
-    settlement: Settlement,
-    in_session: bool,
-}
-
-struct Planned {
-    to: StoreId,
-    via: Option<StoreId>,
-    arrival: Arrival,
-    /// Its entity is disabled, so it is a dead letter of the one that would hand it over.
-    undeliverable: Option<StoreId>,
-    is_scheduled: bool,
 }
 
 /// What else a transaction does to the bytes of an entity.
@@ -82,23 +70,16 @@ impl Engine {
         }
     }
 
-    /// Does all of it, or nothing: settlements first, then sends in order. Answers with the numbers of the sends that have
-    /// a time.
-    pub(crate) fn commit(&mut self, now: Now, operations: Vec<Operation>) -> Result<Vec<SequenceNumber>, Rejected> {
+    /// Does all of it, or nothing. Answers with the numbers of the sends that have a time. What is not used up stays in
+    /// `operations`, to be dropped where no lock is held.
+    pub(crate) fn commit(&mut self, now: Now, operations: &mut Operations) -> Result<Vec<SequenceNumber>, Rejected> {
         self.advance(now);
-        let mut plan = Plan::default();
-        for operation in operations {
-            self.plan(operation, &mut plan);
-        }
-        if let Err(rejected) = self.check_plan(now, &plan) {
-            self.fx.dropped.extend(plan.sends.into_iter().map(|send| send.arrival.message));
-            return Err(rejected);
-        }
-        for settlement in plan.settlements {
+        self.check_plan(now, operations)?;
+        for settlement in &operations.settlements {
             self.apply(now, settlement);
         }
         let mut numbers = Vec::new();
-        for send in plan.sends {
+        for send in operations.sends.drain(..) {
             let is_scheduled = send.is_scheduled;
             let number = self.deliver(now, send);
             numbers.extend(is_scheduled.then_some(number));
@@ -107,20 +88,12 @@ impl Engine {
         Ok(numbers)
     }
 
-    fn plan(&self, operation: Operation, plan: &mut Plan) {
-        match operation {
-            Operation::Settle { store, key, lock, settlement, in_session } => {
-                plan.settlements.push(PlannedSettlement { store, key, lock, settlement, in_session });
-            }
-            Operation::Send { to, via, message, at } => {
-                let arrival = arrival(message, at);
-                let undeliverable = via.filter(|_| self.is_disabled(to));
-                plan.sends.push(Planned { to, via, arrival, undeliverable, is_scheduled: at.is_some() });
-            }
-        }
+    /// The entity that hands a message over, and keeps it as a dead letter if the one that it is for is disabled.
+    fn keeper(&self, send: &PlannedSend) -> Option<StoreId> {
+        send.via.filter(|_| self.entity(send.to).is_some_and(|to| !to.store.settings().status.allows_send()))
     }
 
-    fn check_plan(&mut self, now: Now, plan: &Plan) -> Result<(), Rejected> {
+    fn check_plan(&mut self, now: Now, plan: &Operations) -> Result<(), Rejected> {
         let mut balances: BTreeMap<StoreId, Balance> = BTreeMap::new();
         for PlannedSettlement { store, key, lock, settlement, in_session } in &plan.settlements {
             let entity = self.entity(*store).ok_or(Refused::LockLost);
@@ -132,11 +105,12 @@ impl Engine {
             balances.entry(self.top_level(*store)).or_default().freed += freed;
         }
         let mut by_entity: BTreeMap<StoreId, Vec<&Arrival>> = BTreeMap::new();
-        for Planned { to, via, arrival, undeliverable, .. } in &plan.sends {
+        for send in &plan.sends {
+            let PlannedSend { to, via, arrival, .. } = send;
             if via.is_some_and(|via| self.entity(via).is_none()) {
                 return Err(Rejected::Send(gone()));
             }
-            let keeper = undeliverable.and_then(|via| self.entity(via));
+            let keeper = self.keeper(send).and_then(|via| self.entity(via));
             let Some(keeper) = keeper.map(|entity| &entity.store) else {
                 by_entity.entry(*to).or_default().push(arrival);
                 continue;
@@ -152,13 +126,9 @@ impl Engine {
         Ok(())
     }
 
-    fn is_disabled(&self, id: StoreId) -> bool {
-        self.entity(id).is_some_and(|entity| !entity.store.settings().status.allows_send())
-    }
-
     /// The check came before, so nothing here is refused.
-    fn apply(&mut self, now: Now, planned: PlannedSettlement) {
-        let PlannedSettlement { store, key, lock, settlement, .. } = planned;
+    fn apply(&mut self, now: Now, planned: &PlannedSettlement) {
+        let PlannedSettlement { store, key, lock, ref settlement, .. } = *planned;
         let Some(entity) = entity_mut(&mut self.entities, store) else { return };
         let (store, fx) = (&mut entity.store, &mut self.fx);
         store.touch(now);
@@ -171,9 +141,10 @@ impl Engine {
         debug_assert!(done.is_ok(), "{done:?}");
     }
 
-    fn deliver(&mut self, now: Now, send: Planned) -> SequenceNumber {
+    fn deliver(&mut self, now: Now, send: PlannedSend) -> SequenceNumber {
+        let keeper = self.keeper(&send);
         let arrival = send.arrival;
-        let Some(via) = send.undeliverable else { return self.accept(now, send.to, arrival) };
+        let Some(via) = keeper else { return self.accept(now, send.to, arrival) };
         let Some(entity) = entity_mut(&mut self.entities, via) else { return SequenceNumber::new(0) };
         let number = entity.store.number(now, &arrival.message);
         let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, "The entity is disabled.");

@@ -19,7 +19,7 @@ impl Store {
         entry.expires_at = Timestamp::MAX;
         entry.failures = deliveries.saturating_sub(1);
         let before = entry.size;
-        mark(&mut entry.message, &mut entry.size, dead_letter);
+        mark(&mut entry.message, &mut entry.size, dead_letter, fx);
         self.size = self.size - before + entry.size;
         self.expiries.remove(&expiry);
         self.enter(key, Part::DeadLetter, fx);
@@ -35,7 +35,7 @@ impl Store {
         fx: &mut Effects,
     ) {
         let mut arrival = arrival;
-        mark(&mut arrival.message, &mut arrival.size, dead_letter);
+        mark(&mut arrival.message, &mut arrival.size, dead_letter, fx);
         let key = self.store(arrival, number);
         self.enter(key, part, fx);
     }
@@ -114,9 +114,15 @@ impl Store {
     }
 }
 
-/// Writes why a message died into its properties, and counts what that changes.
-fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter) {
+/// Writes why a message died into its properties, and counts what that changes. Values that are replaced may be the user's
+/// to drop.
+fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter, fx: &mut Effects) {
     let before = message.size() as u64;
+    let present = message.properties().application();
+    let written = [DeadLetter::REASON, DeadLetter::DESCRIPTION];
+    if !dead_letter.changes.is_empty() || written.iter().any(|key| present.get(key).is_some()) {
+        fx.dropped.push(message.clone());
+    }
     let properties = message.properties_mut().application_mut();
     properties.merge(dead_letter.changes.into_properties());
     properties.insert(DeadLetter::REASON, dead_letter.reason.as_str());

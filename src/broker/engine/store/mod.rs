@@ -40,7 +40,6 @@ use super::{
     time::{Now, ticks, whole_millis},
 };
 use crate::{
-    Message,
     broker::{QueueSettings, Quirks},
     message::{Properties, SequenceNumber, Stored},
     time::Timestamp,
@@ -142,13 +141,6 @@ impl Store {
     /// Bytes that count against the quota.
     pub(super) fn size(&self) -> u64 {
         self.size
-    }
-
-    /// Everything that it held; the states of sessions as bodies.
-    pub(super) fn into_messages(self) -> impl Iterator<Item = Stored> {
-        let states = self.lanes.into_iter().filter_map(|(_, lane)| lane.session?.into_state());
-        let states = states.map(|state| Stored::new(Message::new(state)));
-        self.entries.into_iter().map(|(_, entry)| entry.message).chain(states)
     }
 
     pub(super) fn has_ready(&self, part: Part) -> bool {

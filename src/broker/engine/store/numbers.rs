@@ -175,7 +175,7 @@ mod tests {
         assert!(received.iter().map(|locked| number(&locked.message)).eq([u64::MAX - 1, u64::MAX, 0, 1]));
         assert_eq!(peek(&store, 0), [0, 1, u64::MAX - 1, u64::MAX]);
         for locked in received {
-            store.settle(now, locked.key, locked.lock, Disposition::DEFER, &mut fx).unwrap();
+            store.settle(now, locked.key, locked.lock, &Disposition::DEFER, &mut fx).unwrap();
         }
         let numbers = [0, u64::MAX].map(SequenceNumber::new);
         assert_eq!(store.receive_deferred(now, main, &numbers, &mut fx).unwrap().len(), 2);

@@ -26,10 +26,6 @@ impl Session {
     pub(super) fn id(&self) -> &str {
         &self.id
     }
-
-    pub(super) fn into_state(self) -> Option<Bytes> {
-        self.state
-    }
 }
 
 /// The sessions of an entity that requires them.

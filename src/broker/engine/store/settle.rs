@@ -36,14 +36,15 @@ pub(crate) enum Settlement {
 }
 
 impl Store {
-    /// Settles the delivery that `key` and `lock` name. Answers with the message if it is gone.
+    /// Settles the delivery that `key` and `lock` name. Answers with the message if it is gone. Values of the disposition
+    /// are copied, so that the last of them is dropped by the caller, where no lock is held.
     #[inline]
     pub(in super::super) fn settle(
         &mut self,
         now: Now,
         key: u32,
         lock: u64,
-        disposition: Disposition,
+        disposition: &Disposition,
         fx: &mut Effects,
     ) -> Result<Option<Stored>, Refused> {
         let part = self.held(now, key, lock)?;
@@ -59,21 +60,21 @@ impl Store {
         now: Now,
         key: u32,
         part: Part,
-        disposition: Disposition,
+        disposition: &Disposition,
         fx: &mut Effects,
     ) -> Result<(), Refused> {
-        check(part, &disposition)?;
+        check(part, disposition)?;
         match disposition {
             Disposition::Complete => {}
             Disposition::Abandon(changes) => {
-                if self.change(key, changes) {
+                if self.change(key, changes, fx) {
                     self.unlock(key, now.ticks, Failure::Counts, fx);
                 } else {
                     self.bury_locked(key, header_size_exceeded(), fx);
                 }
             }
             Disposition::Defer(changes) => {
-                if self.change(key, changes) {
+                if self.change(key, changes, fx) {
                     self.remove_lock(key);
                     self.set_aside(key);
                 } else {
@@ -81,8 +82,9 @@ impl Store {
                 }
             }
             Disposition::DeadLetter(dead_letter) => {
-                let fits = self.fits(key, &dead_letter);
-                self.bury_locked(key, if fits { *dead_letter } else { header_size_exceeded() }, fx);
+                let fits = self.fits(key, dead_letter);
+                let dead_letter = if fits { DeadLetter::clone(dead_letter) } else { header_size_exceeded() };
+                self.bury_locked(key, dead_letter, fx);
             }
         }
         Ok(())
@@ -157,19 +159,17 @@ impl Store {
     }
 
     /// Merges `changes` into the properties. `false`, and nothing is changed, if they would be too large.
-    fn change(&mut self, key: u32, changes: Changes) -> bool {
-        if changes.is_empty() {
-            return true;
-        }
+    fn change(&mut self, key: u32, changes: &Changes, fx: &mut Effects) -> bool {
+        let Some(changes) = changes.properties().filter(|_| !changes.is_empty()) else { return true };
         let entry = &mut self.entries[key as usize];
         let before = entry.message.size() as u64;
         let mut message = entry.message.clone();
-        message.properties_mut().application_mut().merge(without_broker_keys(changes.into_properties()));
+        message.properties_mut().application_mut().merge(without_broker_keys(changes.clone()));
         if message.properties().check().is_err() {
             return false;
         }
         let after = message.size() as u64;
-        entry.message = message;
+        fx.dropped.push(std::mem::replace(&mut entry.message, message));
         entry.size = (entry.size + after).saturating_sub(before);
         self.size = (self.size + after).saturating_sub(before);
         true
