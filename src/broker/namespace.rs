@@ -50,11 +50,12 @@ impl Namespace {
         let mut woken = state.waiters.next_woken();
         let dropped = state.engine.take_dropped();
         drop(state);
-        drop(dropped);
         while let Some(waker) = woken {
             waker.wake();
             woken = self.state.lock().waiters.next_woken();
         }
+        // Last, for a drop that panics must not cost anyone the wake-up.
+        drop(dropped);
         answer
     }
 }

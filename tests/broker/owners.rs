@@ -1,9 +1,12 @@
 //! Bytes whose owner is the user's, in bodies and in properties: its drop is the user's code, and never runs under the
 //! broker's lock. There a call of the broker would never end.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -13,8 +16,9 @@ use consign::{
     message::{ApplicationProperties, PropertyValue},
     rules::{CorrelationFilter, Rule},
     settlement::{Changes, DeadLetter, DeadLetterReason},
-    transport::{Batch, Delivery, ErrorKind, Lease, Sender},
+    transport::{Batch, Delivery, ErrorKind, Lease, ReceiverExt, Sender},
 };
+use tokio_test::task;
 
 use crate::support::{Bench, Ended, LOCK, MS, settings, take};
 
@@ -138,4 +142,34 @@ fn the_owner_of_a_value_in_a_rule_is_dropped_outside_of_the_lock() {
     assert_eq!(owners.dropped(), 2, "refused");
     bench.broker.delete(subscription.path().as_str()).unwrap();
     assert_eq!(owners.dropped(), 3, "deleted with its subscription");
+}
+
+/// One call drops a message that has expired, and has someone to wake.
+#[tokio::test(start_paused = true)]
+async fn an_owner_whose_drop_panics_costs_no_wake_up() {
+    struct Panics;
+
+    impl AsRef<[u8]> for Panics {
+        fn as_ref(&self) -> &[u8] {
+            b""
+        }
+    }
+
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("the owner's");
+        }
+    }
+
+    let bench = Bench::new(settings());
+    let other = bench.broker.create_queue("others", settings()).unwrap();
+    let body = Bytes::from_owner(Panics);
+    bench.try_send(Message::builder().time_to_live(MS).build(body).unwrap()).unwrap();
+    let mut receiver = other.receiver();
+    let mut waiting = task::spawn(receiver.receive());
+    assert!(waiting.poll().is_pending());
+    bench.advance(MS);
+    let send = AssertUnwindSafe(|| other.sender().unwrap().send(Message::new("a")));
+    assert!(catch_unwind(send).is_err());
+    assert!(waiting.is_woken() && waiting.poll().is_ready());
 }
