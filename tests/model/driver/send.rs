@@ -5,7 +5,7 @@ use consign::{
     broker::QueueSender,
     message::{PropertyValue, SequenceNumber},
     time::Timestamp,
-    transport::{Batch, ErrorKind, PresettledSender, Sender},
+    transport::{Batch, ErrorKind, PresettledSender, SendError, Sender},
 };
 
 use super::{
@@ -153,7 +153,7 @@ impl Driver {
         let numbers = self.sender(target).schedule(messages, timestamp(at));
         let numbers = numbers.map(|numbers| numbers.into_iter().map(SequenceNumber::get).collect::<Vec<_>>());
         let expected = self.model.send(self.handles[target].entity, contents, Some(at));
-        assert_eq!(numbers.as_ref().map_err(|error| error.kind()), expected.as_ref().map_err(|refused| refused.kind));
+        assert_eq!(numbers.as_ref().map_err(SendError::kind), expected.as_ref().map_err(|refused| refused.kind));
         self.scheduled.extend(numbers.into_iter().flatten().map(|number| (target, number)));
     }
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use consign::message::SequenceNumber;
 
 use super::{
@@ -86,7 +88,7 @@ impl Driver {
             open.leases.push((entity, lock, in_session));
         } else {
             // The lease was dropped.
-            let _ = self.model.settle(entity, lock, Settle::Abandon(Default::default()));
+            let _ = self.model.settle(entity, lock, Settle::Abandon(BTreeMap::default()));
         }
     }
 
@@ -145,7 +147,7 @@ impl Driver {
             let renewed = lease.renew().into_inner().map(drop).map_err(|error| error.kind());
             assert_eq!(renewed, super::settle::told(self.model.renew(entity, lock).map(drop), in_session));
             drop(lease);
-            let _ = self.model.settle(entity, lock, Settle::Abandon(Default::default()));
+            let _ = self.model.settle(entity, lock, Settle::Abandon(BTreeMap::default()));
         }
     }
 
@@ -154,7 +156,7 @@ impl Driver {
         let Some(Open { transaction, leases, .. }) = self.transactions.pop() else { return };
         drop(transaction);
         for (entity, lock, _) in leases {
-            let _ = self.model.settle(entity, lock, Settle::Abandon(Default::default()));
+            let _ = self.model.settle(entity, lock, Settle::Abandon(BTreeMap::default()));
         }
     }
 }

@@ -37,6 +37,7 @@ pub(super) const TOPIC: &str = "events";
 
 /// What holds for all entities of a run.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself")]
 pub(super) struct World {
     /// Whether messages are forwarded from entity to entity.
     pub(super) forwards: bool,

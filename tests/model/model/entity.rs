@@ -19,6 +19,7 @@ pub(crate) enum Role {
 
 /// The settings of an entity of any kind; what its kind has not is at its default.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are those of an entity")]
 pub(crate) struct Settings {
     pub(crate) lock: u64,
     pub(crate) max_deliveries: u32,

@@ -193,13 +193,12 @@ impl Model {
         let Arrival { content, identity, size, origin, hops, source } = arrival;
         let partition = if entity.settings.partitioned {
             let by_id = entity.settings.window.map(|_| &identity);
-            match content.session.as_ref().or(content.key.as_ref()).or(by_id) {
-                Some(key) => usize::try_from(fnv_1a(key) % 16).unwrap(),
-                None => {
-                    let next = entity.next_partition;
-                    entity.next_partition = (next + 1) % 16;
-                    next
-                }
+            if let Some(key) = content.session.as_ref().or(content.key.as_ref()).or(by_id) {
+                usize::try_from(fnv_1a(key) % 16).unwrap()
+            } else {
+                let next = entity.next_partition;
+                entity.next_partition = (next + 1) % 16;
+                next
             }
         } else {
             0

@@ -15,6 +15,10 @@ pub(crate) enum Operation {
     Renew { entity: u32, lock: u64, in_session: bool },
 }
 
+/// A send at the commit: to which entity, via which, which keeps it as a dead letter instead, what, and whether with a
+/// time.
+type Sending = (u32, Option<u32>, Option<u32>, Arrival, bool);
+
 /// What is to happen together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transaction {
@@ -150,11 +154,7 @@ impl Model {
         Ok(freed)
     }
 
-    fn check_sends(
-        &mut self,
-        sends: &[(u32, Option<u32>, Option<u32>, Arrival, bool)],
-        freed: &BTreeMap<u32, u64>,
-    ) -> Result<(), Refused> {
+    fn check_sends(&mut self, sends: &[Sending], freed: &BTreeMap<u32, u64>) -> Result<(), Refused> {
         let mut by_entity = BTreeMap::<u32, (Vec<Arrival>, u64)>::new();
         for (to, via, keeper, arrival, _) in sends {
             if via.is_some_and(|via| !self.entities.contains_key(&via)) {
