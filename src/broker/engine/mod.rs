@@ -123,14 +123,15 @@ impl Engine {
             }
             entity.store.disarm();
             match entity.store.next_event() {
+                Some((_, Event::DeadLettersAgain)) if entity.store.skip_retries(now.ticks) => {}
                 Some((instant, event)) if instant <= at => self.happen(now.at(instant), id, event),
                 Some((later, _)) => entity.store.arm(later, &mut self.fx),
                 None => {}
             }
             self.finish(now.at(at));
-            let Some(entity) = entity_mut(&mut self.entities, id) else { continue };
-            entity.store.skip_retries(now.ticks);
-            if let Some((next, _)) = entity.store.next_event() {
+            if let Some(entity) = entity_mut(&mut self.entities, id)
+                && let Some((next, _)) = entity.store.next_event()
+            {
                 entity.store.arm(next, &mut self.fx);
                 self.take_due();
             }

@@ -1,4 +1,4 @@
-use super::{Model, Part, Place};
+use super::{Model, Part, Place, forward::RETRY};
 
 /// What happens by itself, in the order of one instant. Each names what it happens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +29,11 @@ impl Model {
         while let Some((instant, entity, due)) = self.due().into_iter().min()
             && instant <= now
         {
+            if let (Due::Retry, skipped @ 1..) = (due, (now - instant) / RETRY) {
+                // Of the tries that came due while nobody called, the last is made.
+                self.entity_mut(entity).retry = Some(instant + skipped * RETRY);
+                continue;
+            }
             self.now = instant;
             self.utc = utc - i64::try_from(now - instant).unwrap();
             self.happen(entity, due);

@@ -5,7 +5,7 @@ use super::{Model, Part, Place, Refused, Stored, send::Arrival};
 /// How often a message is forwarded at most.
 const HOPS: u8 = 4;
 /// After which time a dead letter that could not be forwarded is tried again.
-const RETRY: u64 = 10_000;
+pub(super) const RETRY: u64 = 10_000;
 
 impl Model {
     /// Puts a message where receivers take it from, or where it leaves from.

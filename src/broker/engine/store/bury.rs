@@ -97,9 +97,12 @@ impl Store {
         }
     }
 
-    /// Of the retries that are due by `now` only the last is left, so that a call after a long time is not kept by them.
-    pub(in super::super) fn skip_retries(&mut self, now: Ticks) {
-        self.retry += now.saturating_sub(self.retry) / RETRY * RETRY;
+    /// Of the retries that are due by `now` leaves the last, so that a call after a long time is not kept by the others.
+    /// Tells whether there were others.
+    pub(in super::super) fn skip_retries(&mut self, now: Ticks) -> bool {
+        let skipped = now.saturating_sub(self.retry) / RETRY;
+        self.retry += skipped * RETRY;
+        skipped > 0
     }
 
     /// Everything that can leave does, in order.
