@@ -125,7 +125,7 @@ impl Driver {
         let Some(at) = self.any_held() else { return };
         let held = self.held.swap_remove(at);
         let released = held.delivery.lease.release().into_inner().map_err(|error| error.kind());
-        assert_eq!(released, told(self.model.release(held.lock), held.in_session));
+        assert_eq!(released, told(self.model.release(held.entity, held.lock), held.in_session));
     }
 
     pub(super) fn renew(&mut self) {

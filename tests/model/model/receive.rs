@@ -1,6 +1,6 @@
 use consign::transport::ErrorKind;
 
-use super::{Model, Part, Place, Stored, session::Holder, stored::Lock};
+use super::{Model, Part, Place, Role, Stored, session::Holder, stored::Lock};
 
 /// A locked message: its key, and its lock.
 pub(crate) type Taken = (u64, Lock);
@@ -103,7 +103,9 @@ impl Model {
         if !self.entities.contains_key(&id) {
             return Vec::new();
         }
-        self.touch(id);
+        if self.entity(id).role != Role::Topic {
+            self.touch(id);
+        }
         if let Source::Session(holder) = of
             && self.session_of(holder).is_none()
         {

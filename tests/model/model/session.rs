@@ -105,6 +105,9 @@ impl Model {
     /// Ends the lock by the holder's will, whatever the status of the entity: no delivery counts.
     pub(crate) fn close_session(&mut self, holder: &Holder) -> Result<(), ErrorKind> {
         self.catch_up();
+        if self.entities.contains_key(&holder.entity) {
+            self.touch(holder.entity);
+        }
         let at = self.session_of(holder).ok_or(ErrorKind::SessionLockLost)?;
         self.end_session(at, false);
         self.hand_over();

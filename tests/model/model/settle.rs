@@ -103,8 +103,11 @@ impl Model {
     }
 
     /// Gives a message back. That is allowed whatever the status of the entity.
-    pub(crate) fn release(&mut self, lock: u64) -> Result<(), ErrorKind> {
+    pub(crate) fn release(&mut self, entity: u32, lock: u64) -> Result<(), ErrorKind> {
         self.catch_up();
+        if self.entities.contains_key(&entity) {
+            self.touch(entity);
+        }
         let key = self.locked_by(lock).ok_or(ErrorKind::MessageLockLost)?;
         self.unlock(key, false);
         self.hand_over();

@@ -104,11 +104,13 @@ impl Model {
         self.check_sends(&sends, &freed).map_err(|refused| refused.kind)?;
         for settlement in settlements {
             match settlement {
-                Operation::Settle { lock, settle, .. } => {
+                Operation::Settle { entity, lock, settle, .. } => {
+                    self.touch(entity);
                     let key = self.locked_by(lock).unwrap();
                     self.apply(key, settle);
                 }
-                Operation::Renew { lock, .. } => {
+                Operation::Renew { entity, lock, .. } => {
+                    self.touch(entity);
                     let key = self.locked_by(lock).unwrap();
                     self.apply_renew(key);
                 }
