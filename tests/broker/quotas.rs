@@ -242,16 +242,16 @@ fn t_86_a_duplicate_is_accepted_by_an_entity_that_holds_more_than_it_may() {
 #[test]
 fn t_86_a_session_state_of_a_subscription_counts_for_its_topic() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_size(2 * MESSAGE).with_max_message_size(600);
+    let settings = TopicSettings::default().with_max_size(2 * MESSAGE).with_max_message_size(512);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscription = subscribe_with(&topic, "s", SubscriptionSettings::default().with_sessions(true));
     let sessions = ["a", "b", "c"].map(|id| subscription.accept_session(id).unwrap());
     let set = |session: usize, bytes| sessions[session].set_state(Some(Bytes::from(vec![0; bytes])));
-    assert_eq!(set(0, 601).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
-    set(0, 600).unwrap();
-    set(1, 600).unwrap();
-    assert_eq!(set(2, 313).unwrap_err().kind(), ErrorKind::QuotaExceeded);
-    set(2, 312).unwrap();
+    assert_eq!(set(0, 513).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
+    set(0, 512).unwrap();
+    set(1, 100).unwrap();
+    assert_eq!(set(2, 133).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    set(2, 132).unwrap();
     assert_eq!(topic.counts().size, 2 * MESSAGE);
 }
 

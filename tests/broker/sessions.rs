@@ -495,14 +495,26 @@ fn n_10_t_86_a_state_takes_room_and_gives_it_back() {
     let bench = Bench::new(with_sessions().with_max_size(1_024));
     let (first, second) = (bench.queue.accept_session("a").unwrap(), bench.queue.accept_session("b").unwrap());
     let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
-    first.set_state(state(1_000)).unwrap();
+    first.set_state(state(488)).unwrap();
     second.set_state(state(24)).unwrap();
     assert_eq!(second.set_state(state(25)).unwrap_err().kind(), ErrorKind::QuotaExceeded);
     assert_eq!((second.state().unwrap(), bench.queue.counts().size), (state(24), 1_024));
     // What is replaced makes room.
-    first.set_state(state(999)).unwrap();
+    first.set_state(state(487)).unwrap();
     second.set_state(state(25)).unwrap();
     assert_eq!(bench.queue.counts().size, 1_024);
+}
+
+/// A state of no bytes keeps its session, so it counts too.
+#[test]
+fn n_01_t_86_an_empty_state_takes_room() {
+    let bench = Bench::new(with_sessions().with_max_size(1_024));
+    let set = |id: usize| bench.queue.accept_session(&id.to_string()).unwrap().set_state(Some(Bytes::new()));
+    for id in 0..4 {
+        set(id).unwrap();
+    }
+    assert_eq!(set(4).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    assert_eq!((bench.queue.sessions().len(), bench.queue.counts().size), (4, 1_024));
 }
 
 #[test]

@@ -44,7 +44,8 @@ pub struct QueueSettings {
 }
 
 impl QueueSettings {
-    /// Bytes that every message counts for against [`QueueSettings::max_size`], beside its own.
+    /// Bytes that every message, and every state of a session, counts for against [`QueueSettings::max_size`], beside its
+    /// own.
     pub const OVERHEAD: u64 = 256;
 
     pub(super) const MAX_MESSAGE_SIZE: usize = 100 << 20;

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// A message counts so many bytes more than it has.
-const OVERHEAD: u64 = 256;
+pub(super) const OVERHEAD: u64 = 256;
 
 /// A message on its way into an entity.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 use consign::transport::ErrorKind;
 
-use super::{Model, Part, Place, Stored, stored::Lock};
+use super::{Model, Part, Place, Stored, send::OVERHEAD, stored::Lock};
 
 /// A session that has a state or a holder.
 #[derive(Clone, Debug)]
@@ -14,8 +14,12 @@ pub(crate) struct Session {
 impl Session {
     /// What its state counts.
     pub(super) fn bytes(&self) -> u64 {
-        self.state.as_ref().map_or(0, Vec::len) as u64
+        bytes(&self.state)
     }
+}
+
+fn bytes(state: &Option<Vec<u8>>) -> u64 {
+    state.as_ref().map_or(0, |state| state.len() as u64 + OVERHEAD)
 }
 
 /// What the holder of a session has.
@@ -137,9 +141,8 @@ impl Model {
         let at = self.check_holder(holder)?;
         let top = self.top_level(holder.entity);
         let settings = &self.entity(top).settings;
-        let bytes = |state: &Option<Vec<u8>>| state.as_ref().map_or(0, Vec::len) as u64;
         let (before, after) = (bytes(&self.sessions[at].state), bytes(&state));
-        if after > settings.max_message_size {
+        if state.as_ref().is_some_and(|state| state.len() as u64 > settings.max_message_size) {
             return Err(ErrorKind::MessageSizeExceeded);
         }
         if after > before && self.used(top) - before + after > settings.max_size {

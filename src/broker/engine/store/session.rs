@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{Effects, Line, Now, Store, entry::Ticks, events::Failure, lane::Lane, locks::Locks, settle::Refused};
 use crate::{
+    broker::QueueSettings,
     message::SequenceNumber,
     time::Timestamp,
     transport::{ErrorKind, ReceiveError},
@@ -195,10 +196,12 @@ impl Store {
         room: u64,
         limit: usize,
     ) -> Result<(), Refused> {
-        let after = state.as_ref().map_or(0, |state| state.len() as u64);
+        // Even an empty state keeps its session.
+        let size = |state: &Option<Bytes>| state.as_ref().map_or(0, |it| it.len() as u64 + QueueSettings::OVERHEAD);
+        let after = size(state);
         let session = self.held_session(lane, lock)?;
-        let before = session.state.as_ref().map_or(0, |state| state.len() as u64);
-        if after > limit as u64 {
+        let before = size(&session.state);
+        if state.as_ref().is_some_and(|state| state.len() > limit) {
             return Err(Refused::StateTooLarge { limit });
         }
         if after.saturating_sub(before) > room {
