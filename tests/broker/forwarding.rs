@@ -539,6 +539,27 @@ fn t_64_a_dead_letter_waits_for_a_target_that_is_missing_or_full() {
     assert_eq!((counts(&source), bodies(&grave)), ([0; 5], vec!["a".to_owned()]));
 }
 
+/// One that the target has no room for does not keep a smaller one.
+#[test]
+fn t_64_a_dead_letter_that_does_not_fit_keeps_no_smaller_one() {
+    let namespace = Namespace::new();
+    let closed = settings().with_max_size(1_024).with_status(Status::SendDisabled);
+    let grave = namespace.queue_with("grave", closed.clone());
+    let source = namespace.queue_with("source", dead_to("grave"));
+    for (body, size) in [("a", 200), ("b", 900), ("c", 100), ("d", 250), ("e", 0)] {
+        send(&source, body.repeat(size));
+        kill(&source, "no");
+    }
+    namespace.broker.update_queue("grave", closed.with_status(Status::Active)).unwrap();
+    namespace.advance(RETRY);
+    let initials = |queue: &Queue| bodies(queue).iter().map(|body| body.chars().next()).collect::<Vec<_>>();
+    assert_eq!(initials(&grave), [Some('a'), Some('c')]);
+    assert_eq!(initials(&source.dead_letter()), [Some('b'), Some('d'), None]);
+    receive(&grave).complete().ok();
+    namespace.advance(RETRY);
+    assert_eq!(initials(&source.dead_letter()), [Some('b'), None]);
+}
+
 #[test]
 fn t_64_a_dead_letter_that_waits_can_be_received_there() {
     let namespace = Namespace::new();

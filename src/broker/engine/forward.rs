@@ -1,5 +1,5 @@
 use super::{
-    Engine, StoreId, entity_mut,
+    Engine, Role, StoreId, entity_mut,
     store::{Arrival, Part},
     time::Now,
 };
@@ -11,22 +11,36 @@ use crate::{
 /// How often a message is forwarded at most.
 const MAX_HOPS: u8 = 4;
 
+/// Dead letters that need not be offered, for their target has just refused one of this size: there may be very many, and
+/// they are tried again and again.
+struct Stuck {
+    from: StoreId,
+    size: u64,
+}
+
 impl Engine {
     /// Hands messages to the entities that are configured to have them. What cannot be handed over is a dead letter of the
     /// entity that would have done it.
     #[cold]
     pub(super) fn hand_over(&mut self, now: Now) {
         let mut at = 0;
+        let mut stuck = None;
         while let Some(&(from, key)) = self.fx.leaving.get(at) {
             at += 1;
-            self.hand_one_over(now, from, key);
+            if stuck.as_ref().is_some_and(|stuck: &Stuck| stuck.from != from) {
+                stuck = None;
+            }
+            self.hand_one_over(now, from, key, &mut stuck);
         }
         self.fx.leaving.clear();
     }
 
-    fn hand_one_over(&mut self, now: Now, from: StoreId, key: u32) {
+    fn hand_one_over(&mut self, now: Now, from: StoreId, key: u32, stuck: &mut Option<Stuck>) {
         let Some(entity) = self.entity(from) else { return };
         let Some((part, mut arrival)) = entity.store.leaving(key) else { return };
+        if part != Part::Main && stuck.as_ref().is_some_and(|stuck| arrival.size >= stuck.size) {
+            return;
+        }
         let target = match part {
             Part::Main => &entity.forward_to,
             Part::DeadLetter | Part::TransferDeadLetter => {
@@ -47,11 +61,31 @@ impl Engine {
                     self.accept(now, target, arrival);
                     return;
                 }
-                Err(error) => DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, error.to_string()),
+                Err(error) => {
+                    if part != Part::Main {
+                        let size = self.refused_from(&target, error.kind(), arrival.size);
+                        *stuck = size.map(|size| Stuck { from, size }).or(stuck.take());
+                    }
+                    DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, error.to_string())
+                }
             }
         };
         if let Some(entity) = entity_mut(&mut self.entities, from) {
             entity.store.cannot_leave(now, key, refused, &mut self.fx);
+        }
+    }
+
+    /// From which size on a target refuses everything, if it has refused a message of this one.
+    fn refused_from(&self, target: &str, refused: ErrorKind, size: u64) -> Option<u64> {
+        match refused {
+            ErrorKind::EntityNotFound | ErrorKind::EntityDisabled => Some(0),
+            ErrorKind::QuotaExceeded | ErrorKind::MessageSizeExceeded => {
+                let entity = self.entity(*self.names.get(target)?)?;
+                // What a topic copies, and what a duplicate adds, is no matter of the size alone.
+                let is_plain = matches!(entity.role, Role::Queue);
+                (is_plain && entity.store.settings().duplicate_detection.is_none()).then_some(size)
+            }
+            _ => None,
         }
     }
 

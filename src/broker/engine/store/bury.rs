@@ -105,6 +105,16 @@ impl Store {
         skipped > 0
     }
 
+    /// The dead letters that can leave do, in order.
+    pub(super) fn let_dead_letters_leave(&mut self, fx: &mut Effects) {
+        self.retry = NEVER;
+        let lane = Part::DeadLetter.lane();
+        let ready = self.lanes[lane as usize].ready.from(&self.entries, lane, 0, usize::MAX);
+        let mut keys: Vec<u32> = ready.filter(|&key| self.leaves(&self.entries[key as usize])).collect();
+        keys.sort_unstable_by_key(|&key| self.entries[key as usize].order);
+        fx.leaving.extend(keys.into_iter().map(|key| (self.id, key)));
+    }
+
     /// Everything that can leave does, in order.
     pub(in super::super) fn let_leave(&mut self, fx: &mut Effects) {
         self.retry = NEVER;

@@ -58,7 +58,7 @@ impl Store {
                 }
             }
             Event::IsDue => return self.take_due(),
-            Event::DeadLettersAgain => self.let_leave(fx),
+            Event::DeadLettersAgain => self.let_dead_letters_leave(fx),
             // The engine deletes it.
             Event::Idle => {}
         }
