@@ -232,6 +232,22 @@ mod tests {
         time::{Moment, Timestamp},
     };
 
+    /// The thread that calls last has read the clock first.
+    #[test]
+    fn s_28_a_lock_ends_in_time_though_its_call_was_overtaken() {
+        let at = |millis: u64| Now { ticks: millis * 1_000_000, utc: Timestamp::EPOCH };
+        let mut engine = Engine::new(Quirks::default());
+        let settings = QueueSettings::default().with_lock_duration(std::time::Duration::from_secs(10));
+        let id = engine.create(at(0), EntityPath::new("orders").unwrap(), Change::Queue(settings), None).unwrap();
+        let main = Source::Part(Part::Main);
+        for millis in [5, 3, 4, 1] {
+            engine.send(at(millis), id, arrival(Message::new(""), None)).unwrap();
+            assert_eq!(engine.receive(at(millis), id, main, 1, |_| {}).unwrap(), 1);
+        }
+        let locked = (10_000..10_006).map(|millis| engine.counts(at(millis), id, Part::Main).locked);
+        assert!(locked.eq([4, 3, 3, 2, 1, 0]));
+    }
+
     /// Each is earlier than the one before it, and is taken back.
     #[test]
     fn instants_that_are_not_waited_for_any_more_are_forgotten() {

@@ -3,7 +3,7 @@ use slab::Slab;
 use super::entry::{Entry, NIL, Ticks};
 
 /// The locks that end together with nothing else than their own time, or with one session. The list is threaded through
-/// the entries. All locks of an entity last equally long, so it is in order of their ends.
+/// the entries, in order of their ends. All locks of an entity last equally long, so that a new one mostly goes to the back.
 #[derive(Debug)]
 pub(super) struct Locks {
     first: u32,
@@ -19,14 +19,22 @@ impl Default for Locks {
 impl Locks {
     #[inline]
     pub(super) fn push(&mut self, entries: &mut Slab<Entry>, key: u32) {
-        let last = self.last;
-        let entry = &mut entries[key as usize];
-        (entry.previous, entry.next) = (last, NIL);
-        match entries.get_mut(last as usize) {
-            Some(last) => last.next = key,
-            None => self.first = key,
+        let until = entries[key as usize].locked_until;
+        let mut previous = self.last;
+        // A call that reads the clock earlier than another may come after it.
+        while let Some(later) = entries.get(previous as usize).filter(|entry| entry.locked_until > until) {
+            previous = later.previous;
         }
-        self.last = key;
+        let next = match entries.get_mut(previous as usize) {
+            Some(previous) => std::mem::replace(&mut previous.next, key),
+            None => std::mem::replace(&mut self.first, key),
+        };
+        match entries.get_mut(next as usize) {
+            Some(next) => next.previous = key,
+            None => self.last = key,
+        }
+        let entry = &mut entries[key as usize];
+        (entry.previous, entry.next) = (previous, next);
     }
 
     #[inline]
