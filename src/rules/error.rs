@@ -19,7 +19,7 @@ pub enum EvaluationError {
     },
     /// The escape character of a `LIKE` is not one character, or its pattern ends in it.
     InvalidPattern,
-    /// The `LIKE` operators of one filter took more than `limit` steps together.
+    /// The `LIKE` operators of one filter, or of all filters of one set, took more than `limit` steps together.
     TooManySteps {
         /// The largest number that is allowed.
         limit: usize,

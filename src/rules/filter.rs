@@ -26,6 +26,14 @@ impl Filter {
         }
     }
 
+    /// As [`Filter::matches`], with the steps of `LIKE` that a set has left for one message.
+    pub(super) fn matches_within(&self, message: &Message, left: &mut usize) -> Result<bool, FilterError> {
+        match self {
+            Self::Sql(filter) => filter.matches_within(message, left),
+            other => other.matches(message),
+        }
+    }
+
     pub(super) fn can_fail(&self) -> bool {
         matches!(self, Self::Sql(_))
     }

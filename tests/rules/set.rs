@@ -242,3 +242,16 @@ fn t_56_the_name_of_the_rule_counts_against_the_limits() {
     let failure = rules.evaluate(&of_size(65_534 - added + 1)).unwrap_err();
     assert_eq!((failure.rule(), failure.reason()), ("name", "RuleActionException"));
 }
+
+/// One rule takes as many steps as it may, and there may be thousands of such rules.
+#[test]
+fn t_59a_the_steps_of_all_rules_are_counted_together() {
+    let message = Message::builder().property("t", "a".repeat(30_000)).build("").unwrap();
+    let hard = format!("t LIKE '%{}b'", "a".repeat(100));
+    let name = |number| format!("r{number}");
+    let rules = |count| set((0..count).map(|number| sql(&name(number), &hard)));
+    assert!(rules(5).evaluate(&message).unwrap().is_empty());
+    let failure = rules(7).evaluate(&message).unwrap_err();
+    let RuleError::Filter(error) = failure.error() else { panic!("{failure}") };
+    assert_eq!((failure.rule(), error.kind()), ("r5", &EvaluationError::TooManySteps { limit: 1 << 24 }));
+}

@@ -13,7 +13,7 @@ use crate::{
 pub(super) struct Evaluator<'a> {
     message: &'a Message,
     /// How many steps `LIKE` may still take.
-    steps: usize,
+    pub(super) steps: usize,
 }
 
 type Truth = Result<Option<bool>, EvaluationError>;

@@ -1,7 +1,10 @@
 use std::fmt;
 
-use super::{ParseError, evaluate::Evaluator, parser::Parser, tree::Predicate};
-use crate::{message::Message, rules::FilterError};
+use super::{ParseError, evaluate::Evaluator, like::MAX_STEPS_OF_SET, parser::Parser, tree::Predicate};
+use crate::{
+    message::Message,
+    rules::{EvaluationError, FilterError},
+};
 
 /// Takes the messages for which an expression is true. The [module](crate::rules) describes the language.
 ///
@@ -28,6 +31,22 @@ impl SqlFilter {
     /// Whether the filter takes the message: whether the expression is true, and not false or unknown.
     pub fn matches(&self, message: &Message) -> Result<bool, FilterError> {
         self.evaluate(message).map(|truth| truth == Some(true))
+    }
+
+    /// As the above, of which all take no more than `left` steps together.
+    pub(in crate::rules) fn matches_within(&self, message: &Message, left: &mut usize) -> Result<bool, FilterError> {
+        let mut evaluator = Evaluator::new(message);
+        let allowed = evaluator.steps.min(*left);
+        evaluator.steps = allowed;
+        let truth = evaluator.predicate(&self.predicate);
+        *left -= allowed - evaluator.steps;
+        match truth {
+            Ok(truth) => Ok(truth == Some(true)),
+            Err(EvaluationError::TooManySteps { limit }) if allowed < limit => {
+                Err(FilterError::new(EvaluationError::TooManySteps { limit: MAX_STEPS_OF_SET }))
+            }
+            Err(error) => Err(FilterError::new(error)),
+        }
     }
 
     /// What the expression is for the message: true, false or, as `None`, unknown.

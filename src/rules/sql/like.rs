@@ -7,6 +7,9 @@ use crate::rules::EvaluationError;
 /// Most steps of all `LIKE` operators in one evaluation. A step is one character of a pattern against one of a text; an
 /// ordinary filter takes as many as the texts have characters.
 pub(super) const MAX_STEPS: usize = 1 << 22;
+/// Most steps of all filters of one set for one message. There may be thousands of them, and one that takes all that it may
+/// must not leave the others without any.
+pub(in crate::rules) const MAX_STEPS_OF_SET: usize = 4 * MAX_STEPS;
 
 #[derive(Clone, Copy)]
 enum Wanted {

@@ -12,6 +12,7 @@ mod parser;
 mod system;
 mod tree;
 
+pub(super) use self::like::MAX_STEPS_OF_SET;
 pub use self::{
     action::SqlAction,
     filter::SqlFilter,
