@@ -3,13 +3,15 @@
 use std::{
     convert::Infallible,
     sync::{Arc, Mutex},
+    task::{Context, Poll},
+    time::Duration,
 };
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings},
+    broker::{Broker, Queue, QueueLease, QueueSettings, SessionAcceptor, SessionReceiver},
     consumer::{ConsumeErrorKind, SessionConsumer},
-    transport::{ReceiverExt, Sender},
+    transport::{Delivery, ReceiveError, Receiver, ReceiverExt, Sender, Session, SessionSource},
 };
 use tokio::time::{Instant, sleep};
 use tower::service_fn;
@@ -93,6 +95,70 @@ async fn n_07_an_abandoned_message_comes_again_before_those_after_it() {
     let stats = consumer.stats();
     within(60, consumer.run_until(until(move || stats.completed() == 3))).await.unwrap();
     assert_eq!(journal.of("a"), ["1", "2", "2", "2", "3"]);
+}
+
+/// Sessions of another transport, whose locks never end.
+struct Endless<T>(T);
+
+impl SessionSource for Endless<SessionAcceptor> {
+    type Session = Endless<SessionReceiver>;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Session, ReceiveError>> {
+        self.0.poll_accept(cx).map_ok(Endless)
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Receiver for Endless<SessionReceiver> {
+    type Lease = QueueLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.0.poll_receive(cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Session for Endless<SessionReceiver> {
+    type Renew = <SessionReceiver as Session>::Renew;
+    type Close = <SessionReceiver as Session>::Close;
+
+    fn session_id(&self) -> &str {
+        self.0.session_id()
+    }
+
+    fn lock_duration(&self) -> Duration {
+        Duration::MAX
+    }
+
+    fn renew(&self) -> Self::Renew {
+        Session::renew(&self.0)
+    }
+
+    fn close(self) -> Self::Close {
+        Session::close(self.0)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_lock_never_ends_is_no_overflow() {
+    let queue = sessions();
+    fill(&queue, &["a"], 1).await;
+    let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
+    let consumer = SessionConsumer::new(Endless(queue.session_acceptor().unwrap()), handler);
+    let stats = consumer.stats();
+    within(60, consumer.run_until(until(move || stats.completed() == 1))).await.unwrap();
+    assert_empty(&queue);
 }
 
 #[tokio::test(start_paused = true)]

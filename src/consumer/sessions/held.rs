@@ -59,7 +59,7 @@ impl<Q: Session> Shared<Q> {
 
 impl<Q: Session> Held<Q> {
     pub(super) fn new(session: Q, idle: Duration, renews: bool) -> Self {
-        let lock = session.lock_duration();
+        let lock = session.lock_duration().min(super::LONGEST);
         let locked = Mutex::new(Locked { session, lock, at: Instant::now() });
         let shared = Arc::new(Shared { locked, is_done: AtomicBool::new(false) });
         Self { shared, idle, renews, received: Vec::new(), renewing: None, empty_since: None, timer: None }

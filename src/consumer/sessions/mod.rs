@@ -23,6 +23,9 @@ use crate::{
     transport::{ReceiveError, Session, SessionSource},
 };
 
+/// An instant that is so far away can be computed still.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// Works through sessions: several at once, and the messages of each one after the other, in order.
 ///
 /// It accepts the next session that has a message, handles its messages until there is none for a while, closes it, and
@@ -108,7 +111,7 @@ where
 
     /// How long a session without a message is kept before it is closed for another: by default 1 s.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.idle = timeout.min(Duration::from_secs(365 * 24 * 3_600));
+        self.idle = timeout.min(LONGEST);
         self
     }
 
