@@ -1,7 +1,6 @@
-use std::{collections::BTreeMap, future::Future, ops::Deref, sync::Arc, time::Duration};
+use std::{future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use parking_lot::Mutex;
 use tower::BoxError;
 use tower_service::Service;
 
@@ -29,8 +28,6 @@ pub struct TestBroker {
 struct Inner {
     broker: Broker,
     clock: Arc<TestClock>,
-    /// By path, those whose receivers `advance` has to wake.
-    queues: Mutex<BTreeMap<String, Queue>>,
 }
 
 impl TestBroker {
@@ -42,7 +39,7 @@ impl TestBroker {
     pub fn new() -> Self {
         let clock = Arc::new(TestClock::new());
         let broker = Broker::with_clock(Arc::clone(&clock));
-        Self { inner: Arc::new(Inner { broker, clock, queues: Mutex::default() }) }
+        Self { inner: Arc::new(Inner { broker, clock }) }
     }
 
     /// A new queue with settings as they are by default.
@@ -57,7 +54,7 @@ impl TestBroker {
     #[must_use]
     pub fn queue_with(&self, path: &str, settings: QueueSettings) -> TestQueue {
         match self.inner.broker.create_queue(path, settings) {
-            Ok(queue) => self.watch(queue),
+            Ok(queue) => TestQueue { queue },
             Err(error) => panic!("no queue `{path}`: {error}"),
         }
     }
@@ -65,13 +62,10 @@ impl TestBroker {
     /// A queue that was made by [`broker`](Self::broker), with the short cuts that this broker's own queues have.
     #[must_use]
     pub fn watch(&self, queue: Queue) -> TestQueue {
-        let pair = [queue.clone(), queue.dead_letter()].map(|queue| (queue.path().as_str().to_owned(), queue));
-        self.inner.queues.lock().extend(pair);
         TestQueue { queue }
     }
 
-    /// The broker, for what has no short cut here. Receivers that wait on an entity that is made there are woken by
-    /// [`advance`](Self::advance) if it is [watched](Self::watch).
+    /// The broker, for what has no short cut here.
     #[must_use]
     pub fn broker(&self) -> &Broker {
         &self.inner.broker
@@ -87,10 +81,8 @@ impl TestBroker {
     /// run out, messages have expired. tokio's time stays as it is; where it is paused, `tokio::time::sleep` moves both.
     pub fn advance(&self, by: Duration) {
         self.inner.clock.skip(by);
-        let queues: Vec<_> = self.inner.queues.lock().values().cloned().collect();
-        for queue in queues {
-            let _ = queue.counts();
-        }
+        // Any call lets everything happen that is due.
+        let _ = self.inner.broker.entities();
     }
 }
 

@@ -1,12 +1,15 @@
 //! The simulated connection itself: deliveries, settlements, faults, and what breaks with it.
 
-use std::time::Duration;
+use std::{
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use consign::{
     Message,
     broker::QueueSettings,
     testing::{DeliveryFault, Faults, Link, LinkSettings, SendFault, TestBroker, TestQueue},
-    transport::{ErrorKind, Lease, PresettledSender, ReceiverExt, Sender},
+    transport::{ErrorKind, Lease, PresettledSender, Receiver, ReceiverExt, Sender},
 };
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready_err, task};
@@ -220,6 +223,47 @@ async fn a_test_broker_goes_by_paused_time_and_by_what_is_skipped() {
     assert_eq!(received(&waiting.await.unwrap().message), (1, 2));
     assert_eq!(held.complete().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
     assert_eq!(broker.now().saturating_since(TestBroker::START), Duration::from_secs(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_broker_wakes_receivers_of_every_entity() {
+    let broker = TestBroker::new();
+    let settings = QueueSettings::default().with_lock_duration(Duration::from_secs(10));
+    let queue = broker.broker().create_queue("orders", settings).unwrap();
+    queue.sender().unwrap().send(Message::new("body")).await.unwrap();
+    let mut receiver = queue.receiver();
+    let held = receiver.receive().await.unwrap();
+    let mut waiting = task::spawn(receiver.receive());
+    assert_pending!(waiting.poll());
+    broker.advance(Duration::from_secs(10));
+    assert!(waiting.is_woken());
+    drop(held);
+}
+
+/// What is on its way fills it, so it must not be woken in the place of another.
+#[tokio::test(start_paused = true)]
+async fn a_full_receiver_over_a_link_leaves_the_line() {
+    let queue = TestBroker::new().queue("orders");
+    let link = Link::new(LinkSettings::default().with_round_trip(Duration::from_secs(2)));
+    let (mut full, mut other) = (link.receiver(queue.receiver()), queue.receiver());
+    let mut out = Vec::new();
+    queue.send("a");
+    assert!(full.poll_receive(&mut Context::from_waker(Waker::noop()), 2, &mut out).is_pending());
+    assert!(full.poll_receive(&mut Context::from_waker(Waker::noop()), 1, &mut out).is_pending());
+    let mut waiting = task::spawn(other.receive());
+    assert_pending!(waiting.poll());
+    queue.send("b");
+    assert!(waiting.is_woken());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_may_be_late_by_any_time() {
+    let queue = TestBroker::new().queue("orders");
+    let faults = Faults::none().on_delivery(1, DeliveryFault::Late(Duration::MAX));
+    let link = Link::new(LinkSettings::default().with_faults(faults));
+    queue.send("a");
+    let mut receiver = link.receiver(queue.receiver());
+    assert_pending!(task::spawn(receiver.receive()).poll());
 }
 
 #[test]

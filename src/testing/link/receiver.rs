@@ -4,12 +4,16 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{DeliveryFault, Link, LinkLease};
 use crate::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError, Receiver};
+
+/// An instant that far away can be computed still.
+const LATEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A receiver over a [`Link`]. While the connection is down a receive fails as
 /// [`CommunicationProblem`](ErrorKind::CommunicationProblem).
@@ -41,7 +45,7 @@ impl<R: Receiver> LinkReceiver<R> {
         for Delivery { message, lease } in std::mem::take(&mut self.received) {
             let (fault, epoch) = self.link.next_delivery();
             let arrives = match fault {
-                Some(DeliveryFault::Late(late)) => arrives + late,
+                Some(DeliveryFault::Late(late)) => arrives + late.min(LATEST),
                 _ => arrives,
             };
             let copy = (fault == Some(DeliveryFault::Duplicate))
@@ -107,7 +111,12 @@ impl<R: Receiver> Receiver for LinkReceiver<R> {
         loop {
             loop {
                 let wanted = max.saturating_sub(self.on_the_way.len());
-                if wanted == 0 || self.receiver.poll_receive(cx, wanted, &mut self.received)?.is_pending() {
+                if wanted == 0 {
+                    // In line it would be woken in the place of another that has room.
+                    self.receiver.stop();
+                    break;
+                }
+                if self.receiver.poll_receive(cx, wanted, &mut self.received)?.is_pending() {
                     break;
                 }
                 self.dispatch();
