@@ -109,26 +109,26 @@ impl Topic {
     }
 
     /// As [`Topic::create_subscription`], with a first rule of your own.
+    #[expect(clippy::needless_pass_by_value, reason = "it is dropped here, where the broker holds no lock")]
     pub fn create_subscription_with(
         &self,
         name: &str,
         settings: SubscriptionSettings,
         rule: Rule,
     ) -> Result<Subscription, ManageError> {
-        self.create(name, settings, Some(rule))
+        self.create(name, settings, Some(&rule))
     }
 
     fn create(
         &self,
         name: &str,
         settings: SubscriptionSettings,
-        rule: Option<Rule>,
+        rule: Option<&Rule>,
     ) -> Result<Subscription, ManageError> {
         self.settings()?;
         let path = self.path.subscription_of(name)?;
         let change = Change::Subscription(settings);
-        // A rule that is refused is dropped here, where no lock is held.
-        let store = self.with(|engine, now| engine.create(now, path.clone(), change, rule.clone()))?;
+        let store = self.with(|engine, now| engine.create(now, path.clone(), change, rule.cloned()))?;
         Ok(self.handle(store, path, name))
     }
 
@@ -196,6 +196,7 @@ impl Subscription {
 
     /// Adds a rule. Errors: [`AlreadyExists`](ErrorKind::AlreadyExists), [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
     /// the limits of a [`RuleSet`](crate::rules::RuleSet), [`EntityNotFound`](ErrorKind::EntityNotFound).
+    #[expect(clippy::needless_pass_by_value, reason = "it is dropped here, where the broker holds no lock")]
     pub fn create_rule(&self, rule: Rule) -> Result<(), ManageError> {
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))

@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use crate::{QueueRequester, answer, seconds, text, within};
 
 const INSTANCES: usize = 3;
-const SEEDS: [u64; 5] = [1, 2, 0xC0FFEE, 0x5EED, 0xDEAD];
+const SEEDS: [u64; 5] = [1, 2, 0x00C0_FFEE, 0x5EED, 0xDEAD];
 
 fn seeds() -> Vec<u64> {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
@@ -182,11 +182,9 @@ async fn i_29_random_cancellation_leaves_nothing_behind() {
                 tokio::task::yield_now().await;
             }
         }
-        running.iter().for_each(|call| {
-            if rng.bool() {
-                call.abort()
-            }
-        });
+        for call in running.iter().filter(|_| rng.bool()) {
+            call.abort();
+        }
         for call in running {
             let _cancelled_or_not = within(call).await;
         }

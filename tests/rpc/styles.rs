@@ -102,7 +102,7 @@ async fn r_05_a_queue_that_others_receive_from_is_refused_when_it_is_built() {
     let refused = builder().build(bench.reply_queue().shared(true)).unwrap_err();
     assert_eq!(refused, BuildError::SharedWithoutSessions);
     assert!(refused.to_string().contains("sessions"));
-    builder().build(bench.reply_queue().shared(false)).unwrap();
+    drop(builder().build(bench.reply_queue().shared(false)).unwrap());
     let long = ReplySession::with_id("shared", shared(&bench).session_acceptor().unwrap(), "x".repeat(129));
     assert!(matches!(builder().build(long), Err(BuildError::Invalid(_))));
 }

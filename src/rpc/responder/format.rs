@@ -77,7 +77,9 @@ mod tests {
 
     #[test]
     fn the_best_liked_comes_first() {
-        let read = |list| preferred(list).collect::<Vec<_>>();
+        fn read(list: &str) -> Vec<&str> {
+            preferred(list).collect()
+        }
         assert_eq!(read("a;q=0.1, b"), ["b", "a"]);
         assert_eq!(read("a;q=0.5,b;q=0.75, c;q=0.5"), ["b", "a", "c"]);
         assert_eq!(read("a/b;v=1;q=0.2, c/d; Q=0.3"), ["c/d", "a/b;v=1"]);
