@@ -14,12 +14,12 @@ pub(crate) struct Session {
 impl Session {
     /// What its state counts.
     pub(super) fn bytes(&self) -> u64 {
-        bytes(&self.state)
+        bytes(self.state.as_ref())
     }
 }
 
-fn bytes(state: &Option<Vec<u8>>) -> u64 {
-    state.as_ref().map_or(0, |state| state.len() as u64 + OVERHEAD)
+fn bytes(state: Option<&Vec<u8>>) -> u64 {
+    state.map_or(0, |state| state.len() as u64 + OVERHEAD)
 }
 
 /// What the holder of a session has.
@@ -141,7 +141,7 @@ impl Model {
         let at = self.check_holder(holder)?;
         let top = self.top_level(holder.entity);
         let settings = &self.entity(top).settings;
-        let (before, after) = (bytes(&self.sessions[at].state), bytes(&state));
+        let (before, after) = (bytes(self.sessions[at].state.as_ref()), bytes(state.as_ref()));
         if state.as_ref().is_some_and(|state| state.len() as u64 > settings.max_message_size) {
             return Err(ErrorKind::MessageSizeExceeded);
         }
