@@ -61,7 +61,7 @@ pub struct Committed {
     pub scheduled: Vec<SequenceNumber>,
 }
 
-/// Why a transaction had no effect. The messages that were to be settled are still locked:
+/// Why a transaction had no effect, or did not take a settlement. The messages that were to be settled are still locked:
 /// [`into_leases`](TransactionError::into_leases) gives back the right to settle them, and dropping the error abandons
 /// them.
 #[derive(Debug)]
@@ -135,16 +135,18 @@ impl Transaction {
     }
 
     /// Settles a delivery when it commits. Errors: those of [`Transaction::send`], and
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted. A lease that is
-    /// refused is dropped, which abandons its message.
-    pub fn settle(&mut self, lease: QueueLease, disposition: Disposition) -> Result<(), SettleError> {
-        self.add_settlement(&lease, Settlement::By(disposition))?;
-        self.leases.push(lease);
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted. The error has the
+    /// lease.
+    pub fn settle(&mut self, lease: QueueLease, disposition: Disposition) -> Result<(), TransactionError> {
+        match self.add_settlement(&lease, Settlement::By(disposition)) {
+            Ok(()) => self.leases.push(lease),
+            Err(error) => return Err(TransactionError { cause: Cause::Settle(error), leases: vec![lease] }),
+        }
         Ok(())
     }
 
     /// Completes a delivery when it commits: [`Transaction::settle`].
-    pub fn complete(&mut self, delivery: Delivery<QueueLease>) -> Result<(), SettleError> {
+    pub fn complete(&mut self, delivery: Delivery<QueueLease>) -> Result<(), TransactionError> {
         self.settle(delivery.lease, Disposition::Complete)
     }
 

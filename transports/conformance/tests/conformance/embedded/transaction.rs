@@ -26,7 +26,8 @@ impl consign_conformance::Transaction for BrokerTransaction {
     }
 
     async fn settle(&mut self, lease: QueueLease, disposition: Disposition) -> Result<(), Failure> {
-        Ok(self.inner.settle(lease, disposition)?)
+        let settled = self.inner.settle(lease, disposition);
+        settled.map_err(|error| Failure::answer(error.kind(), error.to_string()))
     }
 
     async fn commit(self) -> Result<Vec<SequenceNumber>, Failure> {
