@@ -49,7 +49,7 @@ pub(super) struct Engine {
     due: BinaryHeap<Reverse<(Ticks, StoreId)>>,
     next_due: Ticks,
     fx: Effects,
-    last_serial: u32,
+    last_serial: u64,
     quirks: Quirks,
 }
 

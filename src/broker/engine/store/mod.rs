@@ -48,7 +48,7 @@ use crate::{
 /// The name of an entity in the engine. Of two the older is the lesser, and none is given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StoreId {
-    pub(super) serial: u32,
+    pub(super) serial: u64,
     pub(super) index: u32,
 }
 
