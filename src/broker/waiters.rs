@@ -94,8 +94,9 @@ impl Waiters {
 
     /// Everyone who waits at an entity is to be woken.
     pub(super) fn owe_all(&mut self, store: StoreId) {
-        let lines = self.lines.iter().filter(|(line, _)| line.store() == store);
-        self.owed.extend(lines.map(|(&line, waiting)| (line, waiting.len())));
+        for lines in Line::all(store) {
+            self.owed.extend(self.lines.range(lines).map(|(&line, waiting)| (line, waiting.len())));
+        }
     }
 
     /// One waiting receiver is to be woken if no timer is there for `deadline`, so that it sets one.

@@ -1,3 +1,5 @@
+use std::ops::RangeInclusive;
+
 use super::{
     Entity,
     store::{Part, StoreId, Ticks},
@@ -16,6 +18,15 @@ pub(crate) enum Line {
 }
 
 impl Line {
+    /// The lines of an entity, as the ranges of each kind.
+    pub(crate) fn all(store: StoreId) -> [RangeInclusive<Self>; 3] {
+        [
+            Self::Messages(store, Part::Main)..=Self::Messages(store, Part::TransferDeadLetter),
+            Self::Sessions(store)..=Self::Sessions(store),
+            Self::Session(store, 0)..=Self::Session(store, u32::MAX),
+        ]
+    }
+
     pub(crate) fn store(self) -> StoreId {
         match self {
             Self::Messages(store, _) | Self::Sessions(store) | Self::Session(store, _) => store,
