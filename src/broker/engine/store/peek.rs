@@ -86,7 +86,8 @@ impl Store {
             let is_free = matches!(entry.place, Place::Ready | Place::Deferred);
             is_free && entry.part == part && before.is_none_or(|before| entry.enqueued < before)
         };
-        let mut keys = self.all(is_wanted);
+        let mut keys = self.found(Source::Part(part), SequenceNumber::new(0), max);
+        keys.retain(|&key| is_wanted(key));
         keys.sort_unstable_by_key(|&key| self.entries[key as usize].order);
         keys.truncate(max);
         for &key in &keys {
