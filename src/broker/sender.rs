@@ -49,7 +49,13 @@ impl QueueSender {
     fn with<T>(&self, command: impl FnOnce(&mut Engine, Now) -> Result<T, SendError>) -> Result<T, SendError> {
         let now = self.namespace.now();
         let answer = self.namespace.with(|state| command(&mut state.engine, now));
-        answer.map_err(|error| rejection(error, &self.namespace.name, self.kind.name(), &self.path, now.utc))
+        answer.map_err(|error| self.rejection(error, now.utc))
+    }
+
+    /// A refusal of this sender, with what the broker says of each.
+    #[cold]
+    pub(super) fn rejection(&self, error: SendError, at: Timestamp) -> SendError {
+        rejection(error, &self.namespace.name, self.kind.name(), &self.path, at)
     }
 
     /// The path of the entity.

@@ -50,6 +50,8 @@ pub struct Transaction {
     partition_key: Option<String>,
     operations: Operations,
     leases: Vec<QueueLease>,
+    /// Who sends, in the order of the sends.
+    senders: Vec<QueueSender>,
     begun: Option<Ticks>,
 }
 
@@ -92,6 +94,7 @@ impl Transaction {
             partition_key: None,
             operations: Operations::default(),
             leases: Vec::new(),
+            senders: Vec::new(),
             begun: None,
         }
     }
@@ -111,6 +114,11 @@ impl Transaction {
     }
 
     fn add_send(&mut self, sender: &QueueSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
+        let added = self.try_add_send(sender, message, at);
+        added.map_err(|error| sender.rejection(error, self.namespace.now().utc))
+    }
+
+    fn try_add_send(&mut self, sender: &QueueSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
         let refuse = |kind| SendError::new(kind).with_detail(describe(kind));
         let via = match &sender.via {
             Some((namespace, _)) if !Arc::ptr_eq(namespace, &sender.namespace) => {
@@ -131,6 +139,7 @@ impl Transaction {
         self.begin(top_level);
         let (to, arrival, is_scheduled) = (sender.store, arrival(message, at), at.is_some());
         self.operations.sends.push(PlannedSend { to, via, arrival, is_scheduled });
+        self.senders.push(sender.clone());
         Ok(())
     }
 
@@ -215,9 +224,12 @@ impl Transaction {
             return Err(Cause::TimedOut);
         }
         let now = self.namespace.now();
-        let Self { namespace, operations, .. } = self;
+        let Self { namespace, operations, senders, .. } = self;
         namespace.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {
-            Rejected::Send(error) => Cause::Send(error),
+            Rejected::Send(error, at) => Cause::Send(match senders.get(at) {
+                Some(sender) => sender.rejection(error, now.utc),
+                None => error,
+            }),
             Rejected::Settle(refused) => Cause::Settle(refused.into()),
         })
     }

@@ -10,7 +10,7 @@ use consign::{
     broker::{Queue, QueueLease, QueueSettings, SessionReceiver, Status, Topic, TopicSettings, Transaction},
     message::SequenceNumber,
     settlement::DeadLetterReason,
-    transport::{Delivery, ErrorKind, Lease, Receiver},
+    transport::{Delivery, ErrorKind, Lease, Receiver, SendError},
 };
 
 use crate::{
@@ -823,4 +823,24 @@ fn t_79_what_was_undone_is_not_tried_again() {
     namespace.broker.update_queue("target", settings()).unwrap();
     namespace.advance(LIMIT);
     assert_eq!((counts(&target), counts(&queue)), ([0; 5], [1, 0, 0, 0, 0]));
+}
+
+/// Those that are refused when they are added, and those at the commit.
+#[test]
+fn x_04_a_send_that_a_transaction_refuses_says_so_in_full() {
+    let namespace = Namespace::new();
+    let orders = namespace.queue_with("orders", settings().with_max_message_size(1));
+    let other = namespace.queue("other");
+    let in_full = |error: &SendError, kind, entity: &str| {
+        assert_eq!(error.kind(), kind);
+        assert_eq!(error.tracking_id().unwrap().split_once('_').unwrap().1, entity);
+        assert_eq!((error.condition().is_some(), error.timestamp()), (true, Some(START)));
+    };
+    let mut transaction = namespace.broker.transaction();
+    transaction.send(&orders.sender().unwrap(), Message::new("too large")).unwrap();
+    let refused = transaction.send(&other.sender().unwrap(), Message::new("a")).unwrap_err();
+    in_full(&refused, ErrorKind::InvalidOperation, "other");
+    let error = transaction.commit().unwrap_err();
+    let refused = std::error::Error::source(&error).unwrap().downcast_ref().unwrap();
+    in_full(refused, ErrorKind::MessageSizeExceeded, "orders");
 }

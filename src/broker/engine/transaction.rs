@@ -48,7 +48,8 @@ impl Operations {
 /// Why a transaction had no effect.
 #[derive(Debug)]
 pub(crate) enum Rejected {
-    Send(SendError),
+    /// The refusal of a send, and which one it is.
+    Send(SendError, usize),
     Settle(Refused),
 }
 
@@ -104,24 +105,25 @@ impl Engine {
             })?;
             balances.entry(self.top_level(*store)).or_default().freed += freed;
         }
-        let mut by_entity: BTreeMap<StoreId, Vec<&Arrival>> = BTreeMap::new();
-        for send in &plan.sends {
+        let mut by_entity: BTreeMap<StoreId, (usize, Vec<&Arrival>)> = BTreeMap::new();
+        for (at, send) in plan.sends.iter().enumerate() {
             let PlannedSend { to, via, arrival, .. } = send;
             if via.is_some_and(|via| self.entity(via).is_none()) {
-                return Err(Rejected::Send(gone()));
+                return Err(Rejected::Send(gone(), at));
             }
             let keeper = self.keeper(send).and_then(|via| self.entity(via));
             let Some(keeper) = keeper.map(|entity| &entity.store) else {
-                by_entity.entry(*to).or_default().push(arrival);
+                by_entity.entry(*to).or_insert((at, Vec::new())).1.push(arrival);
                 continue;
             };
-            check_message(keeper.settings(), arrival).map_err(Rejected::Send)?;
+            check_message(keeper.settings(), arrival).map_err(|error| Rejected::Send(error, at))?;
             balances.entry(keeper.id()).or_default().kept += arrival.size;
-            by_entity.entry(keeper.id()).or_default();
+            by_entity.entry(keeper.id()).or_insert((at, Vec::new()));
         }
-        for (id, messages) in by_entity {
+        for (id, (first, messages)) in by_entity {
             let balance = balances.get(&id).copied().unwrap_or_default();
-            self.check_all(now, id, messages.iter().copied(), balance).map_err(Rejected::Send)?;
+            let checked = self.check_all(now, id, messages.iter().copied(), balance);
+            checked.map_err(|error| Rejected::Send(error, first))?;
         }
         Ok(())
     }
