@@ -138,8 +138,8 @@ impl Queue {
     }
 
     /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that nobody holds and that are not scheduled, the
-    /// oldest first; with a time only those enqueued before it. Answers how many. Every message is looked at once for it.
-    /// Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a partitioned entity,
+    /// oldest first; with a time only those enqueued before it. Answers how many. Every locked message is looked at once
+    /// for it; if there are sessions, every message. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a partitioned entity,
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Result<usize, ManageError> {
         if self.settings()?.partitioned {

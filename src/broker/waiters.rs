@@ -138,9 +138,11 @@ impl Waiters {
     /// Only lines in which someone stands are kept.
     fn tidy(&mut self, line: Line) {
         const SPARE: usize = 16;
+        const LONG: usize = 1_024;
         if self.lines.get(&line).is_some_and(VecDeque::is_empty)
             && let Some(empty) = self.lines.remove(&line)
             && self.spare.len() < SPARE
+            && empty.capacity() <= LONG
         {
             self.spare.push(empty);
         }

@@ -1,6 +1,6 @@
 use super::{
     Engine, Role, StoreId, entity_mut,
-    store::{Arrival, Part},
+    store::{Arrival, KEPT, Part},
     time::Now,
 };
 use crate::{
@@ -33,6 +33,9 @@ impl Engine {
             self.hand_one_over(now, from, key, &mut stuck);
         }
         self.fx.leaving.clear();
+        if self.fx.leaving.capacity() > KEPT {
+            self.fx.leaving = Vec::new();
+        }
     }
 
     fn hand_one_over(&mut self, now: Now, from: StoreId, key: u32, stuck: &mut Option<Stuck>) {

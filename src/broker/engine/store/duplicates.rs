@@ -3,7 +3,7 @@ use std::{
     hash::{BuildHasher, BuildHasherDefault, Hasher},
 };
 
-use super::entry::Ticks;
+use super::{KEPT, entry::Ticks};
 use crate::message::{Properties, SequenceNumber};
 
 /// The ids that an entity has accepted within its window.
@@ -80,6 +80,11 @@ impl Duplicates {
         (self.window, self.capacity) = (window, capacity);
     }
 
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.order.capacity().max(self.scheduled.capacity())
+    }
+
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
@@ -126,6 +131,9 @@ impl Duplicates {
             self.order.pop_front();
             self.ids.remove(&id);
             self.scheduled.remove(&id);
+        }
+        if self.order.is_empty() && self.order.capacity() > KEPT {
+            (self.order, self.ids, self.scheduled) = (VecDeque::new(), HashSet::default(), HashMap::default());
         }
     }
 

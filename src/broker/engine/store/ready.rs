@@ -2,7 +2,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use slab::Slab;
 
-use super::entry::{Entry, NIL, Place};
+use super::{
+    KEPT,
+    entry::{Entry, NIL, Place},
+};
 
 /// The messages of one lane that can be received, in the order of acceptance.
 ///
@@ -17,6 +20,11 @@ pub(super) struct Ready {
 }
 
 impl Ready {
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.fresh.capacity()
+    }
+
     #[inline]
     pub(super) fn insert(&mut self, order: u64, key: u32) {
         if self.fresh.back().is_none_or(|&(last, _)| last < order) {
@@ -54,10 +62,19 @@ impl Ready {
         while let Some((order, key)) = self.fresh.pop_front() {
             if is_ready(entries, lane, order, key) {
                 self.count -= 1;
+                self.give_back();
                 return Some(key);
             }
         }
         None
+    }
+
+    /// The memory of a burst is not kept.
+    #[inline]
+    fn give_back(&mut self) {
+        if self.fresh.is_empty() && self.fresh.capacity() > KEPT {
+            self.fresh = VecDeque::new();
+        }
     }
 
     #[cold]
@@ -84,6 +101,7 @@ impl Ready {
         }
         if self.fresh.len() > 64 && self.fresh.len() > 2 * (self.count - self.returned.len()) {
             self.fresh.retain(|&(kept, key)| is_ready(entries, lane, kept, key));
+            self.give_back();
         }
     }
 

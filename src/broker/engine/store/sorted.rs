@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
-use super::entry::NIL;
+use super::{KEPT, entry::NIL};
 
 /// Messages by a number that no two have.
 ///
@@ -21,6 +21,11 @@ impl<N> Default for Sorted<N> {
 }
 
 impl<N: Ord + Copy> Sorted<N> {
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.ascending.capacity()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ascending.len() - self.gaps + self.others.len()
     }
@@ -68,6 +73,9 @@ impl<N: Ord + Copy> Sorted<N> {
         while self.ascending.front().is_some_and(|&(_, key)| key == NIL) {
             self.ascending.pop_front();
             self.gaps -= 1;
+        }
+        if self.ascending.is_empty() && self.ascending.capacity() > KEPT {
+            self.ascending = VecDeque::new();
         }
         if self.gaps > 64 && 3 * self.gaps > self.ascending.len() {
             self.ascending.retain(|&(_, key)| key != NIL);
