@@ -2,6 +2,7 @@ use std::{
     future::{Future, poll_fn},
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use super::{Delivery, Lease, ReceiveError};
@@ -41,6 +42,23 @@ pub trait ReceiverExt: Receiver {
             match received.pop() {
                 Some(delivery) => Ok(delivery),
                 None => Err(ReceiveError::new(super::ErrorKind::General)),
+            }
+        }
+    }
+
+    /// As [`receive`](Self::receive); [`ServiceTimeout`](super::ErrorKind::ServiceTimeout) if there is none within `wait`, by
+    /// tokio's time.
+    fn receive_within(
+        &mut self,
+        wait: Duration,
+    ) -> impl Future<Output = Result<Delivery<Self::Lease>, ReceiveError>> + Send
+    where
+        Self: Sized,
+    {
+        async move {
+            match tokio::time::timeout(wait, self.receive()).await {
+                Ok(received) => received,
+                Err(_) => Err(ReceiveError::new(super::ErrorKind::ServiceTimeout).with_detail("no message")),
             }
         }
     }

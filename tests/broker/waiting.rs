@@ -11,7 +11,7 @@ use consign::{
     Message,
     broker::{Broker, Queue, QueueLease, QueueReceiver},
     message::Body,
-    transport::{Delivery, Receiver, ReceiverExt, Sender},
+    transport::{Delivery, ErrorKind, Receiver, ReceiverExt, Sender},
 };
 use tokio::{
     task::yield_now,
@@ -40,6 +40,16 @@ async fn a_wait_ends_when_a_message_arrives() {
     assert!(waiting.is_woken());
     let Poll::Ready(delivery) = waiting.poll() else { panic!("woken in vain") };
     assert_eq!(text(&delivery.unwrap().message), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_limited_ends_in_a_timeout() {
+    let (queue, began) = (queue(), Instant::now());
+    let mut receiver = queue.receiver();
+    let error = receiver.receive_within(LOCK).await.unwrap_err();
+    assert_eq!((error.kind(), began.elapsed()), (ErrorKind::ServiceTimeout, LOCK));
+    send(&queue, "a");
+    assert_eq!(text(&receiver.receive_within(Duration::ZERO).await.unwrap().message), "a");
 }
 
 #[tokio::test(start_paused = true)]
