@@ -286,3 +286,17 @@ fn t_11_a_subscription_is_not_used_by_what_its_topic_gets() {
     // Another of that name begins with nothing.
     assert!(numbers(&subscribe(&topic, "s")).is_empty());
 }
+
+/// Nothing else was asked of the broker meanwhile.
+#[test]
+fn t_11_an_entity_that_was_idle_has_no_settings() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", idling());
+    namespace.advance(IDLE);
+    assert_eq!(queue.settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
+    let topic = namespace.broker.create_topic("events", TopicSettings::default()).unwrap();
+    let settings = SubscriptionSettings::default().with_auto_delete_on_idle(IDLE);
+    let subscription = subscribe_with(&topic, "s", settings);
+    namespace.advance(IDLE);
+    assert_eq!(subscription.subscription_settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
+}
