@@ -76,28 +76,42 @@ impl Receiver for QueueReceiver {
         max: usize,
         out: &mut Vec<Delivery<QueueLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
-        let Queue { namespace, store, part, .. } = &self.queue;
-        let (mode, source, max) = (self.mode, Source::Part(*part), max.max(1));
-        self.wait.poll(cx, |engine, now| {
-            let taken = match mode {
-                ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {
-                    out.push(QueueLease::deliver(namespace, *store, source, locked));
-                }),
-                ReceiveMode::ReceiveAndDelete => engine.receive_and_delete(now, *store, source, max, |message| {
-                    out.push(QueueLease::deliver_removed(namespace, *store, message));
-                }),
-            };
-            match taken {
-                Ok(0) => None,
-                taken => Some(taken),
-            }
-        })
+        let source = Source::Part(self.queue.part);
+        poll_source(&mut self.wait, cx, &self.queue, self.mode, source, max, out)
     }
 
     fn stop(&mut self) {
         let (store, part) = (self.queue.store, self.queue.part);
         self.wait.stop(|engine| engine.has_ready(store, part));
     }
+}
+
+/// Ready with what there is at `source`, or waits for it.
+#[inline]
+pub(super) fn poll_source(
+    wait: &mut Wait,
+    cx: &mut Context<'_>,
+    queue: &Queue,
+    mode: ReceiveMode,
+    source: Source,
+    max: usize,
+    out: &mut Vec<Delivery<QueueLease>>,
+) -> Poll<Result<usize, ReceiveError>> {
+    let (Queue { namespace, store, .. }, max) = (queue, max.max(1));
+    wait.poll(cx, |engine, now| {
+        let taken = match mode {
+            ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {
+                out.push(QueueLease::deliver(namespace, *store, source, locked));
+            }),
+            ReceiveMode::ReceiveAndDelete => engine.receive_and_delete(now, *store, source, max, |message| {
+                out.push(QueueLease::deliver_removed(namespace, *store, message));
+            }),
+        };
+        match taken {
+            Ok(0) => None,
+            taken => Some(taken),
+        }
+    })
 }
 
 impl Drop for QueueReceiver {

@@ -12,6 +12,7 @@ use super::{
     Queue, ReceiveMode,
     engine::{Accepted, Line, Refused, Source},
     lease::QueueLease,
+    receiver::poll_source,
     wait::Wait,
 };
 use crate::{
@@ -230,22 +231,8 @@ impl Receiver for SessionReceiver {
         max: usize,
         out: &mut Vec<Delivery<QueueLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
-        let (mode, source, max) = (self.mode, self.source(), max.max(1));
-        let Queue { namespace, store, .. } = &self.queue;
-        self.wait.poll(cx, |engine, now| {
-            let taken = match mode {
-                ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {
-                    out.push(QueueLease::deliver(namespace, *store, source, locked));
-                }),
-                ReceiveMode::ReceiveAndDelete => engine.receive_and_delete(now, *store, source, max, |message| {
-                    out.push(QueueLease::deliver_removed(namespace, *store, message));
-                }),
-            };
-            match taken {
-                Ok(0) => None,
-                taken => Some(taken),
-            }
-        })
+        let source = self.source();
+        poll_source(&mut self.wait, cx, &self.queue, self.mode, source, max, out)
     }
 
     fn stop(&mut self) {
