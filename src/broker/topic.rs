@@ -109,7 +109,7 @@ impl Topic {
     }
 
     /// As [`Topic::create_subscription`], with a first rule of your own.
-    #[expect(clippy::needless_pass_by_value, reason = "it is dropped here, where the broker holds no lock")]
+    #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
     pub fn create_subscription_with(
         &self,
         name: &str,
@@ -196,7 +196,7 @@ impl Subscription {
 
     /// Adds a rule. Errors: [`AlreadyExists`](ErrorKind::AlreadyExists), [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
     /// the limits of a [`RuleSet`](crate::rules::RuleSet), [`EntityNotFound`](ErrorKind::EntityNotFound).
-    #[expect(clippy::needless_pass_by_value, reason = "it is dropped here, where the broker holds no lock")]
+    #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
     pub fn create_rule(&self, rule: Rule) -> Result<(), ManageError> {
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))
