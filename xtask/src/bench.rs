@@ -39,9 +39,10 @@ pub(crate) fn instructions_once_ready(program: &Path, arguments: &[&str]) -> Res
     let mut command = callgrind(&["--instr-atstart=no"], program, arguments);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(start)?;
-    if let Some(stdout) = child.stdout.take() {
-        // If it ends before, its status says why.
-        BufReader::new(stdout).lines().find(|line| line.as_ref().map_or(true, |line| line == "ready"));
+    // Open until the program has ended, which may print more than this. If it ends before, its status says why.
+    let mut printed = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+    if let Some(lines) = &mut printed {
+        lines.find(|line| line.as_ref().map_or(true, |line| line == "ready"));
     }
     let mut control = Command::new("callgrind_control");
     control.args(["-i", "on", &child.id().to_string()]).stdin(Stdio::null());

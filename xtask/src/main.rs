@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod call;
 mod conformance;
 mod deny;
 mod error;
@@ -47,6 +48,12 @@ const TRANSPORT_AND_JSON: Options = Options { transport: Some("NAME"), ..JSON };
 const OPS_SEEDS_AND_JSON: Options = Options { ops: Some(0), seeds: Some(0), ..JSON };
 
 const WORDS: &[Word] = &[
+    Word {
+        name: "call",
+        about: "what a call over the embedded broker costs, and how long it takes (wants valgrind)",
+        accepts: JSON,
+        run: call::run,
+    },
     Word {
         name: "conformance",
         about: "the suite of all transports on one of them, by default `embedded`; writes its column of docs/conformance.md",

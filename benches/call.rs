@@ -1,0 +1,204 @@
+//! What one call costs, from a value to the value that answers it: requester, embedded broker and responder on one
+//! current-thread runtime. `cargo xtask call` counts and times it.
+//!
+//! `call count PENDING CALLS` lets that many other calls wait, warms up for as many calls as it counts, says `ready`, waits
+//! for a line or the end of its standard input, runs the calls one after the other inside `hot_phase`, and prints their
+//! allocations. `call time IN_FLIGHT CALLS` runs them so many at once, and prints percentiles of their wall clock.
+#![allow(unsafe_code, reason = "a counting allocator")]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    future::Future,
+    hint::black_box,
+    pin::Pin,
+    sync::atomic::{AtomicU64, Ordering},
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    broker::{Broker, Queue, QueueSender, QueueSettings},
+    codecs::{And, Codecs, Json, NoCodec},
+    consumer::Consumer,
+    message::EntityPath,
+    routing::Body,
+    rpc::{Client, Reply, ReplyQueue, Requester, Responder},
+    transport::SendService,
+};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    runtime::Runtime,
+    task::{JoinSet, yield_now},
+    time::Instant,
+};
+use tower::Service;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is handed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise is the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[derive(Serialize, Deserialize)]
+struct Ask {
+    sku: u64,
+    count: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Quote {
+    total: u64,
+    days: u32,
+}
+
+type QuoteRequester = Requester<SendService<QueueSender>>;
+type QuoteClient = Client<QuoteRequester, And<NoCodec, Json>>;
+
+/// A request that is completed without an answer, so that its call goes on waiting.
+const UNANSWERED: &str = "unanswered";
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let [what, size, calls] = &*arguments else {
+        println!("usage: call count PENDING CALLS | call time IN_FLIGHT CALLS");
+        return;
+    };
+    let size = size.parse().expect("a size");
+    let calls = calls.parse().expect("a number of calls");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    match &**what {
+        "count" => count(&runtime, size, calls),
+        "time" => time(&runtime, size, calls),
+        other => println!("no {other} here"),
+    }
+}
+
+fn count(runtime: &Runtime, pending: usize, calls: usize) {
+    let (requests, requester) = runtime.block_on(both_sides(pending + 1));
+    let waiting = runtime.block_on(wait(&requests, &requester, pending));
+    let client = client(requester.clone());
+    runtime.block_on(one_by_one(&client, calls));
+    println!("ready");
+    std::io::stdin().read_line(&mut String::new()).expect("a line or the end");
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    hot_phase(&mut || runtime.block_on(one_by_one(&client, calls)));
+    println!("allocations {}", ALLOCATIONS.load(Ordering::Relaxed) - before);
+    assert_eq!((requester.pending(), requester.answered()), (pending, 2 * calls as u64));
+    drop(waiting);
+}
+
+#[inline(never)]
+fn hot_phase(phase: &mut dyn FnMut()) {
+    phase();
+    black_box(());
+}
+
+fn time(runtime: &Runtime, in_flight: usize, calls: usize) {
+    let (_, requester) = runtime.block_on(both_sides(in_flight));
+    let client = client(requester);
+    let mut times = runtime.block_on(async {
+        timed(&client, in_flight, calls).await;
+        timed(&client, in_flight, calls).await
+    });
+    times.sort_unstable();
+    for percent in [50, 99] {
+        println!("p{percent} {}", times[times.len() * percent / 100].as_nanos());
+    }
+}
+
+async fn timed(client: &QuoteClient, in_flight: usize, calls: usize) -> Vec<Duration> {
+    let mut callers = JoinSet::new();
+    for _ in 0..in_flight {
+        let client = client.clone();
+        callers.spawn(async move {
+            let mut times = Vec::with_capacity(calls / in_flight + 1);
+            for number in 0..=calls / in_flight {
+                let begun = Instant::now();
+                ask(&client, number).await;
+                times.push(begun.elapsed());
+            }
+            times
+        });
+    }
+    callers.join_all().await.concat()
+}
+
+async fn one_by_one(client: &QuoteClient, calls: usize) {
+    for number in 0..calls {
+        ask(client, number).await;
+    }
+}
+
+async fn ask(client: &QuoteClient, number: usize) {
+    let quote: Quote = client.call(&Ask { sku: 1_000_000, count: 37 }).await.expect("an answer");
+    assert_eq!(quote.total, 37_000_000, "call {number}");
+    black_box(quote.days);
+}
+
+fn client(requester: QuoteRequester) -> QuoteClient {
+    Client::new(requester, Codecs::json()).subject("quote")
+}
+
+/// The tasks of both sides, and what calls.
+async fn both_sides(max_in_flight: usize) -> (Queue, QuoteRequester) {
+    let broker = Broker::new();
+    let settings = QueueSettings::default().with_max_size(u64::MAX);
+    let requests = broker.create_queue("requests", settings.clone()).expect("a new queue");
+    let replies = broker.create_queue("replies.7f3a", settings).expect("a new queue");
+    let senders = move |to: &EntityPath| Ok(SendService::new(broker.sender(to)?));
+    let responder = Responder::builder(senders)
+        .codecs(Codecs::json())
+        .answer("quote", async |Body(ask): Body<Ask>| Reply(Quote { total: ask.sku * u64::from(ask.count), days: 3 }))
+        .route(UNANSWERED, async || {})
+        .build()
+        .expect("two routes");
+    tokio::spawn(Consumer::new(requests.receiver(), responder).concurrency(64).run());
+    let (requester, receiving) =
+        Requester::builder(SendService::new(requests.sender().expect("a queue takes messages")))
+            .timeout(HOUR)
+            .max_in_flight(max_in_flight)
+            .build(ReplyQueue::new("replies.7f3a", replies.receiver()))
+            .expect("a queue of its own");
+    tokio::spawn(receiving.run());
+    (requests, requester)
+}
+
+/// So many calls that nobody answers.
+async fn wait(requests: &Queue, requester: &QuoteRequester, calls: usize) -> Vec<Pin<Box<dyn Future<Output = ()>>>> {
+    let request = Message::builder().subject(UNANSWERED).build("").expect("a valid message");
+    let mut requester = requester.clone();
+    let begin = |_| {
+        let answer = requester.call(request.clone());
+        let mut call: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async { drop(answer.await) });
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        call
+    };
+    let waiting = (0..calls).map(begin).collect();
+    while requests.counts().active + requests.counts().locked > 0 {
+        yield_now().await;
+    }
+    waiting
+}
