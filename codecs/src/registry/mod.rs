@@ -10,11 +10,12 @@ mod failure;
 mod own_format;
 mod policy;
 mod rules;
+mod scratch;
 mod trail;
 
 use std::{fmt, sync::Arc};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use self::rules::{Resolution, Rules};
@@ -269,12 +270,11 @@ impl<S: CodecSet> Codecs<S> {
     #[inline]
     fn encode_at<T: Serialize + ?Sized>(&self, codec: usize, value: &T) -> Result<Encoded, EncodeError> {
         let Inner { set, rules, .. } = &*self.inner;
-        let mut out = BytesMut::new();
-        match set.encode_at(codec, value, &mut out) {
-            Some(Ok(())) => Ok(Encoded { content_type: rules.members[codec].content_type, body: out.freeze() }),
-            Some(Err(error)) => Err(error),
+        let body = scratch::written(|out| match set.encode_at(codec, value, out) {
+            Some(written) => written,
             None => Err(EncodeError::new(EncodeErrorKind::NoSuchMediaType)),
-        }
+        })?;
+        Ok(Encoded { content_type: rules.members[codec].content_type, body })
     }
 }
 

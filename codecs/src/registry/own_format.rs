@@ -3,6 +3,7 @@ use bytes::BytesMut;
 use super::{
     Attempt, Chosen, Codecs, Declared, DecodeFailure, Decoded, Encoded, failure,
     rules::{Resolution, media_type_match},
+    scratch,
 };
 use crate::{CodecSet, DecodeContext, DecodeError, EncodeError, EncodeErrorKind, MediaType, set::guarded};
 
@@ -69,8 +70,6 @@ impl<S: CodecSet> Codecs<S> {
         let Some(written) = format.media_types.first() else {
             return Err(EncodeError::new(EncodeErrorKind::NoSuchMediaType).with_detail(format.name));
         };
-        let mut out = BytesMut::new();
-        write(&mut out)?;
-        Ok(Encoded { content_type: written.as_str(), body: out.freeze() })
+        Ok(Encoded { content_type: written.as_str(), body: scratch::written(write)? })
     }
 }
