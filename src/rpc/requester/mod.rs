@@ -116,7 +116,7 @@ impl<S> Requester<S> {
         let Handle { shared, settings } = &*self.handle;
         let timeout = request.time_to_live().unwrap_or(settings.timeout);
         let ticket = shared.pending.register(wanted).map_err(CallError::new)?;
-        stamp(request, settings, ticket.id().to_string(), timeout)?;
+        stamp(request, settings, ticket.id().text(), timeout)?;
         let place = Place { ticket, _open: Arc::clone(&self.handle) };
         Ok((place, Instant::now() + timeout))
     }
