@@ -37,6 +37,7 @@ impl<H, P> Answering<H, P> {
 
 impl<H: Call<A>, P, A> Call<A> for Answering<H, P> {}
 
+#[diagnostic::do_not_recommend]
 impl<H, P, A, S, C> Handler<A, S, C> for Answering<H, P>
 where
     H: Invoke<A, S, C>,
