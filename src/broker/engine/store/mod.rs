@@ -361,14 +361,27 @@ impl Store {
         }
     }
 
+    #[inline]
+    fn take_entry(&mut self, key: u32) -> Entry {
+        let entry = self.entries.remove(key as usize);
+        if self.entries.capacity() > KEPT {
+            self.give_back_entries();
+        }
+        entry
+    }
+
+    #[inline(never)]
+    fn give_back_entries(&mut self) {
+        if self.entries.is_empty() {
+            self.entries = Slab::new();
+        }
+    }
+
     /// Forgets a message for good. It stands in no index but its lane.
     #[inline]
     fn remove(&mut self, key: u32) -> Entry {
         self.leave_lane(key);
-        let entry = self.entries.remove(key as usize);
-        if self.entries.is_empty() && self.entries.capacity() > KEPT {
-            self.entries = Slab::new();
-        }
+        let entry = self.take_entry(key);
         self.size -= entry.size;
         if entry.expires != NEVER {
             self.expiries.remove(&(entry.expires, entry.order, key));

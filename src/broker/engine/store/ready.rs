@@ -62,7 +62,9 @@ impl Ready {
         while let Some((order, key)) = self.fresh.pop_front() {
             if is_ready(entries, lane, order, key) {
                 self.count -= 1;
-                self.give_back();
+                if self.fresh.capacity() > KEPT {
+                    self.give_back();
+                }
                 return Some(key);
             }
         }
@@ -70,7 +72,7 @@ impl Ready {
     }
 
     /// The memory of a burst is not kept.
-    #[inline]
+    #[inline(never)]
     fn give_back(&mut self) {
         if self.fresh.is_empty() && self.fresh.capacity() > KEPT {
             self.fresh = VecDeque::new();

@@ -87,10 +87,7 @@ impl Store {
 
     /// Takes out what stands among the numbers no more.
     fn remove_scheduled(&mut self, key: u32) -> Arrival {
-        let entry = self.entries.remove(key as usize);
-        if self.entries.is_empty() && self.entries.capacity() > super::KEPT {
-            self.entries = Slab::new();
-        }
+        let entry = self.take_entry(key);
         self.size -= entry.size;
         self.scheduled.due.remove(place(entry.locked_until, entry.order));
         self.forget_scheduled_id(entry.sequence, &entry.message);
