@@ -1,3 +1,5 @@
+use std::sync::{Mutex, PoisonError};
+
 use crate::{Disposition, Message, message::EntityPath, settlement::DeadLetterReason};
 
 /// Which addresses replies may go to. A request names the address, so whoever may send requests could otherwise make the
@@ -5,12 +7,14 @@ use crate::{Disposition, Message, message::EntityPath, settlement::DeadLetterRea
 pub(super) struct Addresses {
     namespace: Option<Box<str>>,
     allowed: Box<dyn Fn(&EntityPath) -> bool + Send + Sync>,
+    /// The path that was parsed last: a requester has one address for all its calls.
+    last: Mutex<Option<EntityPath>>,
 }
 
 impl Addresses {
     /// Every entity of the same namespace.
     pub(super) fn new() -> Self {
-        Self { namespace: None, allowed: Box::new(|_| true) }
+        Self { namespace: None, allowed: Box::new(|_| true), last: Mutex::new(None) }
     }
 
     pub(super) fn set_namespace(&mut self, prefix: &str) {
@@ -26,11 +30,21 @@ impl Addresses {
         let Some(address) = request.reply_to().filter(|address| !address.is_empty()) else {
             return Ok(None);
         };
-        let path = EntityPath::new(self.relative(address)).map_err(|_| NotAllowed)?;
+        let path = self.parsed(self.relative(address))?;
         if path.is_sub_queue() || !(self.allowed)(&path) {
             return Err(NotAllowed);
         }
         Ok(Some(path))
+    }
+
+    fn parsed(&self, address: &str) -> Result<EntityPath, NotAllowed> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = last.as_ref().filter(|path| path.as_str() == address) {
+            return Ok(path.clone());
+        }
+        let path = EntityPath::new(address).map_err(|_| NotAllowed)?;
+        *last = Some(path.clone());
+        Ok(path)
     }
 
     /// An absolute address of the same namespace without it. Of any other it leaves the scheme, and a scheme is not part
@@ -86,6 +100,15 @@ mod tests {
             assert_eq!(addresses.of(&request(good)).unwrap(), Some(EntityPath::new(path).unwrap()));
         }
         assert_eq!(addresses.of(&Message::new("")), Ok(None));
+    }
+
+    #[test]
+    fn an_address_after_another_is_its_own() {
+        let addresses = Addresses::new();
+        for path in ["replies.7", "replies.7", "replies.8", "Replies.8", "/replies.8"] {
+            let found = addresses.of(&request(path)).unwrap().unwrap();
+            assert_eq!(found.as_str(), path.trim_start_matches('/'));
+        }
     }
 
     #[test]
