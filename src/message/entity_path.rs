@@ -123,6 +123,9 @@ impl EntityPath {
     /// The entity that a sub-queue belongs to; any other entity is its own.
     #[must_use]
     pub fn parent(&self) -> Self {
+        if !self.is_sub_queue() {
+            return self.clone();
+        }
         Self { main: self.main, sub_queue: SubQueue::None, text: self.text[..self.main].into() }
     }
 
