@@ -1,6 +1,8 @@
-//! Consuming in process allocates nothing once it has warmed up.
+//! Consuming in process allocates nothing once it has warmed up, and calls leave nothing behind.
 #![cfg(feature = "embedded")]
 #![allow(unsafe_code)]
+
+mod calls;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
