@@ -179,6 +179,17 @@ async fn r_29_the_deadline_covers_the_send() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r_29_a_deadline_may_be_as_far_away_as_there_is() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    let patient = Message::builder().time_to_live(std::time::Duration::MAX).build("ask").unwrap();
+    let call = tokio::spawn(requester.clone().oneshot(patient));
+    let request = bench.request().await;
+    bench.reply(answer(&request.message, "42")).await;
+    assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reply_may_overtake_the_word_that_the_request_was_accepted() {
     let bench = Bench::new();
     let (told, heard) = tokio::sync::mpsc::channel(1);

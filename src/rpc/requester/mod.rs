@@ -26,6 +26,9 @@ use super::{
 };
 use crate::{Message, message::InvalidArgument, transport::SendError};
 
+/// A deadline that never comes: 30 years.
+const FAR_AWAY: Duration = Duration::from_secs(30 * 365 * 24 * 3_600);
+
 /// Sends a request and waits for its reply: a `Service<Message, Response = Message>`, so timeouts, limits, retries and load
 /// shedding go around it as layers. A [`Gather`] is a request for several replies.
 ///
@@ -118,7 +121,10 @@ impl<S> Requester<S> {
         let ticket = shared.pending.register(wanted).map_err(CallError::new)?;
         stamp(request, settings, ticket.id().text(), timeout)?;
         let place = Place { ticket, _open: Arc::clone(&self.handle) };
-        Ok((place, Instant::now() + timeout))
+        // A time to live may be longer than any clock counts.
+        let now = Instant::now();
+        let deadline = now.checked_add(timeout).unwrap_or_else(|| now + FAR_AWAY);
+        Ok((place, deadline))
     }
 }
 
