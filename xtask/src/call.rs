@@ -47,10 +47,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     } else {
         print(&alone, &crowded, &times);
     }
-    match grows(&alone, &crowded) {
-        true => Err(Error::Growth(1)),
-        false => Ok(()),
-    }
+    if grows(&alone, &crowded) { Err(Error::Growth(1)) } else { Ok(()) }
 }
 
 fn cost(program: &Path, pending: u64) -> Result<Cost, Error> {
