@@ -97,7 +97,8 @@ fn main() {
 }
 
 fn count(runtime: &Runtime, pending: usize, calls: usize) {
-    let (requests, requester) = runtime.block_on(both_sides(pending + 1));
+    let _guard = runtime.enter();
+    let (requests, requester) = both_sides(pending + 1);
     let waiting = runtime.block_on(wait(&requests, &requester, pending));
     let client = client(requester.clone());
     runtime.block_on(one_by_one(&client, calls));
@@ -117,7 +118,8 @@ fn hot_phase(phase: &mut dyn FnMut()) {
 }
 
 fn time(runtime: &Runtime, in_flight: usize, calls: usize) {
-    let (_, requester) = runtime.block_on(both_sides(in_flight));
+    let _guard = runtime.enter();
+    let (_, requester) = both_sides(in_flight);
     let client = client(requester);
     let mut times = runtime.block_on(async {
         timed(&client, in_flight, calls).await;
@@ -163,7 +165,7 @@ fn client(requester: QuoteRequester) -> QuoteClient {
 }
 
 /// The tasks of both sides, and what calls.
-async fn both_sides(max_in_flight: usize) -> (Queue, QuoteRequester) {
+fn both_sides(max_in_flight: usize) -> (Queue, QuoteRequester) {
     let broker = Broker::new();
     let settings = QueueSettings::default().with_max_size(u64::MAX);
     let requests = broker.create_queue("requests", settings.clone()).expect("a new queue");

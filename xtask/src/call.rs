@@ -73,8 +73,8 @@ fn printed(program: &Path, arguments: &[&str]) -> Result<String, Error> {
 
 /// The number on the line that begins with this name.
 fn figure(printed: &str, name: &str) -> Result<u64, Error> {
-    let numbers = printed.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    numbers.last().ok_or_else(|| Error::NoCount { command: format!("call: {name}") })
+    let number = printed.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    number.ok_or_else(|| Error::NoCount { command: format!("call: {name}") })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "instructions of one call are far fewer than 2^52")]
