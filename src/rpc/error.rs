@@ -38,6 +38,8 @@ pub enum CallErrorKind {
 #[derive(Debug)]
 enum Cause {
     Plain(CallErrorKind),
+    /// Refused before the request was sent.
+    NotSent(CallErrorKind),
     Send(SendError),
     Encode(EncodeError),
     Invalid(InvalidArgument),
@@ -52,11 +54,16 @@ impl CallError {
         Self(Box::new(Cause::Plain(kind)))
     }
 
+    #[cold]
+    pub(super) fn not_sent(kind: CallErrorKind) -> Self {
+        Self(Box::new(Cause::NotSent(kind)))
+    }
+
     /// What went wrong.
     #[must_use]
     pub fn kind(&self) -> CallErrorKind {
         match &*self.0 {
-            Cause::Plain(kind) => *kind,
+            Cause::Plain(kind) | Cause::NotSent(kind) => *kind,
             Cause::Send(_) => CallErrorKind::Send,
             Cause::Encode(_) | Cause::Invalid(_) => CallErrorKind::InvalidRequest,
             Cause::Fault(_) => CallErrorKind::Fault,
@@ -109,6 +116,7 @@ impl CallError {
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         match &*self.0 {
+            Cause::NotSent(_) => false,
             Cause::Send(error) => error.is_outcome_unknown(),
             _ => matches!(
                 self.kind(),
@@ -137,12 +145,24 @@ causes! {
     Undecodable => Undecodable
 }
 
-/// A layer around a requester hands errors on in a box. One that was a `CallError` is that again.
+/// A layer around a requester hands errors on in a box. One that was a `CallError` is that again, and so is what became of
+/// a failed send; tower's timeout is a [`Timeout`](CallErrorKind::Timeout), and what its load shedding refused is
+/// [`TooManyRequests`](CallErrorKind::TooManyRequests).
 impl From<BoxError> for CallError {
     #[cold]
     fn from(error: BoxError) -> Self {
-        match error.downcast::<Self>() {
-            Ok(error) => *error,
+        if error.is::<tower::timeout::error::Elapsed>() {
+            return Self::new(CallErrorKind::Timeout);
+        }
+        if error.is::<tower::load_shed::error::Overloaded>() {
+            return Self::not_sent(CallErrorKind::TooManyRequests);
+        }
+        let other = match error.downcast::<Self>() {
+            Ok(error) => return *error,
+            Err(other) => other,
+        };
+        match other.downcast::<SendError>() {
+            Ok(error) => Self::from(*error),
             Err(other) => Self(Box::new(Cause::Other(other))),
         }
     }
@@ -158,7 +178,7 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the call failed: ")?;
         match &*self.0 {
-            Cause::Plain(kind) => f.write_str(match kind {
+            Cause::Plain(kind) | Cause::NotSent(kind) => f.write_str(match kind {
                 CallErrorKind::TooManyRequests => "too many calls wait for replies",
                 CallErrorKind::Timeout => "no reply before the deadline",
                 CallErrorKind::Disconnected => "replies cannot be received",
@@ -178,7 +198,7 @@ impl fmt::Display for CallError {
 impl error::Error for CallError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match &*self.0 {
-            Cause::Plain(_) => None,
+            Cause::Plain(_) | Cause::NotSent(_) => None,
             Cause::Send(error) => Some(error),
             Cause::Encode(error) => Some(error),
             Cause::Invalid(error) => Some(error),

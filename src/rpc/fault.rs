@@ -18,15 +18,16 @@ use crate::{
 /// What was received is bounded and of known characters, but for the detail, which is whatever the other side wrote: it is
 /// cut, and `Display` and `Debug` escape what is not printable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub struct Fault {
     code: FaultCode,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<Box<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Box<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<Box<str>>,
-    #[serde(default, skip_serializing_if = "Trail::is_empty", with = "trail_text")]
+    #[serde(skip_serializing_if = "Trail::is_empty", serialize_with = "trail_text")]
     trail: Trail,
 }
 
@@ -60,9 +61,13 @@ impl Fault {
     /// Longest detail: 1,024 characters. What is longer is cut.
     pub const MAX_DETAIL: usize = 1_024;
 
-    /// A fault without further particulars.
+    /// A fault without further particulars. The code is read as [`application`](Self::application) reads it.
     #[must_use]
     pub fn new(code: FaultCode) -> Self {
+        let code = match code {
+            FaultCode::Application(code) => FaultCode::of(&code),
+            other => other,
+        };
         Self { code, request_id: None, reason: None, detail: None, trail: Trail::default() }
     }
 
@@ -246,15 +251,32 @@ impl<'de> Deserialize<'de> for FaultCode {
     }
 }
 
-/// A trail as its text.
-mod trail_text {
-    use super::{Cow, Deserialize, Deserializer, Serializer, Trail};
+fn trail_text<S: Serializer>(trail: &Trail, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(trail)
+}
 
-    pub(super) fn serialize<S: Serializer>(trail: &Trail, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(trail)
-    }
+/// A fault as somebody wrote it, of any length and with any characters.
+#[derive(Deserialize)]
+struct Written {
+    code: FaultCode,
+    #[serde(default)]
+    request_id: Option<String>,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    detail: Option<String>,
+    #[serde(default)]
+    trail: String,
+}
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Trail, D::Error> {
-        Cow::<str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+impl From<Written> for Fault {
+    fn from(written: Written) -> Self {
+        Self {
+            code: written.code,
+            request_id: written.request_id.as_deref().map(cut),
+            reason: written.reason.as_deref().and_then(symbol),
+            detail: written.detail.as_deref().map(cut),
+            trail: written.trail.parse().unwrap_or_default(),
+        }
     }
 }

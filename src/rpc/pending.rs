@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     hash::{BuildHasherDefault, Hash, Hasher},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -7,6 +7,8 @@ use std::{
     },
     task::{Context, Poll, Waker},
 };
+
+use tokio::time::Instant;
 
 use super::{CallErrorKind, id::CallId};
 use crate::Message;
@@ -36,9 +38,33 @@ struct Slot {
     /// Replies that may still come.
     wanted: usize,
     arrived: Arrived,
+    several: Option<Box<Several>>,
     /// After what arrived there is nothing more.
     failed: Option<CallErrorKind>,
     waker: Option<Waker>,
+}
+
+/// What is known of a call that takes several replies.
+struct Several {
+    deadline: Instant,
+    /// The ids of the replies, as many as are wanted at most.
+    seen: HashSet<Box<str>>,
+}
+
+impl Slot {
+    /// The slot, if its call still takes this reply and has not got it before.
+    fn taking(&mut self, reply: &Message) -> Option<&mut Self> {
+        if self.wanted == 0 || self.failed.is_some() {
+            return None;
+        }
+        if let Some(several) = &mut self.several {
+            let is_over = Instant::now() >= several.deadline;
+            if is_over || reply.message_id().is_some_and(|id| !several.seen.insert(id.into())) {
+                return None;
+            }
+        }
+        Some(self)
+    }
 }
 
 /// Replies in their order. The first, which is the only one of most calls, needs no memory of its own.
@@ -79,8 +105,8 @@ impl Pending {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a call that takes up to `wanted` replies.
-    pub(super) fn register(self: &Arc<Self>, wanted: usize) -> Result<Ticket, CallErrorKind> {
+    /// A place for a call that takes up to `wanted` replies until its deadline.
+    pub(super) fn register(self: &Arc<Self>, wanted: usize, deadline: Instant) -> Result<Ticket, CallErrorKind> {
         let id = CallId::random();
         let mut table = self.table();
         match table.state {
@@ -89,7 +115,9 @@ impl Pending {
             State::Disconnected => return Err(CallErrorKind::Disconnected),
             State::Closed => return Err(CallErrorKind::Closed),
         }
-        table.slots.insert(id, Slot { wanted, arrived: Arrived::default(), failed: None, waker: None });
+        // One reply ends its call. Of several, some may come after the end, and one of them twice.
+        let several = (wanted > 1).then(|| Box::new(Several { deadline, seen: HashSet::new() }));
+        table.slots.insert(id, Slot { wanted, arrived: Arrived::default(), several, failed: None, waker: None });
         drop(table);
         Ok(Ticket { pending: Arc::clone(self), id })
     }
@@ -98,8 +126,8 @@ impl Pending {
     pub(super) fn offer(&self, reply: Message) {
         let id = reply.correlation_id().and_then(CallId::parse);
         let mut table = self.table();
-        match id.and_then(|id| table.slots.get_mut(&id)) {
-            Some(slot) if slot.wanted > 0 && slot.failed.is_none() => {
+        match id.and_then(|id| table.slots.get_mut(&id)?.taking(&reply)) {
+            Some(slot) => {
                 slot.wanted -= 1;
                 slot.arrived.push(reply);
                 let waker = slot.waker.take();
@@ -129,7 +157,12 @@ impl Pending {
         self.fail(State::Disconnected, CallErrorKind::Disconnected);
     }
 
-    /// As [`disconnect`](Self::disconnect), for good.
+    /// As [`disconnect`](Self::disconnect), for good: nobody receives any more.
+    pub(super) fn end(&self) {
+        self.fail(State::Closed, CallErrorKind::Disconnected);
+    }
+
+    /// As [`end`](Self::end), because the user says so.
     pub(super) fn close(&self) {
         self.fail(State::Closed, CallErrorKind::Closed);
     }

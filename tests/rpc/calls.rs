@@ -10,10 +10,11 @@ use std::{
 
 use consign::{
     Message,
+    broker::QueueSettings,
     codecs::Codecs,
     rpc::{CallErrorKind, Client, Correlate, ReplyQueue, Requester},
     testing::{Link, LinkSettings},
-    transport::{ErrorKind, SendError, SendService},
+    transport::{ErrorKind, ReceiverExt, SendError, SendService},
 };
 use tokio::time::Instant;
 use tokio_test::task;
@@ -258,9 +259,9 @@ async fn r_32_a_lost_connection_fails_what_waits_at_once_and_later_calls_work() 
     let error = within(call).await.unwrap().unwrap_err();
     assert_eq!((error.kind(), began.elapsed()), (CallErrorKind::Disconnected, seconds(0)));
     assert!(error.is_retryable() && error.is_outcome_unknown());
-    // What is called meanwhile is not sent.
+    // What is called meanwhile is not sent, and says so.
     let error = requester.clone().oneshot(Message::new("ask")).await.unwrap_err();
-    assert_eq!(error.kind(), CallErrorKind::Disconnected);
+    assert_eq!((error.kind(), error.is_outcome_unknown()), (CallErrorKind::Disconnected, false));
     assert_eq!(bench.requests.counts().active, 0);
 
     link.reconnect();
@@ -279,12 +280,16 @@ async fn r_32_a_loop_that_is_dropped_or_fails_for_good_fails_its_calls() {
     let (call, _) = begun(&bench, &requester).await;
     run.abort();
     assert_eq!(within(call).await.unwrap().unwrap_err().kind(), CallErrorKind::Disconnected);
+    // It will not come back, so a retry would be in vain.
+    let error = requester.oneshot(Message::new("ask")).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable(), error.is_outcome_unknown()), (CallErrorKind::Closed, false, false));
 
     let (requester, replies) = Requester::builder(sender)
         .build(ReplyQueue::new("gone", bench.broker.queue("replies").unwrap().receiver()))
         .unwrap();
     bench.broker.delete("replies").unwrap();
     let call = tokio::spawn(requester.oneshot(Message::new("ask")));
+    settle().await;
     within(replies.run()).await.unwrap_err();
     assert_eq!(within(call).await.unwrap().unwrap_err().kind(), CallErrorKind::Disconnected);
 }
@@ -305,7 +310,7 @@ async fn layers_go_around_a_requester() {
     let client = Client::new(stack, Codecs::json());
     let began = Instant::now();
     let error = client.call::<u32>(&1).await.unwrap_err();
-    assert_eq!((error.kind(), began.elapsed()), (CallErrorKind::Other, seconds(2)));
+    assert_eq!((error.kind(), began.elapsed()), (CallErrorKind::Timeout, seconds(2)));
     assert_eq!(attempts.load(Ordering::Relaxed), 1);
 
     // A failure of the requester comes out of the layers as itself.
@@ -313,6 +318,32 @@ async fn layers_go_around_a_requester() {
     requester.close();
     let client = Client::new(ServiceBuilder::new().load_shed().service(requester), Codecs::json());
     assert_eq!(client.call::<u32>(&1).await.unwrap_err().kind(), CallErrorKind::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_11_an_id_that_a_message_brings_along_is_not_its_own() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    let sent_again = Message::builder().property("x-original-message-id", "first").build("ask").unwrap();
+    let call = tokio::spawn(requester.clone().oneshot(sent_again));
+    let request = bench.request().await;
+    assert!(request.message.application().get("x-original-message-id").is_none());
+    bench.reply(answer(&request.message, "42")).await;
+    assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requesters_of_several_entities_share_their_replies() {
+    let bench = Bench::new();
+    let other = bench.broker.create_queue("other", QueueSettings::default()).unwrap();
+    let requester = bench.requester();
+    let to_other = requester.with_sender(SendService::new(other.sender().unwrap()));
+    let call = tokio::spawn(to_other.oneshot(Message::new("ask")));
+    let request = within(other.receiver().receive()).await.unwrap();
+    assert_eq!(requester.pending(), 1);
+    bench.reply(answer(&request.message, "42")).await;
+    assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
+    assert_eq!(requester.answered(), 1);
 }
 
 #[tokio::test(start_paused = true)]

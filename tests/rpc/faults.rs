@@ -1,15 +1,18 @@
 //! What a fault says, and what it cannot make its reader do.
 
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
 use consign::{
     Message,
     codecs::Codecs,
     consumer::Consumer,
+    message::EntityPath,
     routing::{Body, CorrelationId},
     rpc::{CallErrorKind, Client, Fault, FaultCode, Reply, Responder},
+    transport::{SendError, Sender},
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+use tower::service_fn;
 
 use crate::{Bench, within};
 
@@ -50,6 +53,22 @@ async fn r_34_r_35_a_fault_is_an_error_to_match_on_and_comes_at_once() {
     assert_eq!(bench.requests.counts().dead_lettered, 2);
 }
 
+/// Whoever asks names where the fault goes.
+#[tokio::test(start_paused = true)]
+async fn r_34_a_dead_letter_waits_for_its_fault_no_longer_than_five_seconds() {
+    let bench = Bench::new();
+    let stalled = |_: &EntityPath| Ok(service_fn(|_: Message| pending::<Result<(), SendError>>()));
+    let responder = Responder::builder(stalled).codecs(Codecs::json()).answer("sell", sold).build().unwrap();
+    let stats = responder.stats();
+    tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
+    let poison = Message::builder().subject("sell").reply_to("replies").build("{").unwrap();
+    bench.requests.sender().unwrap().send(poison).await.unwrap();
+    sleep(Duration::from_millis(4_999)).await;
+    assert_eq!((bench.requests.counts().dead_lettered, stats.undelivered()), (0, 0));
+    sleep(Duration::from_millis(2)).await;
+    assert_eq!((bench.requests.counts().dead_lettered, stats.undelivered()), (1, 1));
+}
+
 #[test]
 fn r_36_a_fault_from_elsewhere_is_bounded_and_shown_escaped() {
     let hostile = "\u{1b}[2J\n\u{202e}x".repeat(600);
@@ -84,6 +103,18 @@ fn a_fault_is_serialisable_and_reads_itself() {
     let read: Fault = serde_json::from_str(r#"{"code":"Failed","trail":"json;exact;Syntax;1:5"}"#).unwrap();
     assert_eq!((read.code(), read.trail().entries().len()), (&FaultCode::Failed, 1));
     assert_eq!(serde_json::from_str::<Fault>(&serde_json::to_string(&read).unwrap()).unwrap(), read);
+}
+
+#[test]
+fn r_36_a_fault_that_is_deserialised_is_held_to_the_same() {
+    let hostile = r#"{"code":"a\nb","request_id":"ID","reason":"a\nb","detail":"DETAIL","trail":"no trail"}"#;
+    let long = "x".repeat(100_000);
+    let fault: Fault = serde_json::from_str(&hostile.replace("ID", &long).replace("DETAIL", &long)).unwrap();
+    assert_eq!((fault.code(), fault.reason(), fault.trail().is_empty()), (&FaultCode::Unrecognised, None, true));
+    assert_eq!((fault.detail().unwrap().len(), fault.request_id().unwrap().len()), (1_024, 1_024));
+    let forged = Fault::new(FaultCode::Application("a\nb".into()));
+    assert_eq!(forged.code(), &FaultCode::Unrecognised);
+    assert_eq!(Fault::new(FaultCode::Application("Failed".into())).code(), &FaultCode::Failed);
 }
 
 #[test]

@@ -99,6 +99,7 @@ async fn r_16_a_list_of_formats_goes_first_then_the_request_then_the_default() {
         (Some(json), Some("application/cbor;q=0.1, application/json"), json),
         (Some(json), Some("application/cbor, application/json;q=0.9"), cbor),
         (Some(json), Some("application/cbor;q=0, text/html"), json),
+        (Some(json), Some("application/JSON;q=0"), cbor),
         (Some(json), Some("*/*"), cbor),
         (Some(json), Some("garbage;;q=,"), json),
         (None, Some("text/html"), cbor),

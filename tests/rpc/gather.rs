@@ -36,9 +36,9 @@ async fn r_02_the_stream_ends_after_as_many_as_were_asked_for() {
     for body in ["1", "2", "3"] {
         assert_eq!(text(&answers.next().await.unwrap().unwrap()), body);
     }
-    assert!(answers.next().await.is_none() && answers.next().await.is_none());
-    drop(answers);
+    // It leaves its place although it is still there.
     assert_eq!(requester.pending(), 0);
+    assert!(answers.next().await.is_none() && answers.next().await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,6 +55,28 @@ async fn r_02_the_stream_ends_at_the_deadline() {
     assert_eq!(text(&within(answers.next()).await.unwrap().unwrap()), "2");
     assert!(within(answers.next()).await.is_none());
     assert_eq!(began.elapsed(), seconds(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_02_a_message_counts_once_and_not_after_the_deadline() {
+    let bench = Bench::new();
+    let requester = bench.requester();
+    let mut answers = requester.clone().oneshot(gather(3)).await.unwrap();
+    let request = bench.request().await.message.clone();
+    let mut reply = answer(&request, "1");
+    reply.properties_mut().set_message_id("one").unwrap();
+    bench.reply(reply.clone()).await;
+    bench.reply(reply).await;
+    settle().await;
+    assert_eq!((requester.answered(), requester.orphans()), (1, 1));
+    // Nobody looks until it is over.
+    sleep(seconds(10)).await;
+    bench.reply(answer(&request, "late")).await;
+    settle().await;
+    assert_eq!(requester.orphans(), 2);
+    assert_eq!(text(&answers.next().await.unwrap().unwrap()), "1");
+    assert!(answers.next().await.is_none());
+    assert_eq!(requester.pending(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,6 +99,8 @@ async fn r_26_the_lock_of_the_session_is_renewed_and_a_lost_one_is_taken_anew() 
 async fn r_05_a_queue_that_others_receive_from_is_refused_when_it_is_built() {
     let bench = Bench::new();
     let builder = || Requester::builder(SendService::new(bench.requests.sender().unwrap()));
+    let nowhere = builder().build(ReplyQueue::new("", bench.replies.receiver())).unwrap_err();
+    assert_eq!(nowhere, BuildError::NoAddress);
     let refused = builder().build(bench.reply_queue().shared(true)).unwrap_err();
     assert_eq!(refused, BuildError::SharedWithoutSessions);
     assert!(refused.to_string().contains("sessions"));

@@ -35,8 +35,9 @@ pub trait ReplySource: Receiver + 'static {
     fn is_exclusive(&self) -> bool;
 }
 
-/// Receives replies and hands them to the calls that wait for them. It does nothing until it is run; dropping it fails
-/// those calls, and later ones, as [`Disconnected`](super::CallErrorKind::Disconnected).
+/// Receives replies and hands them to the calls that wait for them. It does nothing until it is run. Dropping it fails
+/// those calls as [`Disconnected`](super::CallErrorKind::Disconnected), and every later one as
+/// [`Closed`](super::CallErrorKind::Closed).
 ///
 /// Every message that comes is completed, also one that no call waits for: it can never be of use to anybody.
 #[must_use = "no reply arrives unless this is run"]
@@ -50,7 +51,7 @@ struct End(Arc<Shared>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.pending.disconnect();
+        self.0.pending.end();
     }
 }
 
@@ -64,7 +65,7 @@ impl<R: ReplySource> Replies<R> {
     }
 
     /// Receives until the requester is [closed](super::Requester::close), or dropped with all its clones, or until the
-    /// receiver fails for good, which is an error. When the receiver fails in a way that may pass, calls that wait fail
+    /// receiver fails for good, which is an error, and the end of the requester: look at it, and build another. When the receiver fails in a way that may pass, calls that wait fail
     /// at once, and it is asked again after a pause.
     pub async fn run(self) -> Result<(), ConsumeError> {
         let Self { receiver, end } = self;

@@ -26,6 +26,8 @@ pub struct ReplySession<A: AcceptSession> {
     id: Box<str>,
     acceptor: A,
     state: State<A::Session>,
+    /// Whether it was said that somebody else holds the session.
+    is_told: bool,
 }
 
 enum State<S> {
@@ -59,7 +61,7 @@ impl<A: AcceptSession> ReplySession<A> {
     /// A session at `address` whose id, at most 128 UTF-16 code units, is nobody else's.
     #[must_use]
     pub fn with_id(address: impl Into<Box<str>>, acceptor: A, id: impl Into<Box<str>>) -> Self {
-        Self { address: address.into(), id: id.into(), acceptor, state: State::Away }
+        Self { address: address.into(), id: id.into(), acceptor, state: State::Away, is_told: false }
     }
 }
 
@@ -120,8 +122,16 @@ impl<A: AcceptSession> Receiver for ReplySession<A> {
             self.state = match &mut self.state {
                 State::Away => State::Accepting(Box::pin(self.acceptor.accept(&self.id))),
                 State::Accepting(accepting) => match ready!(accepting.as_mut().poll(cx)) {
-                    Ok(session) => State::Held(Held::new(session)),
-                    Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => pause(Self::PAUSE),
+                    Ok(session) => {
+                        self.is_told = false;
+                        State::Held(Held::new(session))
+                    }
+                    Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => {
+                        if !std::mem::replace(&mut self.is_told, true) {
+                            tracing::warn!(session = %self.id.escape_debug(), "another receiver holds the session of the replies");
+                        }
+                        pause(Self::PAUSE)
+                    }
                     Err(error) => {
                         self.state = State::Away;
                         return Poll::Ready(Err(error));

@@ -30,14 +30,15 @@ pub struct Gather {
 /// The replies to a [`Gather`], as they come: a stream that ends after as many as were asked for, or at the deadline.
 /// Dropping it gives up what is still to come.
 pub struct Answers {
-    place: Place,
+    /// Until it is over.
+    place: Option<Place>,
     deadline: Pin<Box<Sleep>>,
     left: usize,
 }
 
 impl Answers {
     fn new(place: Place, deadline: Instant, max: NonZeroUsize) -> Self {
-        Self { place, deadline: Box::pin(sleep_until(deadline)), left: max.get() }
+        Self { place: Some(place), deadline: Box::pin(sleep_until(deadline)), left: max.get() }
     }
 
     /// The next reply; `None` when as many came as were asked for, or when the time is over. After an error, which says
@@ -51,24 +52,22 @@ impl Stream for Answers {
     type Item = Result<Message, CallError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        match self.place.ticket.poll_reply(cx) {
+        let Some(place) = &self.place else { return Poll::Ready(None) };
+        let next = match place.ticket.poll_reply(cx) {
             Poll::Ready(Ok(reply)) => {
                 self.left -= 1;
-                Poll::Ready(Some(Ok(reply)))
+                Some(Ok(reply))
             }
-            Poll::Ready(Err(kind)) => {
-                self.left = 0;
-                Poll::Ready(Some(Err(CallError::new(kind))))
-            }
+            Poll::Ready(Err(kind)) => Some(Err(CallError::new(kind))),
             Poll::Pending => {
                 ready!(self.deadline.as_mut().poll(cx));
-                self.left = 0;
-                Poll::Ready(None)
+                None
             }
+        };
+        if self.left == 0 || !matches!(next, Some(Ok(_))) {
+            self.place = None;
         }
+        Poll::Ready(next)
     }
 }
 

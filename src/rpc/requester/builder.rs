@@ -52,6 +52,9 @@ impl<S> RequesterBuilder<S> {
     /// The requester, and the loop that receives its replies from `source`, which somebody has to run:
     /// `tokio::spawn(async move { replies.run().await })`.
     pub fn build<R: ReplySource>(self, source: R) -> Result<(Requester<S>, Replies<R>), BuildError> {
+        if source.address().is_empty() {
+            return Err(BuildError::NoAddress);
+        }
         if !source.is_exclusive() && source.session_id().is_none() {
             return Err(BuildError::SharedWithoutSessions);
         }
@@ -77,6 +80,8 @@ impl<S> RequesterBuilder<S> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
+    /// The address of the replies is empty, so no responder would answer.
+    NoAddress,
     /// Others receive from the reply entity too, and it has no sessions that tell whose a reply is: each would take the
     /// replies of the others.
     SharedWithoutSessions,
@@ -93,6 +98,7 @@ impl From<InvalidArgument> for BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoAddress => f.write_str("the address of the replies is empty"),
             Self::SharedWithoutSessions => f.write_str(
                 "a reply entity that others receive from needs sessions: use one of your own, or `ReplySession`",
             ),
@@ -104,7 +110,7 @@ impl fmt::Display for BuildError {
 impl error::Error for BuildError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::SharedWithoutSessions => None,
+            Self::NoAddress | Self::SharedWithoutSessions => None,
             Self::Invalid(invalid) => Some(invalid),
         }
     }

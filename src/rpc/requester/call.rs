@@ -53,12 +53,13 @@ where
         match self.project().state.project() {
             StateProjection::Refused { error } => Poll::Ready(Err(refusal(error))),
             StateProjection::Waiting { mut sending, place } => {
-                // A reply may overtake the broker's word that it has the request.
-                if let Poll::Ready(Err(error)) = sending.as_mut().poll_sent(cx) {
-                    return Poll::Ready(Err(error));
-                }
+                // A reply may overtake the broker's word that it has the request, and is worth more than its loss.
+                let sent = sending.as_mut().poll_sent(cx);
                 if let Poll::Ready(reply) = place.ticket.poll_reply(cx) {
                     return Poll::Ready(reply.map_err(CallError::new));
+                }
+                if let Poll::Ready(Err(error)) = sent {
+                    return Poll::Ready(Err(error));
                 }
                 ready!(sending.poll_deadline(cx));
                 Poll::Ready(Err(CallError::new(CallErrorKind::Timeout)))

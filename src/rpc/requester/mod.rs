@@ -22,6 +22,7 @@ pub use self::{
 };
 use super::{
     CallError, Correlate,
+    correlate::ORIGINAL_ID,
     pending::{Pending, Ticket},
 };
 use crate::{Message, message::InvalidArgument, transport::SendError};
@@ -90,6 +91,13 @@ impl<S> Requester<S> {
         RequesterBuilder::new(sender)
     }
 
+    /// A requester that sends elsewhere, to another queue or to a topic, and shares everything else: the reply entity, the
+    /// table of calls and its bound.
+    #[must_use]
+    pub fn with_sender<T>(&self, sender: T) -> Requester<T> {
+        Requester { sender, handle: Arc::clone(&self.handle) }
+    }
+
     /// Fails the calls that wait, and every later one, as [`Closed`](super::CallErrorKind::Closed). The loop of the replies ends.
     pub fn close(&self) {
         self.handle.shared.close();
@@ -118,12 +126,12 @@ impl<S> Requester<S> {
     fn prepare(&self, request: &mut Message, wanted: usize) -> Result<(Place, Instant), CallError> {
         let Handle { shared, settings } = &*self.handle;
         let timeout = request.time_to_live().unwrap_or(settings.timeout);
-        let ticket = shared.pending.register(wanted).map_err(CallError::new)?;
-        stamp(request, settings, ticket.id().text(), timeout)?;
-        let place = Place { ticket, _open: Arc::clone(&self.handle) };
         // A time to live may be longer than any clock counts.
         let now = Instant::now();
         let deadline = now.checked_add(timeout).unwrap_or_else(|| now + FAR_AWAY);
+        let ticket = shared.pending.register(wanted, deadline).map_err(CallError::not_sent)?;
+        stamp(request, settings, ticket.id().text(), timeout)?;
+        let place = Place { ticket, _open: Arc::clone(&self.handle) };
         Ok((place, deadline))
     }
 }
@@ -132,6 +140,10 @@ fn stamp(request: &mut Message, settings: &Settings, id: String, timeout: Durati
     let properties = request.properties_mut();
     if settings.correlate != Correlate::MessageId {
         properties.set_correlation_id(id.clone());
+    }
+    if properties.application().get(ORIGINAL_ID).is_some() {
+        // A reply would name that id, and not this one.
+        properties.application_mut().remove(ORIGINAL_ID);
     }
     properties.set_message_id(id)?;
     properties.set_reply_to(settings.reply_to.to_string());

@@ -31,7 +31,9 @@ impl Addresses {
             return Ok(None);
         };
         let path = self.parsed(self.relative(address))?;
-        if path.is_sub_queue() || !(self.allowed)(&path) {
+        // Neither can be sent to.
+        let takes_nothing = path.is_sub_queue() || path.subscription().is_some();
+        if takes_nothing || !(self.allowed)(&path) {
             return Err(NotAllowed);
         }
         Ok(Some(path))
@@ -52,7 +54,12 @@ impl Addresses {
     fn relative<'a>(&self, address: &'a str) -> &'a str {
         let Some(namespace) = self.namespace.as_deref() else { return address };
         match address.split_at_checked(namespace.len()) {
-            Some((prefix, rest)) if prefix.eq_ignore_ascii_case(namespace) => rest,
+            // `sb://here.example.evil/x` begins with `sb://here.example` too.
+            Some((prefix, rest))
+                if prefix.eq_ignore_ascii_case(namespace) && (namespace.ends_with('/') || rest.starts_with('/')) =>
+            {
+                rest
+            }
             _ => address,
         }
     }
@@ -80,7 +87,7 @@ mod tests {
     #[test]
     fn r_27_management_sub_queues_and_other_namespaces_are_refused() {
         let mut addresses = Addresses::new();
-        addresses.set_namespace("sb://here.example/");
+        addresses.set_namespace("sb://here.example");
         for hostile in [
             "$management",
             "$cbs",
@@ -93,6 +100,8 @@ mod tests {
             "a@b",
             "../x?y",
             "sb://here.example/$management",
+            "sb://here.example.evil/replies",
+            "prices/Subscriptions/audit",
         ] {
             assert_eq!(addresses.of(&request(hostile)), Err(NotAllowed), "{hostile}");
         }

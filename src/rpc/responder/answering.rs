@@ -134,9 +134,11 @@ where
     C: CodecSet,
 {
     let settled = |disposition| State::Settled { disposition: Some(disposition) };
-    if let Err(Refusal::Settle(disposition)) = answer {
-        return settled(disposition);
-    }
+    let answer = match answer {
+        Ok(value) => Ok(value),
+        Err(Refusal::Fault(fault)) => Err(fault),
+        Err(Refusal::Settle(disposition)) => return settled(disposition),
+    };
     let Some(address) = address else {
         replying.stats.count_unwanted();
         return settled(Disposition::Complete);
@@ -153,8 +155,7 @@ where
                 return settled(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, why));
             }
         },
-        Err(Refusal::Fault(fault)) => (replying.fault(request, &fault), true),
-        Err(Refusal::Settle(disposition)) => return settled(disposition),
+        Err(fault) => (replying.fault(request, &fault), true),
     };
     match replying.send(&address, reply) {
         Ok(sending) => State::Sending { sending, is_fault },

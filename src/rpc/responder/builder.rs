@@ -66,7 +66,7 @@ impl<P: ReplySenders> ResponderBuilder<P> {
     }
 
     /// Which entities replies may go to, besides what is never allowed: management addresses, sub-queues, and other
-    /// namespaces. By default all.
+    /// namespaces. By default all. Paths are equal in any case: compare [`EntityPath`]s, not their texts.
     pub fn allow(mut self, allowed: impl Fn(&EntityPath) -> bool + Send + Sync + 'static) -> Self {
         self.replying.addresses.set_allowed(allowed);
         self
@@ -78,7 +78,8 @@ impl<P: ReplySenders> ResponderBuilder<P> {
         self
     }
 
-    /// The clock that tells how much time a requester has left. By default that of the system.
+    /// The clock that tells how much time a requester has left, by default that of the system. A reply lives for that time,
+    /// so the clock has to agree with the broker's.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.replying.clock = Arc::new(clock);
         self

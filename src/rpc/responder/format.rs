@@ -30,7 +30,7 @@ pub(super) fn encode<T: Encode, C: CodecSet>(
             }
         }
     }
-    match request.content_type().and_then(encode_as) {
+    match request.content_type().filter(|format| !is_refused(request, format)).and_then(encode_as) {
         Some(encoded) => Ok(encoded),
         None => codecs.encode(value),
     }
@@ -42,6 +42,14 @@ fn preferred(list: &str) -> impl Iterator<Item = &str> {
     let mut formats: Vec<_> = list.split(',').take(MAX_FORMATS).filter_map(entry).collect();
     formats.sort_by_key(|&(_, quality)| std::cmp::Reverse(quality));
     formats.into_iter().map(|(format, _)| format)
+}
+
+/// Whether the list of the request has this format with a quality of zero.
+fn is_refused(request: &Message, format: &str) -> bool {
+    let Some(list) = request.application().get(ACCEPT).and_then(|list| list.as_str()) else { return false };
+    let essence = |format: &str| format.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let refused = list.split(',').take(MAX_FORMATS).filter(|entry| self::entry(entry).is_none());
+    refused.map(essence).any(|refused| refused == essence(format))
 }
 
 /// A format and its quality in thousandths; `None` for nothing, for zero, and for what is no quality.

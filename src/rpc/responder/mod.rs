@@ -15,9 +15,11 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use pin_project_lite::pin_project;
+use tokio::time::timeout;
 use tower_service::Service;
 
 use self::reply::Replying;
@@ -33,7 +35,7 @@ use super::Fault;
 use crate::{
     Disposition, Message,
     routing::{Router, RouterFuture, Routes},
-    settlement::DeadLetter,
+    settlement::{DeadLetter, DeadLetterReason},
     transport::BoxFuture,
 };
 
@@ -46,8 +48,10 @@ use crate::{
 ///   the set.
 /// - A request that is dead-lettered, because it cannot be decoded, or no handler takes it, or the handler says so, is
 ///   answered with a [`Fault`].
-/// - A request whose reply address is not allowed is dead-lettered as `ReplyAddressNotAllowed`, and no handler sees it.
-/// - A reply that the broker refuses for a while abandons the request, which comes again: its handler has to bear that. A
+/// - A request whose reply address is not allowed is dead-lettered as `ReplyAddressNotAllowed`, and no handler that answers
+///   sees it.
+/// - A reply that the broker refuses for a while abandons the request, which comes again at once: its handler has to bear
+///   that. A stack with a retry below [`ReplySenders`] spares it. A
 ///   reply to an entity that is gone is counted, and the request is completed. Any other refusal dead-letters the request,
 ///   as `MissingReplyToSessionId` or `ReplyRejected`.
 pub struct Responder<S, C, P, R> {
@@ -83,6 +87,10 @@ where
     }
 }
 
+/// How long a dead letter waits for its fault to be sent. Whoever asks chooses where it goes, and may choose an entity that
+/// takes its time.
+const LONGEST_FAULT: Duration = Duration::from_secs(5);
+
 /// What it takes to answer a request that is dead-lettered.
 struct Faulted<P> {
     request: Message,
@@ -94,15 +102,19 @@ impl<P: ReplySenders> Faulted<P> {
     /// changes nothing for the request.
     #[cold]
     fn answer(&self, dead_letter: &DeadLetter) -> Option<BoxFuture<()>> {
+        if dead_letter.reason == DeadLetterReason::MissingReplyToSessionId {
+            return None;
+        }
         let address = self.replying.addresses.of(&self.request).ok()??;
         let reply = self.replying.fault(&self.request, &Fault::of_dead_letter(dead_letter));
-        let sent = self.replying.send(&address, reply).ok()?;
+        let sent = self.replying.send(&address, reply);
         let replying = Arc::clone(&self.replying);
         Some(Box::pin(async move {
-            match sent.await {
-                Ok(()) => replying.stats.count_fault(),
-                Err(_) => replying.stats.count_undelivered(),
-            }
+            let is_sent = match sent {
+                Ok(sent) => matches!(timeout(LONGEST_FAULT, sent).await, Ok(Ok(()))),
+                Err(_) => false,
+            };
+            if is_sent { replying.stats.count_fault() } else { replying.stats.count_undelivered() }
         }))
     }
 }

@@ -7,7 +7,7 @@ use super::{address::Addresses, stats::ResponderStats};
 use crate::{
     Disposition, Message,
     message::{Body, EntityPath, Properties},
-    rpc::{Correlate, Fault},
+    rpc::{Correlate, Fault, correlate::ORIGINAL_ID},
     settlement::DeadLetterReason,
     time::Clock,
     transport::{ErrorKind, SendError},
@@ -18,7 +18,9 @@ pub trait ReplySenders: Send + Sync + 'static {
     /// A stack whose innermost service sends to one entity.
     type Sender: Service<Message, Response = (), Error: Into<SendError> + Send, Future: Send> + Send + 'static;
 
-    /// The stack that sends to the entity at `address`. It is asked for each reply, so what is dear to make is kept.
+    /// The stack that sends to the entity at `address`. It is asked for each reply, so what is dear to make is kept; not
+    /// without a bound, for requests name the addresses. A stack that may wait long has a timeout in it: until it is
+    /// through, the request keeps its place in the consumer.
     fn sender(&self, address: &EntityPath) -> Result<Self::Sender, SendError>;
 }
 
@@ -45,8 +47,8 @@ pub(super) struct Replying<P> {
     pub(super) stats: ResponderStats,
 }
 
-/// What a retried request had as its first `MessageId`.
-const ORIGINAL_ID: &str = "x-original-message-id";
+/// A reply lives for this long at least, so that clocks that differ by less lose none. A late one does no harm.
+const LEAST_TIME: Duration = Duration::from_secs(1);
 
 /// What lets a trace go on from the request to its reply.
 const TRACE: [&str; 3] = ["traceparent", "tracestate", "Diagnostic-Id"];
@@ -66,7 +68,7 @@ impl<P: ReplySenders> Replying<P> {
     }
 
     fn correlation<'r>(&self, request: &'r Message) -> Option<&'r str> {
-        let original = || request.application().get(ORIGINAL_ID).and_then(|id| id.as_str());
+        let original = || request.application().get(ORIGINAL_ID).and_then(|id| id.as_str()).filter(|id| !id.is_empty());
         let by_message_id = || original().or(request.message_id());
         match self.correlate {
             Correlate::MessageId => by_message_id(),
@@ -97,7 +99,7 @@ impl<P: ReplySenders> Replying<P> {
         }
         if let Some(received) = received.filter(|_| request.time_to_live().is_some()) {
             let left = received.expires_at.saturating_since(self.clock.now().utc);
-            let _ = properties.set_time_to_live(left.max(Duration::from_millis(1)));
+            let _ = properties.set_time_to_live(left.max(LEAST_TIME));
         }
         properties
     }
