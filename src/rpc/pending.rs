@@ -126,21 +126,18 @@ impl Pending {
     pub(super) fn offer(&self, reply: Message) {
         let id = reply.correlation_id().and_then(CallId::parse);
         let mut table = self.table();
-        match id.and_then(|id| table.slots.get_mut(&id)?.taking(&reply)) {
-            Some(slot) => {
-                slot.wanted -= 1;
-                slot.arrived.push(reply);
-                let waker = slot.waker.take();
-                drop(table);
-                self.answered.fetch_add(1, Ordering::Relaxed);
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
-            }
-            _ => {
-                drop(table);
-                self.orphans.fetch_add(1, Ordering::Relaxed);
-            }
+        let Some(slot) = id.and_then(|id| table.slots.get_mut(&id)?.taking(&reply)) else {
+            drop(table);
+            self.orphans.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        slot.wanted -= 1;
+        slot.arrived.push(reply);
+        let waker = slot.waker.take();
+        drop(table);
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 
