@@ -1,4 +1,4 @@
-use super::{Arrival, Effects, Entry, NEVER, Now, Number, Part, Place, Store, Ticks};
+use super::{Arrival, Effects, Entry, NEVER, Now, Number, Part, Place, Store, Ticks, sorted::place};
 use crate::{
     message::Stored,
     settlement::{DeadLetter, DeadLetterReason},
@@ -14,14 +14,14 @@ impl Store {
     pub(super) fn bury(&mut self, key: u32, deliveries: u32, dead_letter: DeadLetter, fx: &mut Effects) {
         self.leave_lane(key);
         let entry = &mut self.entries[key as usize];
-        let expiry = (entry.expires, entry.order, key);
+        let expiry = place(entry.expires, entry.order);
         entry.expires = NEVER;
         entry.expires_at = Timestamp::MAX;
         entry.failures = deliveries.saturating_sub(1);
         let before = entry.size;
         mark(&mut entry.message, &mut entry.size, dead_letter, fx);
         self.size = self.size - before + entry.size;
-        self.expiries.remove(&expiry);
+        self.expiries.remove(expiry);
         self.enter(key, Part::DeadLetter, fx);
     }
 

@@ -1,4 +1,4 @@
-use super::{Arrival, Effects, NEVER, Now, Part, Place, Store, Ticks, ticks};
+use super::{Arrival, Effects, NEVER, Now, Part, Place, Store, Ticks, sorted::place, ticks};
 use crate::settlement::{DeadLetter, DeadLetterReason};
 
 /// What a failed delivery does to its count.
@@ -27,7 +27,7 @@ impl Store {
         [
             self.locks.first(&self.entries).map(|(_, until)| (until, Event::LockEnds)),
             self.sessions.as_ref().and_then(|it| it.first_end()).map(|(until, _)| (until, Event::SessionEnds)),
-            self.expiries.first().filter(|_| !self.quirks.lazy_expiry).map(|&(at, ..)| (at, Event::Expires)),
+            self.first_expiry().filter(|_| !self.quirks.lazy_expiry).map(|at| (at, Event::Expires)),
             self.scheduled.first(&self.entries).map(|(due, _)| (due, Event::IsDue)),
             (self.retry != NEVER).then_some((self.retry, Event::DeadLettersAgain)),
             idle.map(|idle| (self.accessed.saturating_add(ticks(idle)), Event::Idle)),
@@ -49,7 +49,9 @@ impl Store {
                 self.end_session(instant, lane, Failure::Counts, fx);
             }
             Event::Expires => {
-                let (.., key) = self.expiries.pop_first()?;
+                let key = self.expiries.first()?;
+                let entry = &self.entries[key as usize];
+                self.expiries.remove(place(entry.expires, entry.order));
                 // A lock is not interrupted, and a deferred message waits for its number; both are looked at again when
                 // they come back.
                 if self.entries[key as usize].place == Place::Ready {
@@ -65,9 +67,13 @@ impl Store {
         None
     }
 
+    fn first_expiry(&self) -> Option<Ticks> {
+        self.expiries.first().map(|key| self.entries[key as usize].expires)
+    }
+
     /// Ends the messages that a receiver would find expired, where they do not end by themselves.
     pub(super) fn expire_lazily(&mut self, now: Now, fx: &mut Effects) {
-        while self.expiries.first().is_some_and(|&(at, ..)| at <= now.ticks) {
+        while self.first_expiry().is_some_and(|at| at <= now.ticks) {
             self.happen(now.ticks, Event::Expires, fx);
         }
     }
@@ -93,7 +99,10 @@ impl Store {
             // Its expiry may have been passed over while it was locked, by a call that read a later time than this one.
             let expires = entry.expires;
             if expires != NEVER {
-                self.expiries.insert((expires, entry.order, key));
+                let place = place(expires, entry.order);
+                if self.expiries.get(place).is_none() {
+                    self.expiries.insert(place, key);
+                }
                 self.arm(expires, fx);
             }
             self.make_ready(key, fx);

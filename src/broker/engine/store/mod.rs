@@ -17,14 +17,20 @@ mod session;
 mod settle;
 mod sorted;
 
-use std::collections::BTreeSet;
-
 use slab::Slab;
 
 pub use self::counts::{Ages, Counts};
 use self::{
-    counts::Tally, duplicates::Duplicates, entry::NIL, lane::Lane, locks::Locks, numbers::Numbers, numbers::PARTITIONS,
-    schedule::Scheduled, session::Sessions,
+    counts::Tally,
+    duplicates::Duplicates,
+    entry::NIL,
+    lane::Lane,
+    locks::Locks,
+    numbers::Numbers,
+    numbers::PARTITIONS,
+    schedule::Scheduled,
+    session::Sessions,
+    sorted::{Sorted, place},
 };
 pub(crate) use self::{
     duplicates::{Id, Seen},
@@ -69,7 +75,7 @@ pub(crate) struct Store {
     locks: Locks,
     /// When messages of the main part expire; only those that do. Of those that expire at one instant, the one that was
     /// accepted first comes first.
-    expiries: BTreeSet<(Ticks, u64, u32)>,
+    expiries: Sorted<u128>,
     numbers: Numbers,
     tally: [Tally; 3],
     size: u64,
@@ -116,7 +122,7 @@ impl Store {
             entries: Slab::new(),
             lanes,
             locks: Locks::default(),
-            expiries: BTreeSet::new(),
+            expiries: Sorted::default(),
             numbers: if settings.partitioned { Numbers::partitioned() } else { Numbers::plain() },
             tally: Default::default(),
             size: 0,
@@ -246,7 +252,7 @@ impl Store {
             entry.expires_at = number.enqueued.saturating_add(ttl);
             let expires = entry.expires;
             if expires != NEVER {
-                self.expiries.insert((expires, number.order, key));
+                self.expiries.insert(place(expires, number.order), key);
                 self.arm(expires, fx);
             }
         }
@@ -384,7 +390,7 @@ impl Store {
         let entry = self.take_entry(key);
         self.size -= entry.size;
         if entry.expires != NEVER {
-            self.expiries.remove(&(entry.expires, entry.order, key));
+            self.expiries.remove(place(entry.expires, entry.order));
         }
         entry
     }

@@ -1,6 +1,9 @@
 use slab::Slab;
 
-use super::{Arrival, Effects, Entry, Id, Number, Place, Store, Ticks, sorted::Sorted};
+use super::{
+    Arrival, Effects, Entry, Id, Number, Place, Store, Ticks,
+    sorted::{Sorted, place},
+};
 use crate::{
     message::{SequenceNumber, Stored},
     transport::{ErrorKind, SendError},
@@ -12,12 +15,6 @@ pub(super) struct Scheduled {
     pub(super) by_number: Sorted<SequenceNumber>,
     /// By [`place`].
     due: Sorted<u128>,
-}
-
-/// Where a message stands among the scheduled ones: by the instant at which it is due, and of those due at the same one in
-/// the order of acceptance. Two numbers in one are compared in one step.
-fn place(due: Ticks, order: u64) -> u128 {
-    u128::from(due) << 64 | u128::from(order)
 }
 
 impl Scheduled {

@@ -1,6 +1,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{KEPT, entry::NIL};
+use super::{
+    KEPT,
+    entry::{NIL, Ticks},
+};
 
 /// Messages by a number that no two have.
 ///
@@ -12,6 +15,13 @@ pub(super) struct Sorted<N> {
     ascending: VecDeque<(N, u32)>,
     others: BTreeMap<N, u32>,
     gaps: usize,
+}
+
+/// Where a message stands among others by an instant, and of those of one instant in the order of acceptance. Two numbers in
+/// one are compared in one step.
+#[inline]
+pub(super) fn place(instant: Ticks, order: u64) -> u128 {
+    u128::from(instant) << 64 | u128::from(order)
 }
 
 impl<N> Default for Sorted<N> {
