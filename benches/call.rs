@@ -6,12 +6,12 @@
 //! allocations. `call time IN_FLIGHT CALLS` runs them so many at once, and prints percentiles of their wall clock.
 #![allow(unsafe_code, reason = "a counting allocator")]
 
+mod counting;
+
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     future::Future,
     hint::black_box,
     pin::Pin,
-    sync::atomic::{AtomicU64, Ordering},
     task::{Context, Waker},
     time::Duration,
 };
@@ -33,33 +33,6 @@ use tokio::{
     time::Instant,
 };
 use tower::Service;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[derive(Serialize, Deserialize)]
 struct Ask {
@@ -104,9 +77,9 @@ fn count(runtime: &Runtime, pending: usize, calls: usize) {
     runtime.block_on(one_by_one(&client, calls));
     println!("ready");
     std::io::stdin().read_line(&mut String::new()).expect("a line or the end");
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = counting::allocations();
     hot_phase(&mut || runtime.block_on(one_by_one(&client, calls)));
-    println!("allocations {}", ALLOCATIONS.load(Ordering::Relaxed) - before);
+    println!("allocations {}", counting::allocations() - before);
     assert_eq!((requester.pending(), requester.answered()), (pending, 2 * calls as u64));
     drop(waiting);
 }

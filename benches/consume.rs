@@ -3,8 +3,9 @@
 //! `consume SCENARIO MESSAGES` handles that many messages inside `hot_phase` and prints the allocations that it saw.
 #![allow(unsafe_code, reason = "a counting allocator")]
 
+mod counting;
+
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     convert::Infallible,
     hint::black_box,
     sync::{
@@ -27,33 +28,6 @@ use futures_util::FutureExt;
 use serde::Deserialize;
 use tokio::sync::Notify;
 use tower::{BoxError, Service, util::MapResponse};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[derive(Deserialize)]
 struct Order {
@@ -139,12 +113,12 @@ where
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let consumer = Consumer::new(queue.receiver(), service(done)).concurrency(slots);
     let mut consumer = Some(consumer.run_until(async move { all.notified().await }));
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = counting::allocations();
     hot_phase(&mut || {
         let stats = runtime.block_on(consumer.take().expect("one run")).expect("no failure");
         assert_eq!(stats.completed(), messages);
     });
-    println!("allocations {}", ALLOCATIONS.load(Ordering::Relaxed) - before);
+    println!("allocations {}", counting::allocations() - before);
 }
 
 fn filled(clock: impl Clock, messages: u64) -> Queue {

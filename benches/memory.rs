@@ -4,9 +4,9 @@
 //! that double in size are counted with the room that they have: each number is for 100,000 things.
 #![allow(unsafe_code, reason = "a counting allocator")]
 
+mod counting;
+
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -18,35 +18,6 @@ use consign::{
     transport::{Lease, Receiver, Sender, SessionSource},
 };
 
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LIVE.fetch_add(size, Ordering::Relaxed);
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 const THINGS: usize = 100_000;
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -55,11 +26,11 @@ fn main() {
     let broker = Broker::with_clock(ManualClock::new(Timestamp::EPOCH));
     let create = |name: &str, settings| broker.create_queue(name, settings).expect("a new queue");
     let queues = 1_000;
-    let before = live();
+    let before = counting::live();
     let idle: Vec<Queue> = (0..queues).map(|n| create(&format!("idle-{n:04}"), plain())).collect();
     // Without the handles.
     drop(idle);
-    println!("idle_queue {}", (live() - before) / queues);
+    println!("idle_queue {}", (counting::live() - before) / queues);
 
     let queue = create("empty", plain());
     each("message_empty", THINGS, || (0..THINGS).for_each(|_| send(&queue, numbered(0, &[]))));
@@ -84,7 +55,7 @@ fn main() {
     let queue = create("once", plain().with_duplicate_detection(HOUR).with_max_duplicate_ids(ids));
     let mut receiver = queue.receive_and_delete();
     let mut out = Vec::with_capacity(1);
-    let before = live();
+    let before = counting::live();
     each("duplicate_id", ids, || {
         for n in 0..ids {
             send(&queue, numbered(n, &[]));
@@ -92,7 +63,7 @@ fn main() {
             out.clear();
         }
     });
-    assert!(live() - before <= 96 << 20, "a million ids take more than 96 MiB");
+    assert!(counting::live() - before <= 96 << 20, "a million ids take more than 96 MiB");
 
     let queue = create("sessions", plain().with_sessions(true));
     let mut acceptor = queue.session_acceptor().expect("a queue");
@@ -110,16 +81,12 @@ fn main() {
     });
 }
 
-fn live() -> usize {
-    LIVE.load(Ordering::Relaxed)
-}
-
 /// Bytes that each of so many things takes.
 fn each(name: &str, things: usize, make: impl FnOnce()) {
-    let before = live();
+    let before = counting::live();
     make();
     // A lock takes nothing, and a burst that is received gives some of its places back.
-    println!("{name} {}", live().saturating_sub(before) / things);
+    println!("{name} {}", counting::live().saturating_sub(before) / things);
 }
 
 /// With an id of eleven characters.
