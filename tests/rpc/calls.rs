@@ -1,6 +1,7 @@
 //! One request, one reply: what a requester does with whatever comes.
 
 use std::{
+    future::ready,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -158,7 +159,7 @@ async fn r_30_calls_over_the_limit_are_refused_and_not_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn r_31_a_send_that_fails_leaves_no_place_taken() {
-    let refused = service_fn(async |_: Message| Err(SendError::new(ErrorKind::QuotaExceeded)));
+    let refused = service_fn(|_: Message| ready(Err(SendError::new(ErrorKind::QuotaExceeded))));
     let bench = Bench::new();
     let (requester, _replies) = Requester::builder(refused).build(bench.reply_queue()).unwrap();
     let error = requester.clone().oneshot(Message::new("ask")).await.unwrap_err();
