@@ -100,7 +100,8 @@ impl Pending {
         Self { table: Mutex::new(table), limit, answered: AtomicU64::new(0), orphans: AtomicU64::new(0) }
     }
 
-    /// User code never runs under this lock, so nothing is half done in a table whose lock is poisoned.
+    /// Of user code only the clone of a waker runs under this lock, and it changes nothing: nothing is half done in a table
+    /// whose lock is poisoned.
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
