@@ -40,8 +40,7 @@ impl QueueLease {
         source: Source,
         locked: Locked,
     ) -> Delivery<Self> {
-        let Locked { message, key, lock, lock_duration } = locked;
-        let lock_millis = u32::try_from(lock_duration.as_millis()).unwrap_or(u32::MAX);
+        let Locked { message, key, lock, lock_millis } = locked;
         let in_session = matches!(source, Source::Session { .. });
         let lease = Self { namespace: Arc::clone(namespace), store, key, lock_millis, lock, in_session };
         Delivery { message, lease }

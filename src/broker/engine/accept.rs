@@ -33,7 +33,7 @@ impl Engine {
     pub(crate) fn send(&mut self, now: Now, id: StoreId, arrival: Arrival) -> Result<(), SendError> {
         self.advance(now);
         if let Err(error) = self.check(now, id, &arrival) {
-            self.fx.dropped.push(arrival.message);
+            self.fx.note().dropped.push(arrival.message);
             return Err(error);
         }
         self.accept(now, id, arrival);
@@ -57,7 +57,7 @@ impl Engine {
             .and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()))
             .and_then(|()| self.check_keys(id, &arrivals));
         if let Err(error) = checked {
-            self.fx.dropped.extend(arrivals.into_iter().map(|arrival| arrival.message));
+            self.fx.note().dropped.extend(arrivals.into_iter().map(|arrival| arrival.message));
             return Err(error);
         }
         let numbers = arrivals.into_iter().map(|arrival| self.accept(now, id, arrival)).collect();
@@ -202,7 +202,7 @@ impl Engine {
         let mut new_id = None;
         match store.look_for_duplicate(now, arrival.message.properties()) {
             Some(Seen::Before(original)) => {
-                self.fx.dropped.push(arrival.message);
+                self.fx.note().dropped.push(arrival.message);
                 return original.unwrap_or_default();
             }
             Some(Seen::New(id)) => {

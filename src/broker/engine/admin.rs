@@ -151,7 +151,7 @@ impl Engine {
         entity.store.configure(settings, now, &mut self.fx);
         entity.store.let_leave(&mut self.fx);
         // Whoever waits there may be refused from now on.
-        self.fx.closed.push(id);
+        self.fx.note().closed.push(id);
         self.finish(now);
         Ok(())
     }
@@ -183,8 +183,8 @@ impl Engine {
         }
         self.names.remove(&key);
         let entity = self.entities.remove(id.index as usize);
-        self.fx.removed.push(entity);
-        self.fx.closed.push(id);
+        self.fx.note().removed.push(entity);
+        self.fx.note().closed.push(id);
     }
 
     pub(crate) fn find(&mut self, now: Now, key: &str) -> Option<(StoreId, EntityKind, EntityPath)> {

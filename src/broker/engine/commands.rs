@@ -270,11 +270,17 @@ impl Engine {
 
 #[inline]
 fn open(entity: Option<&mut Entity>) -> Result<&mut Entity, ReceiveError> {
-    let entity = entity.ok_or_else(|| ReceiveError::new(ErrorKind::EntityNotFound))?;
-    if entity.store.settings().status.allows_receive() {
-        Ok(entity)
-    } else {
-        Err(ReceiveError::new(ErrorKind::EntityDisabled).with_detail(entity.path.to_string()))
+    match entity {
+        Some(entity) if entity.store.settings().status.allows_receive() => Ok(entity),
+        entity => Err(closed(entity)),
+    }
+}
+
+#[cold]
+fn closed(entity: Option<&mut Entity>) -> ReceiveError {
+    match entity {
+        Some(entity) => ReceiveError::new(ErrorKind::EntityDisabled).with_detail(entity.path.to_string()),
+        None => ReceiveError::new(ErrorKind::EntityNotFound),
     }
 }
 
@@ -290,7 +296,12 @@ fn receivable(entity: Option<&mut Entity>, source: Source) -> Result<&mut Entity
     let entity = open(entity)?;
     entity.store.check_source(source)?;
     if source == Source::Part(Part::Main) && entity.store.settings().forward_to.is_some() {
-        return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity forwards its messages"));
+        return Err(forwards());
     }
     Ok(entity)
+}
+
+#[cold]
+fn forwards() -> ReceiveError {
+    ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity forwards its messages")
 }

@@ -40,6 +40,14 @@ pub(crate) struct Effects {
     /// Locks are numbered over all entities, so that a lease of an earlier delivery is told from the current one, and
     /// one of a deleted entity from any.
     last_lock: u64,
+    /// Whether there may be a note. Most commands leave none, and their callers look at nothing but this.
+    is_noted: bool,
+    notes: Notes,
+}
+
+/// The effects of commands, by kind.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
     /// One for each thing that those in a line may take, where anyone waits.
     pub(crate) arrivals: Vec<Line>,
     /// Entities that are gone: whoever waits there is to be told.
@@ -60,5 +68,24 @@ impl Effects {
     pub(super) fn next_lock(&mut self) -> u64 {
         self.last_lock += 1;
         self.last_lock
+    }
+
+    /// Where effects are noted.
+    #[inline]
+    pub(super) fn note(&mut self) -> &mut Notes {
+        self.is_noted = true;
+        &mut self.notes
+    }
+
+    #[inline]
+    pub(super) fn is_noted(&self) -> bool {
+        self.is_noted
+    }
+
+    /// Removed messages and entities. They are the last of the notes that a caller takes.
+    pub(super) fn take_dropped(&mut self) -> (Vec<Stored>, Vec<Entity>) {
+        let Notes { due, leaving, dropped, removed, .. } = &mut self.notes;
+        self.is_noted = !due.is_empty() || !leaving.is_empty();
+        (std::mem::take(dropped), std::mem::take(removed))
     }
 }

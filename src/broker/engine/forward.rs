@@ -25,16 +25,16 @@ impl Engine {
     pub(super) fn hand_over(&mut self, now: Now) {
         let mut at = 0;
         let mut stuck = None;
-        while let Some(&(from, key)) = self.fx.leaving.get(at) {
+        while let Some(&(from, key)) = self.fx.note().leaving.get(at) {
             at += 1;
             if stuck.as_ref().is_some_and(|stuck: &Stuck| stuck.from != from) {
                 stuck = None;
             }
             self.hand_one_over(now, from, key, &mut stuck);
         }
-        self.fx.leaving.clear();
-        if self.fx.leaving.capacity() > KEPT {
-            self.fx.leaving = Vec::new();
+        self.fx.note().leaving.clear();
+        if self.fx.note().leaving.capacity() > KEPT {
+            self.fx.note().leaving = Vec::new();
         }
     }
 

@@ -155,16 +155,20 @@ impl Engine {
     /// Hands over what a command left for other entities.
     #[inline]
     fn finish(&mut self, now: Now) {
-        if !self.fx.leaving.is_empty() {
-            self.hand_over(now);
-        }
-        if !self.fx.due.is_empty() {
-            self.take_due();
+        if self.fx.is_noted() {
+            self.finish_noted(now);
         }
     }
 
+    fn finish_noted(&mut self, now: Now) {
+        if !self.fx.note().leaving.is_empty() {
+            self.hand_over(now);
+        }
+        self.take_due();
+    }
+
     fn take_due(&mut self) {
-        for (at, id) in self.fx.due.drain(..) {
+        for (at, id) in self.fx.note().due.drain(..) {
             self.due.push(Reverse((at, id)));
             self.next_due = self.next_due.min(at);
         }
@@ -189,26 +193,25 @@ impl Engine {
     /// Whether nothing is left to do for the caller.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
-        let Effects { arrivals, closed, dropped, removed, .. } = &self.fx;
-        arrivals.is_empty() && closed.is_empty() && dropped.is_empty() && removed.is_empty()
+        !self.fx.is_noted()
     }
 
     /// For each thing that receivers may take since this was last asked, where they wait for it.
     #[inline]
     pub(super) fn arrivals(&mut self) -> &mut Vec<Line> {
-        &mut self.fx.arrivals
+        &mut self.fx.note().arrivals
     }
 
     /// Entities that are gone since this was last asked.
     #[inline]
     pub(super) fn closed(&mut self) -> &mut Vec<StoreId> {
-        &mut self.fx.closed
+        &mut self.fx.note().closed
     }
 
     /// Removed messages and entities, to be dropped where no lock is held.
     #[inline]
     pub(super) fn take_dropped(&mut self) -> impl Sized + use<> {
-        (std::mem::take(&mut self.fx.dropped), std::mem::take(&mut self.fx.removed))
+        self.fx.take_dropped()
     }
 
     #[inline]

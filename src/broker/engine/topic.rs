@@ -40,7 +40,7 @@ impl Engine {
             }
         }
         // The last reference may be this one, and the body the user's.
-        self.fx.dropped.push(arrival.message);
+        self.fx.note().dropped.push(arrival.message);
     }
 
     /// Bytes that the copies of a message count. An estimate does not ask the rules and is never too low: a copy for each

@@ -136,7 +136,7 @@ impl Engine {
         store.touch(now);
         let done = match settlement {
             Settlement::By(disposition) => store.settle(now, key, lock, disposition, fx).map(|removed| {
-                fx.dropped.extend(removed);
+                fx.note().dropped.extend(removed);
             }),
             Settlement::Renew => store.renew(now, key, lock, fx).map(drop),
         };

@@ -12,7 +12,7 @@ impl Store {
     /// Moves a message that stands in no index but its lane to the dead-letter sub-queue. It keeps its sequence number,
     /// and reads as many deliveries there as it had.
     pub(super) fn bury(&mut self, key: u32, deliveries: u32, dead_letter: DeadLetter, fx: &mut Effects) {
-        self.leave_lane(key);
+        self.leave_lane(self.entries[key as usize].lane);
         let entry = &mut self.entries[key as usize];
         let expiry = place(entry.expires, entry.order);
         entry.expires = NEVER;
@@ -45,7 +45,6 @@ impl Store {
         entry.message.clear_dead_letter_source();
         entry.part = part;
         entry.lane = part.lane();
-        self.lanes[part.lane() as usize].messages += 1;
         self.make_ready(key, fx);
     }
 
@@ -80,7 +79,7 @@ impl Store {
     pub(in super::super) fn has_left(&mut self, key: u32, fx: &mut Effects) {
         self.take_ready(key);
         let entry = self.remove(key);
-        fx.dropped.push(entry.message);
+        fx.note().dropped.push(entry.message);
     }
 
     /// A message could not leave for `dead_letter`: it dies here. A dead letter is tried again later, or never.
@@ -112,7 +111,7 @@ impl Store {
         let ready = self.lanes[lane as usize].ready.from(&self.entries, lane, 0, usize::MAX);
         let mut keys: Vec<u32> = ready.filter(|&key| self.leaves(&self.entries[key as usize])).collect();
         keys.sort_unstable_by_key(|&key| self.entries[key as usize].order);
-        fx.leaving.extend(keys.into_iter().map(|key| (self.id, key)));
+        fx.note().leaving.extend(keys.into_iter().map(|key| (self.id, key)));
     }
 
     /// Everything that can leave does, in order.
@@ -122,8 +121,8 @@ impl Store {
         let mut keys: Vec<(u64, usize)> = ready.map(|(key, entry)| (entry.order, key)).collect();
         keys.sort_unstable();
         // Locks that were given back may have put some of them there, in the order of the locks.
-        fx.leaving.clear();
-        fx.leaving.extend(keys.into_iter().filter_map(|(_, key)| Some((self.id, u32::try_from(key).ok()?))));
+        fx.note().leaving.clear();
+        fx.note().leaving.extend(keys.into_iter().filter_map(|(_, key)| Some((self.id, u32::try_from(key).ok()?))));
     }
 }
 
@@ -134,7 +133,7 @@ fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter, fx: &mut 
     let present = message.properties().application();
     let written = [DeadLetter::REASON, DeadLetter::DESCRIPTION];
     if !dead_letter.changes.is_empty() || written.iter().any(|key| present.get(key).is_some()) {
-        fx.dropped.push(message.clone());
+        fx.note().dropped.push(message.clone());
     }
     let properties = message.properties_mut().application_mut();
     properties.merge(dead_letter.changes.into_properties());

@@ -67,10 +67,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn is_locked(&self) -> bool {
-        matches!(self.place, Place::Locked | Place::DeferredLocked)
-    }
-
     pub(crate) fn is_deferred(&self) -> bool {
         matches!(self.place, Place::Deferred | Place::DeferredLocked)
     }

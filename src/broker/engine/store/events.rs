@@ -126,7 +126,7 @@ impl Store {
             self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::TtlExpired, text), fx);
         } else {
             let expired = self.remove(key);
-            fx.dropped.push(expired.message);
+            fx.note().dropped.push(expired.message);
         }
     }
 

@@ -6,7 +6,5 @@ use crate::message::SequenceNumber;
 pub(super) struct Lane {
     pub(super) ready: Ready,
     pub(super) deferred: Sorted<SequenceNumber>,
-    /// Messages in any place but scheduled.
-    pub(super) messages: usize,
     pub(super) session: Option<Box<Session>>,
 }

@@ -1,6 +1,32 @@
+use std::time::Duration;
+
 use slab::Slab;
 
-use super::entry::{Entry, NIL, Ticks};
+use super::{
+    Now,
+    entry::{Entry, NIL, Ticks},
+    ticks,
+};
+use crate::time::Timestamp;
+
+/// How long a lock lasts, in the units that deliveries need it in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LockSpan {
+    pub(super) ticks: Ticks,
+    pub(super) millis: u32,
+}
+
+impl LockSpan {
+    pub(super) fn new(duration: Duration) -> Self {
+        Self { ticks: ticks(duration), millis: u32::try_from(duration.as_millis()).unwrap_or(u32::MAX) }
+    }
+
+    /// The end that is shown of a lock that begins now.
+    #[inline]
+    pub(super) fn shown_from(self, now: Now) -> Timestamp {
+        Timestamp::from_millis(now.utc.as_millis().saturating_add(i64::from(self.millis)))
+    }
+}
 
 /// The locks that end together with nothing else than their own time, or with one session. The list is threaded through
 /// the entries, in order of their ends. All locks of an entity last equally long, so that a new one mostly goes to the back.
@@ -42,6 +68,12 @@ impl Locks {
         let entry = &mut entries[key as usize];
         let (previous, next) = (entry.previous, entry.next);
         (entry.previous, entry.next) = (NIL, NIL);
+        self.unlink(entries, previous, next);
+    }
+
+    /// Closes the gap that a lock between these two has left.
+    #[inline]
+    pub(super) fn unlink(&mut self, entries: &mut Slab<Entry>, previous: u32, next: u32) {
         match entries.get_mut(previous as usize) {
             Some(previous) => previous.next = next,
             None => self.first = next,

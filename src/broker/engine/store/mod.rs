@@ -27,7 +27,7 @@ use self::{
     duplicates::Duplicates,
     entry::NIL,
     lane::Lane,
-    locks::Locks,
+    locks::{LockSpan, Locks},
     numbers::Numbers,
     numbers::PARTITIONS,
     schedule::Scheduled,
@@ -69,6 +69,8 @@ const FIXED_LANES: u32 = 3;
 pub(crate) struct Store {
     id: StoreId,
     settings: QueueSettings,
+    /// The lock duration of the settings, which every delivery needs.
+    lock: LockSpan,
     quirks: Quirks,
     entries: Slab<Entry>,
     /// The first three are of the three parts; after them come those of partitions, or those of sessions.
@@ -135,6 +137,7 @@ impl Store {
             accessed: now.ticks,
             waiting: 0,
             armed: NEVER,
+            lock: LockSpan::new(settings.lock_duration),
             settings,
             quirks,
         }
@@ -189,6 +192,7 @@ impl Store {
     /// Takes new settings over. A lock that would last otherwise from now on is given back.
     pub(super) fn configure(&mut self, settings: QueueSettings, now: Now, fx: &mut Effects) {
         let lock_changes = settings.lock_duration != self.settings.lock_duration;
+        self.lock = LockSpan::new(settings.lock_duration);
         self.settings = settings;
         if let Some((duplicates, window)) = self.duplicates.as_mut().zip(self.settings.duplicate_detection) {
             duplicates.configure(now.ticks, ticks(window), self.settings.max_duplicate_ids);
@@ -207,7 +211,7 @@ impl Store {
     pub(super) fn arm(&mut self, instant: Ticks, fx: &mut Effects) {
         if instant < self.armed {
             self.armed = instant;
-            fx.due.push((instant, self.id));
+            fx.note().due.push((instant, self.id));
         }
     }
 
@@ -306,14 +310,16 @@ impl Store {
             Part::Main.lane()
         };
         self.entries[key as usize].lane = lane;
-        self.lanes[lane as usize].messages += 1;
+        if let Some(session) = &mut self.lanes[lane as usize].session {
+            session.messages += 1;
+        }
     }
 
     /// There is something for those who wait in a line. Whether anyone does is known here, and mostly nobody does.
     #[inline]
     fn arrived(&self, line: Line, fx: &mut Effects) {
         if self.waiting > 0 {
-            fx.arrivals.push(line);
+            fx.note().arrivals.push(line);
         }
     }
 
@@ -327,7 +333,7 @@ impl Store {
         let at = &mut self.lanes[lane as usize];
         at.ready.insert(order, key);
         if self.leaves(&self.entries[key as usize]) {
-            fx.leaving.push((self.id, key));
+            fx.note().leaving.push((self.id, key));
         }
         let at = &self.lanes[lane as usize];
         if at.session.is_none() {
@@ -360,11 +366,11 @@ impl Store {
 
     /// Takes an entry out of its lane. It stands in none of its indexes any more.
     #[inline]
-    fn leave_lane(&mut self, key: u32) {
-        let lane = self.entries[key as usize].lane;
-        let at = &mut self.lanes[lane as usize];
-        at.messages -= 1;
-        if at.session.is_some() {
+    fn leave_lane(&mut self, lane: u32) {
+        if self.sessions.is_some()
+            && let Some(session) = &mut self.lanes[lane as usize].session
+        {
+            session.messages -= 1;
             self.tidy_session(lane);
         }
     }
@@ -388,21 +394,28 @@ impl Store {
     /// Forgets a message for good. It stands in no index but its lane.
     #[inline]
     fn remove(&mut self, key: u32) -> Entry {
-        self.leave_lane(key);
         let entry = self.take_entry(key);
-        self.size -= entry.size;
-        if entry.expires != NEVER {
-            self.expiries.remove(place(entry.expires, entry.order));
-        }
+        self.forget(&entry);
         entry
     }
 
     #[inline]
-    fn locks(&mut self, lane: u32) -> (&mut Locks, &mut Slab<Entry>) {
-        match &mut self.lanes[lane as usize].session {
-            Some(session) => (&mut session.locks, &mut self.entries),
-            None => (&mut self.locks, &mut self.entries),
+    fn forget(&mut self, entry: &Entry) {
+        self.leave_lane(entry.lane);
+        self.size -= entry.size;
+        if entry.expires != NEVER {
+            self.expiries.remove(place(entry.expires, entry.order));
         }
+    }
+
+    #[inline]
+    fn locks(&mut self, lane: u32) -> (&mut Locks, &mut Slab<Entry>) {
+        if self.sessions.is_some()
+            && let Some(session) = &mut self.lanes[lane as usize].session
+        {
+            return (&mut session.locks, &mut self.entries);
+        }
+        (&mut self.locks, &mut self.entries)
     }
 
     /// Ends the lock of an entry, which stands in no index but its lane then.

@@ -96,7 +96,7 @@ impl Store {
                 _ => self.take_ready(key),
             }
             let removed = self.remove(key);
-            fx.dropped.push(removed.message);
+            fx.note().dropped.push(removed.message);
         }
         keys.len()
     }

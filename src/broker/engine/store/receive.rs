@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use super::{Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers, ticks};
+use super::{Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers};
 use crate::{
     Message,
     message::{MessageState, Received, SequenceNumber},
@@ -13,7 +13,7 @@ pub(crate) struct Locked {
     pub(crate) message: Message,
     pub(crate) key: u32,
     pub(crate) lock: u64,
-    pub(crate) lock_duration: std::time::Duration,
+    pub(crate) lock_millis: u32,
 }
 
 /// Where a receiver takes messages from.
@@ -44,7 +44,7 @@ impl Store {
             Source::Part(Part::Main) if self.sessions.is_some() => Err(needs_a_session()),
             Source::Part(_) => Ok(()),
             Source::Session { lane, lock } if self.is_held(lane, lock) => Ok(()),
-            Source::Session { .. } => Err(ReceiveError::new(ErrorKind::SessionLockLost)),
+            Source::Session { .. } => Err(session_lock_lost()),
         }
     }
 
@@ -160,29 +160,33 @@ impl Store {
     #[inline]
     fn lock(&mut self, now: Now, key: u32, place: Place, fx: &mut Effects) -> Locked {
         let lock = fx.next_lock();
-        let duration = self.settings.lock_duration;
-        let mut until = now.ticks.saturating_add(ticks(duration));
-        let mut shown = now.utc.saturating_add(duration);
-        let entry = &mut self.entries[key as usize];
-        let (lane, part) = (entry.lane, entry.part);
-        if self.lanes[lane as usize].session.is_some() {
-            until = self.session_until(lane);
-            shown = now.utc.saturating_add(std::time::Duration::from_nanos(until.saturating_sub(now.ticks)));
+        let (until, shown) = if self.is_in_session(key) {
+            let until = self.session_until(self.entries[key as usize].lane);
+            (until, now.utc.saturating_add(std::time::Duration::from_nanos(until.saturating_sub(now.ticks))))
         } else {
+            let until = now.ticks.saturating_add(self.lock.ticks);
             self.arm(until, fx);
-        }
+            (until, self.lock.shown_from(now))
+        };
         let entry = &mut self.entries[key as usize];
         entry.place = place;
         entry.lock = lock;
         entry.locked_until = until;
+        let (lane, part) = (entry.lane, entry.part);
         let message = delivered(entry, Some(shown), self.settings.partitioned);
         self.tally[part as usize].locked += 1;
         let (locks, entries) = self.locks(lane);
         locks.push(entries, key);
-        Locked { message, key, lock, lock_duration: duration }
+        Locked { message, key, lock, lock_millis: self.lock.millis }
     }
 }
 
+#[cold]
+fn session_lock_lost() -> ReceiveError {
+    ReceiveError::new(ErrorKind::SessionLockLost)
+}
+
+#[cold]
 fn needs_a_session() -> ReceiveError {
     ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity is received from by sessions")
 }

@@ -68,7 +68,7 @@ impl Store {
         }
         for key in keys {
             let removed = self.remove_scheduled(key);
-            fx.dropped.push(removed.message);
+            fx.note().dropped.push(removed.message);
         }
         // The last of them may have kept an idle entity.
         self.arm_next(fx);
@@ -126,10 +126,10 @@ mod tests {
         let [first, second, third] = numbers;
         store.cancel(&[first, second, first], &mut fx).unwrap_err();
         store.cancel(&[third, second, SequenceNumber::new(9)], &mut fx).unwrap_err();
-        assert_eq!((store.scheduled.len(), fx.dropped.len()), (3, 0));
+        assert_eq!((store.scheduled.len(), fx.note().dropped.len()), (3, 0));
         store.cancel(&[second], &mut fx).unwrap();
         assert_eq!(store.scheduled.first(&store.entries).map(|(due, _)| due), Some(4));
         store.cancel(&[third, first], &mut fx).unwrap();
-        assert_eq!((store.scheduled.len(), fx.dropped.len()), (0, 3));
+        assert_eq!((store.scheduled.len(), fx.note().dropped.len()), (0, 3));
     }
 }

@@ -15,6 +15,8 @@ use crate::{
 pub(super) struct Session {
     id: Box<str>,
     state: Option<Bytes>,
+    /// Messages in any place but scheduled.
+    pub(super) messages: usize,
     /// The number of the holder's lock, or 0.
     lock: u64,
     until: Ticks,
@@ -61,7 +63,15 @@ impl Store {
         if let Some(&lane) = sessions.lanes.get(id) {
             return lane;
         }
-        let session = Session { id: id.into(), state: None, lock: 0, until: 0, locks: Locks::default(), listed: None };
+        let session = Session {
+            id: id.into(),
+            state: None,
+            messages: 0,
+            lock: 0,
+            until: 0,
+            locks: Locks::default(),
+            listed: None,
+        };
         let slot = self.lanes.vacant_entry();
         let lane = u32::try_from(slot.key()).expect("fewer than 2^32 sessions in one entity");
         slot.insert(Lane { session: Some(Box::new(session)), ..Lane::default() });
@@ -118,8 +128,7 @@ impl Store {
 
     fn lock_session(&mut self, now: Now, lane: u32, fx: &mut Effects) -> Accepted {
         let lock = fx.next_lock();
-        let duration = self.settings.lock_duration;
-        let until = now.ticks.saturating_add(super::ticks(duration));
+        let until = now.ticks.saturating_add(self.lock.ticks);
         let mut id = Box::default();
         if let Some(session) = &mut self.lanes[lane as usize].session {
             (session.lock, session.until) = (lock, until);
@@ -130,7 +139,7 @@ impl Store {
         }
         self.arm(until, fx);
         self.relist(lane);
-        Accepted { id, lane, lock, until: now.utc.saturating_add(duration) }
+        Accepted { id, lane, lock, until: self.lock.shown_from(now) }
     }
 
     /// Extends the lock of a session to its full duration from now.
@@ -141,8 +150,7 @@ impl Store {
         lock: u64,
         fx: &mut Effects,
     ) -> Result<Timestamp, Refused> {
-        let duration = self.settings.lock_duration;
-        let until = now.ticks.saturating_add(super::ticks(duration));
+        let until = now.ticks.saturating_add(self.lock.ticks);
         let session = self.held_session(lane, lock)?;
         let before = std::mem::replace(&mut session.until, until);
         if let Some(sessions) = &mut self.sessions {
@@ -150,7 +158,7 @@ impl Store {
             sessions.ends.insert((until, lock, lane));
         }
         self.arm(until, fx);
-        Ok(now.utc.saturating_add(duration))
+        Ok(self.lock.shown_from(now))
     }
 
     /// Ends the lock of a session by its holder's will: no delivery counts.
@@ -168,14 +176,11 @@ impl Store {
         if let Some(sessions) = &mut self.sessions {
             sessions.ends.remove(&(until, lock, lane));
         }
-        // While messages come and go the session has to stay.
-        self.lanes[lane as usize].messages += 1;
+        // It is still locked, so it stays while its messages come and go.
         for key in held {
             self.unlock(key, instant, failure, fx);
         }
-        let at = &mut self.lanes[lane as usize];
-        at.messages -= 1;
-        if let Some(session) = &mut at.session {
+        if let Some(session) = &mut self.lanes[lane as usize].session {
             session.lock = 0;
         }
         self.arrived(Line::Session(self.id, lane), fx);
@@ -254,7 +259,7 @@ impl Store {
     pub(super) fn tidy_session(&mut self, lane: u32) {
         let at = &self.lanes[lane as usize];
         let Some(session) = &at.session else { return };
-        if at.messages > 0 || session.state.is_some() || session.lock != 0 {
+        if session.messages > 0 || session.state.is_some() || session.lock != 0 {
             return;
         }
         if let Some(sessions) = &mut self.sessions {
@@ -266,10 +271,8 @@ impl Store {
     /// The ids of the sessions that have a message or a state, in order.
     pub(crate) fn session_ids(&self) -> Vec<String> {
         let Some(sessions) = &self.sessions else { return Vec::new() };
-        let exists = |lane: u32| {
-            let at = &self.lanes[lane as usize];
-            at.messages > 0 || at.session.as_ref().is_some_and(|session| session.state.is_some())
-        };
+        let exists =
+            |lane: u32| self.session(lane).is_some_and(|session| session.messages > 0 || session.state.is_some());
         let existing = sessions.lanes.iter().filter(|&(_, &lane)| exists(lane));
         let mut ids: Vec<String> = existing.map(|(id, _)| id.to_string()).collect();
         ids.sort_unstable();

@@ -1,4 +1,4 @@
-use super::{Effects, Now, Part, Store, events::Failure, ticks};
+use super::{Effects, Now, Part, Store, events::Failure};
 use crate::{
     Disposition,
     message::{ApplicationProperties, Field, InvalidArgument, Problem, Stored, limits},
@@ -49,10 +49,20 @@ impl Store {
     ) -> Result<Option<Stored>, Refused> {
         let part = self.held(now, key, lock)?;
         if matches!(disposition, Disposition::Complete) {
-            self.remove_lock(key);
-            return Ok(Some(self.remove(key).message));
+            return Ok(Some(self.complete(key)));
         }
         self.settle_otherwise(now, key, part, disposition, fx).map(|()| None)
+    }
+
+    /// Removes a message that is locked.
+    #[inline]
+    fn complete(&mut self, key: u32) -> Stored {
+        let entry = self.take_entry(key);
+        let (locks, entries) = self.locks(entry.lane);
+        locks.unlink(entries, entry.previous, entry.next);
+        self.tally[entry.part as usize].locked -= 1;
+        self.forget(&entry);
+        entry.message
     }
 
     fn settle_otherwise(
@@ -110,8 +120,9 @@ impl Store {
         }
     }
 
-    fn is_in_session(&self, key: u32) -> bool {
-        self.lanes[self.entries[key as usize].lane as usize].session.is_some()
+    #[inline]
+    pub(super) fn is_in_session(&self, key: u32) -> bool {
+        self.sessions.is_some() && self.lanes[self.entries[key as usize].lane as usize].session.is_some()
     }
 
     /// Extends a lock to its full duration from now, and answers until when it holds.
@@ -126,12 +137,12 @@ impl Store {
         if self.is_in_session(key) {
             return Err(Refused::InSession);
         }
-        let until = now.ticks.saturating_add(ticks(self.settings.lock_duration));
+        let until = now.ticks.saturating_add(self.lock.ticks);
         self.locks.remove(&mut self.entries, key);
         self.entries[key as usize].locked_until = until;
         self.locks.push(&mut self.entries, key);
         self.arm(until, fx);
-        Ok(now.utc.saturating_add(self.settings.lock_duration))
+        Ok(self.lock.shown_from(now))
     }
 
     /// Ends a lock without counting the delivery.
@@ -145,14 +156,10 @@ impl Store {
     #[inline]
     fn held(&self, now: Now, key: u32, lock: u64) -> Result<Part, Refused> {
         match self.entries.get(key as usize) {
-            Some(entry) if entry.lock == lock && entry.is_locked() => {
-                let in_session = self.lanes[entry.lane as usize].session.as_ref();
-                // A clock that another thread read earlier may have moved this call before the end of the lock.
-                if in_session.is_some() || entry.locked_until > now.ticks {
-                    Ok(entry.part)
-                } else {
-                    Err(Refused::LockLost)
-                }
+            // Only the message of a session may outlive its own lock: that of the session may have been renewed. For others a
+            // clock that another thread read earlier may have moved this call before the end of the lock.
+            Some(entry) if entry.lock == lock && (entry.locked_until > now.ticks || self.is_in_session(key)) => {
+                Ok(entry.part)
             }
             _ => Err(Refused::LockLost),
         }
@@ -169,7 +176,7 @@ impl Store {
             return false;
         }
         let after = message.size() as u64;
-        fx.dropped.push(std::mem::replace(&mut entry.message, message));
+        fx.note().dropped.push(std::mem::replace(&mut entry.message, message));
         entry.size = (entry.size + after).saturating_sub(before);
         self.size = (self.size + after).saturating_sub(before);
         true
