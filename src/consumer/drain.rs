@@ -88,9 +88,9 @@ where
     /// Drops the handlers that still run and abandons their messages.
     fn cancel_all(&mut self) {
         for slot in 0..self.slots.len() {
-            if self.slots[slot].is_calling() {
+            if let Some(held) = self.slots[slot].end_call() {
                 count::cancelled(&self.options.stats);
-                self.end(slot, Disposition::ABANDON);
+                self.settle(slot, held, Disposition::ABANDON);
             }
         }
     }

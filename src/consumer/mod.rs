@@ -48,6 +48,7 @@
 mod drain;
 mod error;
 mod outcome;
+mod pace;
 mod renewal;
 mod run;
 mod sessions;

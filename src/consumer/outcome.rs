@@ -8,7 +8,7 @@ use tower_service::Service;
 
 use super::{
     run::{Run, Turn},
-    slot::{Ended, Settling, caught, lock_of},
+    slot::{Ended, Held, Settling, caught, lock_of},
     stats::count,
 };
 use crate::{
@@ -33,45 +33,64 @@ where
         }
         match place.poll_call() {
             Poll::Pending => self.still_running(slot, turn),
-            Poll::Ready(Ended::Answered(Ok(disposition))) => self.end(slot, disposition),
-            Poll::Ready(Ended::Answered(Err(error))) => self.call_failed(slot, error),
-            Poll::Ready(Ended::Panicked) => self.call_panicked(slot),
+            Poll::Ready(ended) => {
+                if let Some(held) = place.release() {
+                    self.ended(slot, held, ended);
+                }
+            }
         }
+    }
+
+    /// Settles the message of a call that has ended.
+    #[inline]
+    pub(super) fn ended(&mut self, slot: usize, held: Held<R::Lease>, ended: Ended<Result<Disposition, S::Error>>) {
+        let disposition = match ended {
+            Ended::Answered(Ok(disposition)) => disposition,
+            Ended::Answered(Err(error)) => self.call_failed(error),
+            Ended::Panicked => self.call_panicked(),
+        };
+        self.settle(slot, held, disposition);
     }
 
     /// Converting, showing and dropping the error is the user's code.
     #[cold]
-    fn call_failed(&mut self, slot: usize, error: S::Error) {
+    fn call_failed(&mut self, error: S::Error) -> Disposition {
         let disposition = caught(|| {
             let error: BoxError = error.into();
             tracing::debug!(%error, "a call of the stack failed");
             error.into_disposition()
         });
-        let Some(disposition) = disposition else { return self.call_panicked(slot) };
-        count::failed(&self.options.stats);
-        self.end(slot, disposition);
+        match disposition {
+            Some(disposition) => {
+                count::failed(&self.options.stats);
+                disposition
+            }
+            None => self.call_panicked(),
+        }
     }
 
     #[cold]
-    pub(super) fn call_panicked(&mut self, slot: usize) {
+    fn call_panicked(&mut self) -> Disposition {
         tracing::warn!("a call of the stack panicked");
         count::panicked(&self.options.stats);
-        self.end(slot, Disposition::ABANDON);
+        Disposition::ABANDON
     }
 
-    /// Ends the call of a slot and settles its message.
+    /// Settles the message of a call that is over.
     #[inline]
-    pub(super) fn end(&mut self, slot: usize, disposition: Disposition) {
-        let Some(lease) = self.slots[slot].end_call() else { return };
+    pub(super) fn settle(&mut self, slot: usize, held: Held<R::Lease>, disposition: Disposition) {
+        let Held { lease, message, .. } = held;
         let lock = lock_of(&lease);
         let (settling, disposition) = match disposition {
-            Disposition::Complete if lock.is_some() => (Settling::Complete, disposition),
-            other => match self.settle_otherwise(slot, lock.is_some(), other) {
+            Disposition::Complete if lock.is_some() => {
+                drop(message);
+                (Settling::Complete, disposition)
+            }
+            other => match self.settle_otherwise(message, lock.is_some(), other) {
                 Some(settlement) => settlement,
                 None => return self.free.push(slot),
             },
         };
-        self.slots[slot].message = None;
         self.slots[slot].start_settling(settling, lease.settle(disposition));
         self.poll_settle(slot);
         if self.slots[slot].is_settling() {
@@ -100,11 +119,10 @@ where
     #[cold]
     fn settle_otherwise(
         &mut self,
-        slot: usize,
+        message: Message,
         is_locked: bool,
         disposition: Disposition,
     ) -> Option<(Settling, Disposition)> {
-        let message = self.slots[slot].message.take()?;
         let is_dead = message.received().is_some_and(|received| received.dead_lettered);
         let dead_letter = match disposition {
             Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => Some(*dead_letter),

@@ -34,8 +34,9 @@ where
             return;
         }
         let place = &self.slots[slot];
-        let Some(lock) = place.lease.as_ref().and_then(lock_of) else { return };
-        let last = place.locked_at.unwrap_or_else(|| turn.now());
+        let Some(held) = &place.held else { return };
+        let Some(lock) = lock_of(&held.lease) else { return };
+        let last = held.locked_at.unwrap_or_else(|| turn.now());
         let mut renewing = Renewing { lock, started: last, last, asked: None, due: last };
         renewing.schedule(self.deadline.epoch, self.options.renewal, turn.now());
         self.deadline.include(renewing.due);
@@ -54,13 +55,13 @@ where
                 }
                 continue;
             }
-            let (Some(renewing), Some(lease)) = (&mut place.renewing, &place.lease) else { continue };
+            let (Some(renewing), Some(held)) = (&mut place.renewing, &place.held) else { continue };
             if now < renewing.due {
                 self.deadline.include(renewing.due);
             } else if now >= renewing.ends() {
                 self.lock_lost(slot);
             } else if renewing.asked.is_none() {
-                renewing.asked = Some((now, Box::pin(lease.renew())));
+                renewing.asked = Some((now, Box::pin(held.lease.renew())));
                 // An answer that does not come must not outlive the lock.
                 renewing.due = renewing.ends();
                 self.deadline.include(renewing.due);
@@ -99,7 +100,6 @@ where
         count::cancelled(&self.options.stats);
         count::lock_lost(&self.options.stats);
         drop(self.slots[slot].end_call());
-        self.slots[slot].message = None;
         self.free.push(slot);
     }
 }

@@ -15,7 +15,8 @@ use tower_service::Service;
 use super::{
     ConsumeError, Options, Stats,
     drain::Drain,
-    slot::{Slot, caught, lock_of},
+    pace::Pace,
+    slot::{Held, Slot, caught, lock_of},
     stats::count,
     woken::WokenSet,
 };
@@ -45,6 +46,7 @@ where
     pub(super) batch: Vec<Delivery<R::Lease>>,
     /// When the batch was received, if it may have to wait.
     batch_at: Option<Instant>,
+    pace: Pace,
     pub(super) releases: FuturesUnordered<<R::Lease as Lease>::Settle>,
     paused_until: Option<Instant>,
     receive_failures: u32,
@@ -95,6 +97,7 @@ where
             first: 0,
             batch: Vec::with_capacity(count + options.prefetch),
             batch_at: None,
+            pace: Pace::default(),
             releases: FuturesUnordered::new(),
             paused_until: None,
             receive_failures: 0,
@@ -189,7 +192,7 @@ where
     fn hand_out(&mut self, cx: &mut Context<'_>, turn: &mut Turn, left: &mut usize) -> bool {
         while !self.batch.is_empty() && *left > 0 {
             let Some(&slot) = self.free.last() else { break };
-            if self.batch_at.is_some() && self.give_back_if_old() {
+            if self.batch_at.is_some() && self.pace.is_due() && self.give_back_if_old() {
                 *left -= 1;
                 continue;
             }
@@ -213,15 +216,15 @@ where
             self.free.pop();
             *left -= 1;
             count::handled(&self.options.stats);
-            let place = &mut self.slots[slot];
-            place.message = Some(message.clone());
-            place.lease = Some(lease);
-            place.locked_at = self.batch_at;
+            let held = Held { lease, message: message.clone(), locked_at: self.batch_at };
             let service = &mut self.service;
-            if place.start(|| service.call(message)) {
-                self.poll_slot(slot, turn);
-            } else {
-                self.call_panicked(slot);
+            let place = &mut self.slots[slot];
+            match place.start(|| service.call(message)) {
+                Poll::Ready(ended) => self.ended(slot, held, ended),
+                Poll::Pending => {
+                    place.held = Some(held);
+                    self.still_running(slot, turn);
+                }
             }
         }
         if !self.batch.is_empty() {
@@ -235,9 +238,12 @@ where
     fn give_back_if_old(&mut self) -> bool {
         let (Some(at), Some(oldest)) = (self.batch_at, self.batch.last()) else { return false };
         let Some(lock) = lock_of(&oldest.lease) else { return false };
-        if Instant::now().saturating_duration_since(at) < lock / 2 {
+        let now = Instant::now();
+        self.pace.looked(now);
+        if now.saturating_duration_since(at) < lock / 2 {
             return false;
         }
+        self.pace.is_slow();
         if let Some(delivery) = self.batch.pop() {
             self.release(delivery);
         }
@@ -321,8 +327,8 @@ where
         if let Poll::Ready(result) = run.poll_drain(cx) {
             return Poll::Ready(result);
         }
+        run.poll_woken(&mut turn);
         loop {
-            run.poll_woken(&mut turn);
             if run.drain.is_none() {
                 let is_fed = !run.free.is_empty() && run.receive(cx, &mut turn);
                 let is_ready = is_fed && run.hand_out(cx, &mut turn, &mut left);
@@ -331,6 +337,9 @@ where
                     return Poll::Pending;
                 }
                 if is_ready && run.drain.is_none() && !run.free.is_empty() {
+                    if !run.is_idle() {
+                        run.poll_woken(&mut turn);
+                    }
                     continue;
                 }
             }
@@ -346,6 +355,7 @@ where
             if !run.poll_deadline(cx, &mut turn) {
                 return Poll::Pending;
             }
+            run.poll_woken(&mut turn);
         }
     }
 }
@@ -357,8 +367,8 @@ where
 {
     fn drop(&mut self) {
         for slot in &mut self.slots {
-            let is_locked = slot.end_call().is_none_or(|lease| lease.lock_duration().is_some());
-            if let Some(message) = slot.message.take().filter(|_| !is_locked) {
+            let held = slot.end_call();
+            if let Some(Held { message, .. }) = held.filter(|held| held.lease.lock_duration().is_none()) {
                 self.options.undeliverable(message, None);
             }
         }

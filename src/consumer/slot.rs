@@ -27,14 +27,20 @@ pub(super) struct Slot<F, L: Lease> {
     settling: Settling,
     /// When a settlement that was not answered at once is given up.
     pub(super) settle_by: Option<Instant>,
-    /// The message that is being handled, as it was received.
-    pub(super) message: Option<Message>,
-    /// The right to settle it. It is there exactly while a call runs.
-    pub(super) lease: Option<L>,
-    /// When the lock was taken, if that was not in this turn of the driver.
-    pub(super) locked_at: Option<Instant>,
+    /// It is there exactly while a call goes on.
+    pub(super) held: Option<Held<L>>,
     pub(super) renewing: Option<Renewing<L>>,
     waker: Waker,
+}
+
+/// What is kept of a message while a handler has it.
+pub(super) struct Held<L> {
+    /// The right to settle it.
+    pub(super) lease: L,
+    /// As it was received.
+    pub(super) message: Message,
+    /// When the lock was taken, if that was not in this turn of the driver.
+    pub(super) locked_at: Option<Instant>,
 }
 
 /// The renewal of the lock of a handler that is still running.
@@ -97,9 +103,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
             settle: Box::pin(None),
             settling: Settling::Complete,
             settle_by: None,
-            message: None,
-            lease: None,
-            locked_at: None,
+            held: None,
             renewing: None,
             waker: set.waker(index),
         }
@@ -111,38 +115,75 @@ impl<F: Future, L: Lease> Slot<F, L> {
 
     #[inline]
     pub(super) fn is_calling(&self) -> bool {
-        self.lease.is_some()
+        self.held.is_some()
     }
 
     pub(super) fn is_settling(&self) -> bool {
         self.settle.is_some()
     }
 
-    /// Makes the call. `false` if making it panicked.
+    /// Makes the call and polls it. It is gone when it has ended.
     #[inline]
-    pub(super) fn start(&mut self, call: impl FnOnce() -> F) -> bool {
-        caught(|| self.call.as_mut().set(Some(call()))).is_some()
+    pub(super) fn start(&mut self, call: impl FnOnce() -> F) -> Poll<Ended<F::Output>> {
+        self.run(|mut place| place.set(Some(call())))
     }
 
     #[inline]
     pub(super) fn poll_call(&mut self) -> Poll<Ended<F::Output>> {
-        let mut cx = Context::from_waker(&self.waker);
-        let Some(call) = self.call.as_mut().as_pin_mut() else { return Poll::Pending };
-        match caught(|| call.poll(&mut cx)) {
-            Some(polled) => polled.map(Ended::Answered),
-            None => Poll::Ready(Ended::Panicked),
+        self.run(|_| {})
+    }
+
+    /// Making the call, polling and dropping it is the user's code.
+    #[inline]
+    fn run(&mut self, begin: impl FnOnce(Pin<&mut Option<F>>)) -> Poll<Ended<F::Output>> {
+        let Self { call, waker, .. } = self;
+        let mut answer = None;
+        let is_whole = caught(|| {
+            begin(call.as_mut());
+            let Some(running) = call.as_mut().as_pin_mut() else { return };
+            if let Poll::Ready(ready) = running.poll(&mut Context::from_waker(waker)) {
+                answer = Some(ready);
+                call.set(None);
+            }
+        });
+        match answer {
+            Some(answer) => {
+                if is_whole.is_none() {
+                    self.forget_call();
+                }
+                Poll::Ready(Ended::Answered(answer))
+            }
+            None if is_whole.is_some() => Poll::Pending,
+            None => {
+                self.drop_call();
+                Poll::Ready(Ended::Panicked)
+            }
         }
     }
 
-    /// Drops the call, finished or not, and hands out the right to settle its message. A panic of the drop is as good as
-    /// a finished drop.
-    #[inline]
-    pub(super) fn end_call(&mut self) -> Option<L> {
-        if caught(|| self.call.as_mut().set(None)).is_none() {
-            self.call = Box::pin(None);
+    /// Drops the call, finished or not. A panic of the drop is as good as a finished drop.
+    fn drop_call(&mut self) {
+        if caught(|| self.call.set(None)).is_none() {
+            self.forget_call();
         }
+    }
+
+    #[cold]
+    fn forget_call(&mut self) {
+        self.call = Box::pin(None);
+    }
+
+    /// Drops the call and hands out what it takes to settle its message.
+    pub(super) fn end_call(&mut self) -> Option<Held<L>> {
+        self.drop_call();
+        self.release()
+    }
+
+    /// Hands out what it takes to settle the message of a call that has ended.
+    #[inline]
+    pub(super) fn release(&mut self) -> Option<Held<L>> {
         self.renewing = None;
-        self.lease.take()
+        self.held.take()
     }
 
     #[inline]

@@ -404,8 +404,14 @@ impl Store {
         self.leave_lane(entry.lane);
         self.size -= entry.size;
         if entry.expires != NEVER {
-            self.expiries.remove(place(entry.expires, entry.order));
+            self.forget_expiry(entry.expires, entry.order);
         }
+    }
+
+    /// Apart, so that messages that do not expire pass it by quickly.
+    #[inline(never)]
+    fn forget_expiry(&mut self, expires: Ticks, order: u64) {
+        self.expiries.remove(place(expires, order));
     }
 
     #[inline]

@@ -104,9 +104,12 @@ impl Store {
     /// Takes the first message of a part without sessions.
     #[inline]
     pub(super) fn pop(&mut self, part: Part) -> Option<u32> {
-        if part != Part::Main || !self.settings.partitioned {
-            return self.pop_lane(part.lane());
-        }
+        if part == Part::Main && self.settings.partitioned { self.pop_partitions() } else { self.pop_lane(part.lane()) }
+    }
+
+    /// Takes the first message of all partitions.
+    #[inline(never)]
+    fn pop_partitions(&mut self) -> Option<u32> {
         let lanes = FIXED_LANES..FIXED_LANES + u32::from(numbers::PARTITIONS);
         let first = lanes.filter_map(|lane| Some((self.lanes[lane as usize].ready.first(&self.entries, lane)?, lane)));
         let (_, lane) = first.min()?;
