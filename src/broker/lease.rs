@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Disposition, Message,
-    message::LockToken,
+    message::{LockToken, Stored},
     time::Timestamp,
     transport::{Delivery, ErrorKind, Lease, SettleError},
 };
@@ -31,6 +31,8 @@ pub struct QueueLease {
     /// 0 once it is settled, and from the start if the message was removed when it was received.
     lock: u64,
     in_session: bool,
+    /// The message that it has removed. The bytes may be the user's to drop, so they go where no lock is held.
+    removed: Option<Stored>,
 }
 
 impl QueueLease {
@@ -42,13 +44,14 @@ impl QueueLease {
     ) -> Delivery<Self> {
         let Locked { message, key, lock, lock_millis } = locked;
         let in_session = matches!(source, Source::Session { .. });
-        let lease = Self { namespace: Arc::clone(namespace), store, key, lock_millis, lock, in_session };
+        let namespace = Arc::clone(namespace);
+        let lease = Self { namespace, store, key, lock_millis, lock, in_session, removed: None };
         Delivery { message, lease }
     }
 
     pub(super) fn deliver_removed(namespace: &Arc<Namespace>, store: StoreId, message: Message) -> Delivery<Self> {
         let namespace = Arc::clone(namespace);
-        let lease = Self { namespace, store, key: 0, lock_millis: 0, lock: 0, in_session: false };
+        let lease = Self { namespace, store, key: 0, lock_millis: 0, lock: 0, in_session: false, removed: None };
         Delivery { message, lease }
     }
 
@@ -99,7 +102,7 @@ impl From<Refused> for SettleError {
         match refused {
             Refused::LockLost => Self::new(ErrorKind::MessageLockLost),
             Refused::SessionLockLost => Self::new(ErrorKind::SessionLockLost),
-            Refused::Invalid(error) => error.into(),
+            Refused::Invalid(error) => (*error).into(),
             Refused::AlreadyDead => invalid("it is a dead letter already"),
             Refused::InSession => invalid("the session is renewed, not its messages"),
             Refused::StateTooLarge { limit } => {
@@ -116,6 +119,8 @@ fn received_and_deleted() -> SettleError {
 }
 
 impl Lease for QueueLease {
+    const COMPLETES_TOGETHER: bool = true;
+
     type Settle = Ready<Result<(), SettleError>>;
     type Renew = Ready<Result<Timestamp, SettleError>>;
 
@@ -129,6 +134,26 @@ impl Lease for QueueLease {
                 self.namespace.with(|state| state.engine.settle(now, self.store, self.key, lock, &disposition));
             settle.map(drop).map_err(|refused| self.answer(refused))
         }))
+    }
+
+    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) {
+        // Nearly always all are of one broker.
+        for together in batch.chunk_by_mut(|one, other| Arc::ptr_eq(&one.namespace, &other.namespace)) {
+            let Some(namespace) = together.first().map(|lease| Arc::clone(&lease.namespace)) else { continue };
+            let now = namespace.now();
+            namespace.with(|state| {
+                for lease in together {
+                    let completed = lease.take_lock().and_then(|lock| {
+                        let completed = state.engine.settle(now, lease.store, lease.key, lock, &Disposition::Complete);
+                        completed.map_err(|refused| lease.answer(refused))
+                    });
+                    match completed {
+                        Ok(removed) => lease.removed = removed,
+                        Err(failure) => failures.push(failure),
+                    }
+                }
+            });
+        }
     }
 
     fn release(mut self) -> Self::Settle {

@@ -47,6 +47,7 @@
 
 mod drain;
 mod error;
+mod gathered;
 mod outcome;
 mod pace;
 mod renewal;

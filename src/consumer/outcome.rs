@@ -7,6 +7,7 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
+    Stats,
     run::{Run, Turn},
     slot::{Ended, Held, Settling, caught, lock_of},
     stats::count,
@@ -44,12 +45,38 @@ where
     /// Settles the message of a call that has ended.
     #[inline]
     pub(super) fn ended(&mut self, slot: usize, held: Held<R::Lease>, ended: Ended<Result<Disposition, S::Error>>) {
-        let disposition = match ended {
-            Ended::Answered(Ok(disposition)) => disposition,
-            Ended::Answered(Err(error)) => self.call_failed(error),
-            Ended::Panicked => self.call_panicked(),
-        };
-        self.settle(slot, held, disposition);
+        match ended {
+            Ended::Answered(Ok(Disposition::Complete)) if self.gathers(&held.lease) => {
+                self.free.push(slot);
+                self.gathered.push(held.lease);
+            }
+            Ended::Answered(Ok(disposition)) => self.settle(slot, held, disposition),
+            Ended::Answered(Err(error)) => {
+                let disposition = self.call_failed(error);
+                self.settle(slot, held, disposition);
+            }
+            Ended::Panicked => {
+                let disposition = self.call_panicked();
+                self.settle(slot, held, disposition);
+            }
+        }
+    }
+
+    /// Whether the completion of a message may wait for that of others.
+    #[inline]
+    fn gathers(&self, lease: &R::Lease) -> bool {
+        R::Lease::COMPLETES_TOGETHER && self.pace.is_quick() && lease.lock_duration().is_some()
+    }
+
+    /// Completes what has been gathered.
+    #[inline]
+    pub(super) fn complete_gathered(&mut self) {
+        if !self.gathered.is_empty() {
+            let stats = &self.options.stats;
+            let (completed, failures) = self.gathered.complete();
+            count::completed_many(stats, completed);
+            failures.for_each(|failure| count_settled(stats, Settling::Complete, Err(failure)));
+        }
     }
 
     /// Converting, showing and dropping the error is the user's code.
@@ -81,17 +108,17 @@ where
     pub(super) fn settle(&mut self, slot: usize, held: Held<R::Lease>, disposition: Disposition) {
         let Held { lease, message, .. } = held;
         let lock = lock_of(&lease);
-        let (settling, disposition) = match disposition {
+        let disposition = match disposition {
             Disposition::Complete if lock.is_some() => {
                 drop(message);
-                (Settling::Complete, disposition)
+                Disposition::Complete
             }
             other => match self.settle_otherwise(message, lock.is_some(), other) {
-                Some(settlement) => settlement,
+                Some(disposition) => disposition,
                 None => return self.free.push(slot),
             },
         };
-        self.slots[slot].start_settling(settling, lease.settle(disposition));
+        self.slots[slot].start_settling(Settling::by(&disposition), lease.settle(disposition));
         self.poll_settle(slot);
         if self.slots[slot].is_settling() {
             self.await_settlement(slot, lock.unwrap_or_default());
@@ -117,30 +144,23 @@ where
     /// The settlement of a message that has no lock, or for an outcome other than complete. `None` if the message is
     /// gone and cannot be settled.
     #[cold]
-    fn settle_otherwise(
-        &mut self,
-        message: Message,
-        is_locked: bool,
-        disposition: Disposition,
-    ) -> Option<(Settling, Disposition)> {
+    fn settle_otherwise(&mut self, message: Message, is_locked: bool, disposition: Disposition) -> Option<Disposition> {
         let is_dead = message.received().is_some_and(|received| received.dead_lettered);
         let dead_letter = match disposition {
             Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => Some(*dead_letter),
             Disposition::DeadLetter(mut dead_letter) => {
                 dead_letter.fit(message.properties());
-                return Some((Settling::DeadLetter, Disposition::DeadLetter(dead_letter)));
+                return Some(Disposition::DeadLetter(dead_letter));
             }
             Disposition::Complete if !is_locked => {
                 count::completed(&self.options.stats);
                 return None;
             }
             _ if !is_locked => None,
-            Disposition::Complete => return Some((Settling::Complete, disposition)),
-            Disposition::Abandon(_) => return Some((Settling::Abandon, disposition)),
-            Disposition::Defer(_) => return Some((Settling::Defer, disposition)),
+            disposition => return Some(disposition),
         };
         self.options.undeliverable(message, dead_letter);
-        is_locked.then_some((Settling::Defer, Disposition::DEFER))
+        is_locked.then_some(Disposition::DEFER)
     }
 
     /// Gives a message back that no handler has seen.
@@ -162,21 +182,25 @@ where
     }
 
     #[inline]
-    pub(super) fn settled(&mut self, settling: Settling, result: Result<(), SettleError>) {
-        let stats = &self.options.stats;
-        match result {
-            Ok(()) => match settling {
-                Settling::Complete => count::completed(stats),
-                Settling::Abandon => count::abandoned(stats),
-                Settling::DeadLetter => count::dead_lettered(stats),
-                Settling::Defer => count::deferred(stats),
-                Settling::Release => count::released(stats),
-            },
-            Err(error) if error.is_lock_lost() => count::lock_lost(stats),
-            Err(error) => {
-                tracing::warn!(%error, ?settling, "a settlement failed");
-                count::settle_failed(stats);
-            }
+    pub(super) fn settled(&self, settling: Settling, result: Result<(), SettleError>) {
+        count_settled(&self.options.stats, settling, result);
+    }
+}
+
+#[inline]
+fn count_settled(stats: &Stats, settling: Settling, result: Result<(), SettleError>) {
+    match result {
+        Ok(()) => match settling {
+            Settling::Complete => count::completed(stats),
+            Settling::Abandon => count::abandoned(stats),
+            Settling::DeadLetter => count::dead_lettered(stats),
+            Settling::Defer => count::deferred(stats),
+            Settling::Release => count::released(stats),
+        },
+        Err(error) if error.is_lock_lost() => count::lock_lost(stats),
+        Err(error) => {
+            tracing::warn!(%error, ?settling, "a settlement failed");
+            count::settle_failed(stats);
         }
     }
 }

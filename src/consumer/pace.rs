@@ -27,6 +27,12 @@ impl Pace {
         is_due
     }
 
+    /// Whether what handlers have ended may wait for the next ones.
+    #[inline]
+    pub(super) fn is_quick(&self) -> bool {
+        self.stride > 1
+    }
+
     /// The driver has looked, and it is `now`.
     pub(super) fn looked(&mut self, now: Instant) {
         let since = self.looked.replace(now).map(|looked| now.saturating_duration_since(looked));

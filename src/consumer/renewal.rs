@@ -36,7 +36,7 @@ where
         let place = &self.slots[slot];
         let Some(held) = &place.held else { return };
         let Some(lock) = lock_of(&held.lease) else { return };
-        let last = held.locked_at.unwrap_or_else(|| turn.now());
+        let last = place.locked_at.unwrap_or_else(|| turn.now());
         let mut renewing = Renewing { lock, started: last, last, asked: None, due: last };
         renewing.schedule(self.deadline.epoch, self.options.renewal, turn.now());
         self.deadline.include(renewing.due);

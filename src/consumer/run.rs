@@ -15,6 +15,7 @@ use tower_service::Service;
 use super::{
     ConsumeError, Options, Stats,
     drain::Drain,
+    gathered::Gathered,
     pace::Pace,
     slot::{Held, Slot, caught, lock_of},
     stats::count,
@@ -46,7 +47,8 @@ where
     pub(super) batch: Vec<Delivery<R::Lease>>,
     /// When the batch was received, if it may have to wait.
     batch_at: Option<Instant>,
-    pace: Pace,
+    pub(super) pace: Pace,
+    pub(super) gathered: Gathered<R::Lease>,
     pub(super) releases: FuturesUnordered<<R::Lease as Lease>::Settle>,
     paused_until: Option<Instant>,
     receive_failures: u32,
@@ -98,6 +100,7 @@ where
             batch: Vec::with_capacity(count + options.prefetch),
             batch_at: None,
             pace: Pace::default(),
+            gathered: Gathered::with_capacity(count + options.prefetch),
             releases: FuturesUnordered::new(),
             paused_until: None,
             receive_failures: 0,
@@ -109,6 +112,51 @@ where
 
     pub(super) fn is_idle(&self) -> bool {
         self.free.len() == self.slots.len()
+    }
+
+    /// One poll of the driver.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stats, ConsumeError>> {
+        let mut turn = Turn::default();
+        let mut left = TURN;
+        if self.drain.is_none() && self.shutdown.as_mut().poll(cx).is_ready() {
+            self.begin_drain(None);
+        }
+        // Timers first: while messages keep coming nothing below is reached, and handlers may leave nothing of what tokio
+        // grants a task.
+        self.poll_deadline(cx, &mut turn);
+        if let Poll::Ready(result) = self.poll_drain(cx) {
+            return Poll::Ready(result);
+        }
+        self.poll_woken(&mut turn);
+        loop {
+            if self.drain.is_none() {
+                let is_fed = !self.free.is_empty() && self.receive(cx, &mut turn);
+                let is_ready = is_fed && self.hand_out(cx, &mut turn, &mut left);
+                if left == 0 {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                if is_ready && self.drain.is_none() && !self.free.is_empty() {
+                    if !self.is_idle() {
+                        self.poll_woken(&mut turn);
+                    }
+                    continue;
+                }
+            }
+            if let Poll::Ready(result) = self.poll_drain(cx) {
+                return Poll::Ready(result);
+            }
+            self.woken.register(cx.waker());
+            if !self.woken.is_empty() {
+                // A handler that wakes itself must not keep the thread.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if !self.poll_deadline(cx, &mut turn) {
+                return Poll::Pending;
+            }
+            self.poll_woken(&mut turn);
+        }
     }
 
     /// Polls the slots that were woken. Each time another one is the first: tokio grants a task a number of operations
@@ -145,6 +193,7 @@ where
             }
             self.paused_until = None;
         }
+        self.complete_gathered();
         // Releases that do not end hold receiving up, rather than to pile up. Those that are left have this task's waker.
         self.poll_releases(cx);
         let wanted = (self.free.len() + self.options.prefetch).saturating_sub(self.releases.len());
@@ -216,13 +265,14 @@ where
             self.free.pop();
             *left -= 1;
             count::handled(&self.options.stats);
-            let held = Held { lease, message: message.clone(), locked_at: self.batch_at };
+            let held = Held { lease, message: message.clone() };
             let service = &mut self.service;
             let place = &mut self.slots[slot];
             match place.start(|| service.call(message)) {
                 Poll::Ready(ended) => self.ended(slot, held, ended),
                 Poll::Pending => {
                     place.held = Some(held);
+                    place.locked_at = self.batch_at;
                     self.still_running(slot, turn);
                 }
             }
@@ -315,48 +365,9 @@ where
     type Output = Result<Stats, ConsumeError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let run = &mut *self;
-        let mut turn = Turn::default();
-        let mut left = TURN;
-        if run.drain.is_none() && run.shutdown.as_mut().poll(cx).is_ready() {
-            run.begin_drain(None);
-        }
-        // Timers first: while messages keep coming nothing below is reached, and handlers may leave nothing of what tokio
-        // grants a task.
-        run.poll_deadline(cx, &mut turn);
-        if let Poll::Ready(result) = run.poll_drain(cx) {
-            return Poll::Ready(result);
-        }
-        run.poll_woken(&mut turn);
-        loop {
-            if run.drain.is_none() {
-                let is_fed = !run.free.is_empty() && run.receive(cx, &mut turn);
-                let is_ready = is_fed && run.hand_out(cx, &mut turn, &mut left);
-                if left == 0 {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                if is_ready && run.drain.is_none() && !run.free.is_empty() {
-                    if !run.is_idle() {
-                        run.poll_woken(&mut turn);
-                    }
-                    continue;
-                }
-            }
-            if let Poll::Ready(result) = run.poll_drain(cx) {
-                return Poll::Ready(result);
-            }
-            run.woken.register(cx.waker());
-            if !run.woken.is_empty() {
-                // A handler that wakes itself must not keep the thread.
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            if !run.poll_deadline(cx, &mut turn) {
-                return Poll::Pending;
-            }
-            run.poll_woken(&mut turn);
-        }
+        let polled = self.turn(cx);
+        self.complete_gathered();
+        polled
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::woken::WokenSet;
 use crate::{
-    Message,
+    Disposition, Message,
     transport::{Lease, SettleError},
 };
 
@@ -29,6 +29,8 @@ pub(super) struct Slot<F, L: Lease> {
     pub(super) settle_by: Option<Instant>,
     /// It is there exactly while a call goes on.
     pub(super) held: Option<Held<L>>,
+    /// When its lock was taken, if that was not in this turn of the driver.
+    pub(super) locked_at: Option<Instant>,
     pub(super) renewing: Option<Renewing<L>>,
     waker: Waker,
 }
@@ -39,8 +41,6 @@ pub(super) struct Held<L> {
     pub(super) lease: L,
     /// As it was received.
     pub(super) message: Message,
-    /// When the lock was taken, if that was not in this turn of the driver.
-    pub(super) locked_at: Option<Instant>,
 }
 
 /// The renewal of the lock of a handler that is still running.
@@ -62,6 +62,18 @@ pub(super) enum Settling {
     DeadLetter,
     Defer,
     Release,
+}
+
+impl Settling {
+    #[inline]
+    pub(super) fn by(disposition: &Disposition) -> Self {
+        match disposition {
+            Disposition::Complete => Self::Complete,
+            Disposition::Abandon(_) => Self::Abandon,
+            Disposition::DeadLetter(_) => Self::DeadLetter,
+            Disposition::Defer(_) => Self::Defer,
+        }
+    }
 }
 
 /// How a call of the stack ended.
@@ -104,6 +116,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
             settling: Settling::Complete,
             settle_by: None,
             held: None,
+            locked_at: None,
             renewing: None,
             waker: set.waker(index),
         }

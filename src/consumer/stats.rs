@@ -34,6 +34,11 @@ macro_rules! counters {
                     stats.0.$name.fetch_add(1, Ordering::Relaxed);
                 }
             )*
+
+            /// Several at once.
+            pub(in crate::consumer) fn completed_many(stats: &Stats, count: u64) {
+                stats.0.completed.fetch_add(count, Ordering::Relaxed);
+            }
         }
     };
 }

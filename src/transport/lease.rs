@@ -18,8 +18,22 @@ pub trait Lease: Send + 'static {
     /// The future of [`renew`](Self::renew).
     type Renew: Future<Output = Result<Timestamp, SettleError>> + Send + 'static;
 
+    /// Whether [`complete_together`](Self::complete_together) is there. A consumer then gathers the messages that quick
+    /// handlers have done with, and completes them in one step before it receives again or waits.
+    const COMPLETES_TOGETHER: bool = false;
+
     /// Settles the delivery. The future must be driven to its end; whether a dropped one had its effect is unknown.
     fn settle(self, disposition: Disposition) -> Self::Settle;
+
+    /// Completes all of these at once, without waiting for anything, and says what came of those that failed. The leases are
+    /// used up: dropping what is left of them does not abandon anything. It is for transports that know the answer when they
+    /// are asked, and is called only if [`COMPLETES_TOGETHER`](Self::COMPLETES_TOGETHER) says so.
+    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>)
+    where
+        Self: Sized,
+    {
+        let _ = (batch, failures);
+    }
 
     /// Gives the lock up without counting the delivery: for messages that no handler has seen. It begins when it is
     /// called: where nothing can wait, as in a drop, the future is dropped.

@@ -43,9 +43,9 @@ impl Default for Locks {
 }
 
 impl Locks {
+    /// Puts an entry in the list whose lock ends `until` then.
     #[inline]
-    pub(super) fn push(&mut self, entries: &mut Slab<Entry>, key: u32) {
-        let until = entries[key as usize].locked_until;
+    pub(super) fn push(&mut self, entries: &mut Slab<Entry>, key: u32, until: Ticks) {
         let mut previous = self.last;
         // A call that reads the clock earlier than another may come after it.
         while let Some(later) = entries.get(previous as usize).filter(|entry| entry.locked_until > until) {
@@ -60,7 +60,7 @@ impl Locks {
             None => self.last = key,
         }
         let entry = &mut entries[key as usize];
-        (entry.previous, entry.next) = (previous, next);
+        (entry.previous, entry.next, entry.locked_until) = (previous, next, until);
     }
 
     #[inline]

@@ -424,13 +424,19 @@ impl Store {
         (&mut self.locks, &mut self.entries)
     }
 
+    #[inline]
+    fn locks_of(&mut self, key: u32) -> (&mut Locks, &mut Slab<Entry>) {
+        let lane = if self.sessions.is_some() { self.entries[key as usize].lane } else { 0 };
+        self.locks(lane)
+    }
+
     /// Ends the lock of an entry, which stands in no index but its lane then.
     #[inline]
     fn remove_lock(&mut self, key: u32) {
         let entry = &mut self.entries[key as usize];
         entry.lock = 0;
-        let (lane, part) = (entry.lane, entry.part);
-        let (locks, entries) = self.locks(lane);
+        let part = entry.part;
+        let (locks, entries) = self.locks_of(key);
         locks.remove(entries, key);
         self.tally[part as usize].locked -= 1;
     }

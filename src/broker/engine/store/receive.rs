@@ -171,15 +171,13 @@ impl Store {
             self.arm(until, fx);
             (until, self.lock.shown_from(now))
         };
+        let (locks, entries) = self.locks_of(key);
+        locks.push(entries, key, until);
         let entry = &mut self.entries[key as usize];
         entry.place = place;
         entry.lock = lock;
-        entry.locked_until = until;
-        let (lane, part) = (entry.lane, entry.part);
+        self.tally[entry.part as usize].locked += 1;
         let message = delivered(entry, Some(shown), self.settings.partitioned);
-        self.tally[part as usize].locked += 1;
-        let (locks, entries) = self.locks(lane);
-        locks.push(entries, key);
         Locked { message, key, lock, lock_millis: self.lock.millis }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) enum Refused {
     /// The session's lock is gone, and with it those of its messages.
     SessionLockLost,
     /// An argument breaks a rule; the lock holds.
-    Invalid(InvalidArgument),
+    Invalid(Box<InvalidArgument>),
     /// A dead letter cannot be dead-lettered again; the lock holds.
     AlreadyDead,
     /// The lock of a message in a session lasts as long as that of the session, which is renewed instead.
@@ -139,8 +139,7 @@ impl Store {
         }
         let until = now.ticks.saturating_add(self.lock.ticks);
         self.locks.remove(&mut self.entries, key);
-        self.entries[key as usize].locked_until = until;
-        self.locks.push(&mut self.entries, key);
+        self.locks.push(&mut self.entries, key, until);
         self.arm(until, fx);
         Ok(self.lock.shown_from(now))
     }
@@ -229,7 +228,7 @@ fn without_broker_keys(mut changes: ApplicationProperties) -> ApplicationPropert
 
 impl From<InvalidArgument> for Refused {
     fn from(error: InvalidArgument) -> Self {
-        Self::Invalid(error)
+        Self::Invalid(Box::new(error))
     }
 }
 
