@@ -25,7 +25,9 @@ use crate::{
 /// [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to receivers, which a release does not mind.
 pub struct QueueLease {
     namespace: Arc<Namespace>,
-    store: StoreId,
+    /// The two halves of the entity's name, apart for a tighter layout.
+    serial: u64,
+    index: u32,
     key: u32,
     lock_millis: u32,
     /// 0 once it is settled, and from the start if the message was removed when it was received.
@@ -45,18 +47,37 @@ impl QueueLease {
         let Locked { message, key, lock, lock_millis } = locked;
         let in_session = matches!(source, Source::Session { .. });
         let namespace = Arc::clone(namespace);
-        let lease = Self { namespace, store, key, lock_millis, lock, in_session, removed: None };
+        let lease = Self {
+            namespace,
+            serial: store.serial,
+            index: store.index,
+            key,
+            lock_millis,
+            lock,
+            in_session,
+            removed: None,
+        };
         Delivery { message, lease }
     }
 
     pub(super) fn deliver_removed(namespace: &Arc<Namespace>, store: StoreId, message: Message) -> Delivery<Self> {
         let namespace = Arc::clone(namespace);
-        let lease = Self { namespace, store, key: 0, lock_millis: 0, lock: 0, in_session: false, removed: None };
+        let lease = Self {
+            namespace,
+            serial: store.serial,
+            index: store.index,
+            key: 0,
+            lock_millis: 0,
+            lock: 0,
+            in_session: false,
+            removed: None,
+        };
         Delivery { message, lease }
     }
 
+    #[inline]
     pub(super) fn store(&self) -> StoreId {
-        self.store
+        StoreId { serial: self.serial, index: self.index }
     }
 
     pub(super) fn namespace(&self) -> &Arc<Namespace> {
@@ -68,7 +89,7 @@ impl QueueLease {
         match self.lock {
             0 => Err(received_and_deleted()),
             lock => {
-                let (store, key, in_session) = (self.store, self.key, self.in_session);
+                let (store, key, in_session) = (self.store(), self.key, self.in_session);
                 Ok(PlannedSettlement { store, key, lock, settlement, in_session })
             }
         }
@@ -131,24 +152,27 @@ impl Lease for QueueLease {
         ready(self.take_lock().and_then(|lock| {
             let now = self.namespace.now();
             let settle =
-                self.namespace.with(|state| state.engine.settle(now, self.store, self.key, lock, &disposition));
+                self.namespace.with(|state| state.engine.settle(now, self.store(), self.key, lock, &disposition));
             settle.map(drop).map_err(|refused| self.answer(refused))
         }))
     }
 
     fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) {
-        // Nearly always all are of one broker.
-        for together in batch.chunk_by_mut(|one, other| Arc::ptr_eq(&one.namespace, &other.namespace)) {
-            let Some(namespace) = together.first().map(|lease| Arc::clone(&lease.namespace)) else { continue };
+        let is_beside =
+            |one: &Self, other: &Self| one.store() == other.store() && Arc::ptr_eq(&one.namespace, &other.namespace);
+        // Nearly always all are of one entity.
+        for together in batch.chunk_by_mut(is_beside) {
+            let Some(first) = together.first() else { continue };
+            let (namespace, store) = (Arc::clone(&first.namespace), first.store());
             let now = namespace.now();
             namespace.with(|state| {
+                let mut entity = state.engine.completing(now, store);
                 for lease in together {
-                    let completed = lease.take_lock().and_then(|lock| {
-                        let completed = state.engine.settle(now, lease.store, lease.key, lock, &Disposition::Complete);
-                        completed.map_err(|refused| lease.answer(refused))
-                    });
+                    let completed = lease
+                        .take_lock()
+                        .and_then(|lock| entity.complete(lease.key, lock).map_err(|refused| lease.answer(refused)));
                     match completed {
-                        Ok(removed) => lease.removed = removed,
+                        Ok(removed) => lease.removed = Some(removed),
                         Err(failure) => failures.push(failure),
                     }
                 }
@@ -159,7 +183,7 @@ impl Lease for QueueLease {
     fn release(mut self) -> Self::Settle {
         ready(self.take_lock().and_then(|lock| {
             let now = self.namespace.now();
-            let released = self.namespace.with(|state| state.engine.release(now, self.store, self.key, lock));
+            let released = self.namespace.with(|state| state.engine.release(now, self.store(), self.key, lock));
             released.map_err(|refused| self.answer(refused))
         }))
     }
@@ -169,7 +193,7 @@ impl Lease for QueueLease {
             return ready(Err(received_and_deleted()));
         }
         let now = self.namespace.now();
-        let renewed = self.namespace.with(|state| state.engine.renew(now, self.store, self.key, self.lock));
+        let renewed = self.namespace.with(|state| state.engine.renew(now, self.store(), self.key, self.lock));
         ready(renewed.map_err(|refused| self.answer(refused)))
     }
 
@@ -191,7 +215,7 @@ impl Drop for QueueLease {
             // A lock that is lost already has been counted.
             let _ = self
                 .namespace
-                .with(|state| state.engine.settle(now, self.store, self.key, self.lock, &Disposition::ABANDON));
+                .with(|state| state.engine.settle(now, self.store(), self.key, self.lock, &Disposition::ABANDON));
         }
     }
 }

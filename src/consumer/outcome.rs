@@ -46,10 +46,6 @@ where
     #[inline]
     pub(super) fn ended(&mut self, slot: usize, held: Held<R::Lease>, ended: Ended<Result<Disposition, S::Error>>) {
         match ended {
-            Ended::Answered(Ok(Disposition::Complete)) if self.gathers(&held.lease) => {
-                self.free.push(slot);
-                self.gathered.push(held.lease);
-            }
             Ended::Answered(Ok(disposition)) => self.settle(slot, held, disposition),
             Ended::Answered(Err(error)) => {
                 let disposition = self.call_failed(error);
@@ -64,7 +60,7 @@ where
 
     /// Whether the completion of a message may wait for that of others.
     #[inline]
-    fn gathers(&self, lease: &R::Lease) -> bool {
+    pub(super) fn gathers(&self, lease: &R::Lease) -> bool {
         R::Lease::COMPLETES_TOGETHER && self.pace.is_quick() && lease.lock_duration().is_some()
     }
 
@@ -72,11 +68,15 @@ where
     #[inline]
     pub(super) fn complete_gathered(&mut self) {
         if !self.gathered.is_empty() {
-            let stats = &self.options.stats;
-            let (completed, failures) = self.gathered.complete();
-            count::completed_many(stats, completed);
-            failures.for_each(|failure| count_settled(stats, Settling::Complete, Err(failure)));
+            self.complete_together();
         }
+    }
+
+    fn complete_together(&mut self) {
+        let stats = &self.options.stats;
+        let (completed, failures) = self.gathered.complete();
+        count::completed_many(stats, completed);
+        failures.for_each(|failure| count_settled(stats, Settling::Complete, Err(failure)));
     }
 
     /// Converting, showing and dropping the error is the user's code.

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 /// How often the driver looks at the clock while it hands a batch out.
 ///
 /// A handler may hold the thread until the locks of the rest are old, so the driver looks before each message. After
-/// handlers that were quick it looks before every eighth: reading the clock may take as long as they do.
+/// handlers that were quick it looks before every sixteenth: reading the clock may take as long as they do.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Messages that are handed out before the next look.
@@ -15,7 +15,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    const LONGEST: u32 = 8;
+    const LONGEST: u32 = 16;
     /// A message that takes less is handled quickly.
     const QUICK: Duration = Duration::from_millis(1);
 
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn quick_handlers_are_looked_at_less_and_less() {
         let (mut pace, mut now) = (Pace::default(), Instant::now());
-        let quick = looks(&mut pace, &mut now, 32, Duration::from_micros(10));
-        assert_eq!(quick, [0, 1, 3, 7, 15, 23, 31]);
+        let quick = looks(&mut pace, &mut now, 40, Duration::from_micros(10));
+        assert_eq!(quick, [0, 1, 3, 7, 15, 31]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::{
     drain::Drain,
     gathered::Gathered,
     pace::Pace,
-    slot::{Held, Slot, caught, lock_of},
+    slot::{Ended, Held, Slot, caught, lock_of},
     stats::count,
     woken::WokenSet,
 };
@@ -210,6 +210,9 @@ where
                 turn.now = None;
                 // One message is handed out at once; of more, the later ones wait for the earlier, which may block.
                 self.batch_at = (self.batch.len() > 1).then(|| turn.now());
+                if let Some(now) = self.batch_at {
+                    self.pace.looked(now);
+                }
                 true
             }
             Poll::Ready(result) => {
@@ -265,13 +268,17 @@ where
             self.free.pop();
             *left -= 1;
             count::handled(&self.options.stats);
-            let held = Held { lease, message: message.clone() };
+            let kept = message.clone();
             let service = &mut self.service;
-            let place = &mut self.slots[slot];
-            match place.start(|| service.call(message)) {
-                Poll::Ready(ended) => self.ended(slot, held, ended),
+            match self.slots[slot].start(|| service.call(message)) {
+                Poll::Ready(Ended::Answered(Ok(Disposition::Complete))) if self.gathers(&lease) => {
+                    self.free.push(slot);
+                    self.gathered.push(lease);
+                }
+                Poll::Ready(ended) => self.ended(slot, Held { lease, message: kept }, ended),
                 Poll::Pending => {
-                    place.held = Some(held);
+                    let place = &mut self.slots[slot];
+                    place.held = Some(Held { lease, message: kept });
                     place.locked_at = self.batch_at;
                     self.still_running(slot, turn);
                 }

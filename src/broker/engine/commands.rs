@@ -84,6 +84,17 @@ impl Engine {
         settled
     }
 
+    /// Completes deliveries of one entity, one after the other.
+    #[inline]
+    pub(crate) fn completing(&mut self, now: Now, id: StoreId) -> Completing<'_> {
+        self.advance(now);
+        let mut entity = entity_mut(&mut self.entities, id);
+        if let Some(entity) = &mut entity {
+            entity.store.touch(now);
+        }
+        Completing { entity, now }
+    }
+
     /// Extends a lock to its full duration from now, and answers until when it holds.
     pub(crate) fn renew(&mut self, now: Now, id: StoreId, key: u32, lock: u64) -> Result<Timestamp, Refused> {
         self.advance(now);
@@ -265,6 +276,21 @@ impl Engine {
     pub(crate) fn session_ids(&mut self, now: Now, id: StoreId) -> Vec<String> {
         self.advance(now);
         self.entity(id).map(|entity| entity.store.session_ids()).unwrap_or_default()
+    }
+}
+
+/// Deliveries of one entity are completed.
+pub(crate) struct Completing<'e> {
+    entity: Option<&'e mut Entity>,
+    now: Now,
+}
+
+impl Completing<'_> {
+    /// Completes the delivery that `key` and `lock` name. Answers with the message.
+    #[inline]
+    pub(crate) fn complete(&mut self, key: u32, lock: u64) -> Result<Stored, Refused> {
+        let entity = holdable(self.entity.as_deref_mut(), Refused::LockLost)?;
+        entity.store.complete(self.now, key, lock)
     }
 }
 

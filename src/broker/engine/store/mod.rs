@@ -56,8 +56,8 @@ use crate::{
 /// The name of an entity in the engine. Of two the older is the lesser, and none is given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StoreId {
-    pub(super) serial: u64,
-    pub(super) index: u32,
+    pub(crate) serial: u64,
+    pub(crate) index: u32,
 }
 
 /// Places that an empty table keeps for the next burst. The memory of a larger one is given back when nothing is left in it.

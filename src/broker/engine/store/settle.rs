@@ -47,22 +47,23 @@ impl Store {
         disposition: &Disposition,
         fx: &mut Effects,
     ) -> Result<Option<Stored>, Refused> {
-        let part = self.held(now, key, lock)?;
         if matches!(disposition, Disposition::Complete) {
-            return Ok(Some(self.complete(key)));
+            return self.complete(now, key, lock).map(Some);
         }
+        let part = self.held(now, key, lock)?;
         self.settle_otherwise(now, key, part, disposition, fx).map(|()| None)
     }
 
-    /// Removes a message that is locked.
+    /// Removes the message of the delivery that `key` and `lock` name.
     #[inline]
-    fn complete(&mut self, key: u32) -> Stored {
+    pub(in super::super) fn complete(&mut self, now: Now, key: u32, lock: u64) -> Result<Stored, Refused> {
+        self.held(now, key, lock)?;
         let entry = self.take_entry(key);
         let (locks, entries) = self.locks(entry.lane);
         locks.unlink(entries, entry.previous, entry.next);
         self.tally[entry.part as usize].locked -= 1;
         self.forget(&entry);
-        entry.message
+        Ok(entry.message)
     }
 
     fn settle_otherwise(
