@@ -1,12 +1,15 @@
-//! What one consumed message costs: `cargo xtask instructions` counts it under callgrind.
-//!
-//! `consume SCENARIO MESSAGES` handles that many messages inside `hot_phase` and prints the allocations that it saw.
+//! What one consumed message costs, from a full queue to a settled delivery: `cargo xtask bench` counts it. The command line
+//! is that of `scenario`.
 #![allow(unsafe_code, reason = "a counting allocator")]
 
 mod counting;
+mod payload;
+#[macro_use]
+mod scenario;
 
 use std::{
     convert::Infallible,
+    future::{Ready, ready},
     hint::black_box,
     sync::{
         Arc,
@@ -16,51 +19,38 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings},
-    codecs::{Codecs, Json, MessagePack},
+    broker::{Broker, Queue, QueueSender, QueueSettings},
+    codecs::{CodecSet, Codecs, Json, MessagePack},
     consumer::Consumer,
+    middleware::encode::{EncodeLayer, Outgoing},
     routing::{Body, Raw, Router},
     settlement::Transient,
     time::{Clock, ManualClock, SystemClock, Timestamp},
-    transport::Sender,
+    transport::{SendExt, SendService, Sender},
 };
 use futures_util::FutureExt;
-use serde::Deserialize;
+use payload::{LARGE, Large, ORDER, Order};
+use scenario::counted;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Notify;
-use tower::{BoxError, Service, util::MapResponse};
+use tower::{BoxError, Service, ServiceBuilder, util::MapResponse};
 
-#[derive(Deserialize)]
-struct Order {
-    id: u64,
-    quantity: u32,
+scenarios! {
+    "json" => |messages| run(still(), messages, 1, ORDER, json),
+    "json_real_clock" => |messages| run(SystemClock::new(), messages, 1, ORDER, json),
+    "bytes" => |messages| run(still(), messages, 1, ORDER, bytes),
+    "json_1k" => |messages| run(still(), messages, 1, LARGE, |done, _| decoding::<Large>(done)),
+    "one_layer" => |messages| run(still(), messages, 1, ORDER, |done, to| pass(json(done, to))),
+    "four_layers" => |messages| run(still(), messages, 1, ORDER, |done, to| pass(pass(pass(pass(json(done, to)))))),
+    "router" => |messages| run(still(), messages, 1, ORDER, router),
+    "reply" => |messages| run(still(), messages, 1, ORDER, reply),
+    "workers_4" => |messages| run(still(), messages, 4, ORDER, json),
+    "batch_64" => |messages| run(still(), messages, 64, ORDER, json),
+    "serde_json" => |messages| decode::<Order>(ORDER, messages),
+    "serde_json_1k" => |messages| decode::<Large>(LARGE, messages),
 }
 
-const JSON: &[u8] = br#"{"id":1000000,"quantity":37}"#;
-
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let [scenario, messages] = &*arguments else {
-        println!("usage: consume SCENARIO MESSAGES");
-        return;
-    };
-    let messages = messages.parse().expect("a number of messages");
-    let (name, slots) = scenario.split_once('@').unwrap_or((scenario, "1"));
-    let slots = slots.parse().expect("a number of slots");
-    let still = || ManualClock::new(Timestamp::EPOCH);
-    match name {
-        "bytes" => run(still(), messages, slots, bytes),
-        "json" => run(still(), messages, slots, json),
-        "json_real_clock" => run(SystemClock::new(), messages, slots, json),
-        "json_four_layers" => run(still(), messages, slots, |done| pass(pass(pass(pass(json(done)))))),
-        "serde_json" => hot_phase(&mut || {
-            for _ in 0..messages {
-                let order: Order = serde_json::from_slice(black_box(JSON)).expect("valid");
-                black_box((order.id, order.quantity));
-            }
-        }),
-        other => println!("no scenario {other}"),
-    }
-}
+const SUBJECT: &str = "order.e";
 
 /// Ends the run after the last message.
 #[derive(Clone)]
@@ -77,17 +67,31 @@ impl Done {
     }
 }
 
-fn json(done: Done) -> impl Service<Message, Response = Disposition, Error = Infallible> {
-    let codecs = Codecs::builder().with(Json::default()).with(MessagePack).build().expect("two codecs");
-    let handler = move |Body(order): Body<Order>| {
-        black_box((order.id, order.quantity));
+fn still() -> impl Clock {
+    ManualClock::new(Timestamp::EPOCH)
+}
+
+fn codecs() -> Codecs<impl CodecSet> {
+    Codecs::builder().with(Json::default()).with(MessagePack).build().expect("two codecs")
+}
+
+fn json(done: Done, _: QueueSender) -> impl Service<Message, Response = Disposition, Error = Infallible> {
+    decoding::<Order>(done)
+}
+
+/// One route, and the codec is chosen by the message's ContentType.
+fn decoding<T: DeserializeOwned + 'static>(
+    done: Done,
+) -> impl Service<Message, Response = Disposition, Error = Infallible> {
+    let handler = move |Body(order): Body<T>| {
+        black_box(&order);
         done.one();
         async { Ok::<(), Transient>(()) }
     };
-    Router::new(codecs).route("order.created", handler).build().expect("one route")
+    Router::new(codecs()).route(SUBJECT, handler).build().expect("one route")
 }
 
-fn bytes(done: Done) -> impl Service<Message, Response = Disposition, Error = Infallible> {
+fn bytes(done: Done, _: QueueSender) -> impl Service<Message, Response = Disposition, Error = Infallible> {
     let handler = move |Raw(body): Raw| {
         black_box(&body);
         done.one();
@@ -96,49 +100,91 @@ fn bytes(done: Done) -> impl Service<Message, Response = Disposition, Error = In
     Router::new(Codecs::json()).otherwise(handler).build().expect("one handler")
 }
 
+/// Eight routes. The message takes the fifth.
+fn router(done: Done, _: QueueSender) -> impl Service<Message, Response = Disposition, Error = Infallible> {
+    fn handler<const N: usize>(done: &Done) -> impl Fn(Body<Order>) -> Ready<Result<(), Transient>> + use<N> {
+        let done = done.clone();
+        move |Body(order)| {
+            black_box((N, &order));
+            done.one();
+            ready(Ok(()))
+        }
+    }
+    Router::new(codecs())
+        .route("order.a", handler::<0>(&done))
+        .route("order.b", handler::<1>(&done))
+        .route("order.c", handler::<2>(&done))
+        .route("order.d", handler::<3>(&done))
+        .route(SUBJECT, handler::<4>(&done))
+        .route("order.f", handler::<5>(&done))
+        .route("order.g", handler::<6>(&done))
+        .route("order.h", handler::<7>(&done))
+        .build()
+        .expect("eight routes")
+}
+
+#[derive(Serialize)]
+struct Confirmation {
+    id: u64,
+}
+
+/// The handler sends a value to another queue, and the message is completed when it is there.
+fn reply(done: Done, to: QueueSender) -> impl Service<Message, Response = Disposition, Error = Infallible> {
+    let sender = ServiceBuilder::new().layer(EncodeLayer::new(Codecs::json())).service(SendService::new(to));
+    let handler = move |Body(order): Body<Order>| {
+        let mut sender = sender.clone();
+        done.one();
+        async move { sender.send(Outgoing::new(Confirmation { id: black_box(order.id) })).await.map_err(Transient::new) }
+    };
+    Router::new(codecs()).route(SUBJECT, handler).build().expect("one route")
+}
+
 fn pass<S: Service<Message, Response = Disposition>>(
     inner: S,
 ) -> impl Service<Message, Response = Disposition, Error = S::Error> {
     MapResponse::new(inner, |disposition: Disposition| disposition)
 }
 
-fn run<S>(clock: impl Clock, messages: u64, slots: usize, service: impl FnOnce(Done) -> S)
-where
+fn run<S>(
+    clock: impl Clock,
+    messages: u64,
+    slots: usize,
+    body: &'static [u8],
+    service: impl FnOnce(Done, QueueSender) -> S,
+) where
     S: Service<Message, Response = Disposition>,
     S::Error: Into<BoxError>,
 {
-    let queue = filled(clock, messages);
+    let broker = Broker::with_clock(clock);
+    let settings = || QueueSettings::default().with_max_size(u64::MAX);
+    let queue = broker.create_queue("orders", settings()).expect("a new queue");
+    let answers = broker.create_queue("confirmations", settings()).expect("a new queue");
+    fill(&queue, messages, body);
     let done = Done { left: Arc::new(AtomicU64::new(messages)), all: Arc::new(Notify::new()) };
     let all = Arc::clone(&done.all);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let consumer = Consumer::new(queue.receiver(), service(done)).concurrency(slots);
+    let service = service(done, answers.sender().expect("a queue takes messages"));
+    let consumer = Consumer::new(queue.receiver(), service).concurrency(slots);
     let mut consumer = Some(consumer.run_until(async move { all.notified().await }));
-    let before = counting::allocations();
-    hot_phase(&mut || {
+    counted(&mut || {
         let stats = runtime.block_on(consumer.take().expect("one run")).expect("no failure");
         assert_eq!(stats.completed(), messages);
     });
-    println!("allocations {}", counting::allocations() - before);
 }
 
-fn filled(clock: impl Clock, messages: u64) -> Queue {
-    let broker = Broker::with_clock(clock);
-    let queue = broker.create_queue("orders", QueueSettings::default().with_max_size(u64::MAX)).expect("a new queue");
+fn fill(queue: &Queue, messages: u64, body: &'static [u8]) {
     let sender = queue.sender().expect("a queue takes messages");
-    let message = Message::builder()
-        .message_id("m-1")
-        .subject("order.created")
-        .content_type("application/json")
-        .build(JSON)
-        .expect("a valid message");
+    let message = Message::builder().message_id("m-1").subject(SUBJECT).content_type("application/json");
+    let message = message.build(body).expect("a valid message");
     for _ in 0..messages {
         sender.send(message.clone()).now_or_never().expect("ready at once").expect("accepted");
     }
-    queue
 }
 
-#[inline(never)]
-fn hot_phase(phase: &mut dyn FnMut()) {
-    phase();
-    black_box(());
+fn decode<T: DeserializeOwned>(body: &[u8], messages: u64) {
+    counted(&mut || {
+        for _ in 0..messages {
+            black_box(serde_json::from_slice::<T>(black_box(body)).expect("valid"));
+        }
+    });
 }

@@ -8,7 +8,7 @@ use crate::Options;
 use crate::bench;
 use crate::error::Error;
 
-const SCENARIOS: [&str; 6] = ["bytes", "json", "json@16", "json_real_clock", "json_four_layers", "serde_json"];
+const SCENARIOS: [&str; 6] = ["bytes", "json", "batch_64", "json_real_clock", "four_layers", "serde_json"];
 const MESSAGES: u64 = 1_000;
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
