@@ -1,12 +1,14 @@
 //! What one call costs, from a value to the value that answers it: requester, embedded broker and responder on one
-//! current-thread runtime. `cargo xtask call` counts and times it.
+//! current-thread runtime. `cargo xtask bench` counts and times it.
 //!
-//! `call count PENDING CALLS` lets that many other calls wait, warms up for as many calls as it counts, says `ready`, waits
-//! for a line or the end of its standard input, runs the calls one after the other inside `hot_phase`, and prints their
-//! allocations. `call time IN_FLIGHT CALLS` runs them so many at once, and prints percentiles of their wall clock.
+//! The command line is that of `scenario`. A scenario lets so many other calls wait, warms up for as many calls as it counts,
+//! says `ready`, waits for a line or the end of its standard input, and runs the calls one after the other.
+//! `call in_flight_64 CALLS` runs calls so many at once, and prints percentiles of their wall clock in nanoseconds.
 #![allow(unsafe_code, reason = "a counting allocator")]
 
 mod counting;
+#[macro_use]
+mod scenario;
 
 use std::{
     future::Future,
@@ -26,6 +28,7 @@ use consign::{
     rpc::{Client, Reply, ReplyQueue, Requester, Responder},
     transport::SendService,
 };
+use scenario::counted;
 use serde::{Deserialize, Serialize};
 use tokio::{
     runtime::Runtime,
@@ -53,23 +56,20 @@ type QuoteClient = Client<QuoteRequester, And<NoCodec, Json>>;
 const UNANSWERED: &str = "unanswered";
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let [what, size, calls] = &*arguments else {
-        println!("usage: call count PENDING CALLS | call time IN_FLIGHT CALLS");
-        return;
-    };
-    let size = size.parse().expect("a size");
-    let calls = calls.parse().expect("a number of calls");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    match &**what {
-        "count" => count(&runtime, size, calls),
-        "time" => time(&runtime, size, calls),
-        other => println!("no {other} here"),
-    }
+scenarios! {
+    "round_trip" => |calls| count(0, calls),
+    "round_trip_100k" => |calls| count(100_000, calls),
+    "in_flight_1" => |calls| time(1, calls),
+    "in_flight_64" => |calls| time(64, calls),
+    "in_flight_1024" => |calls| time(1_024, calls),
 }
 
-fn count(runtime: &Runtime, pending: usize, calls: usize) {
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
+}
+
+fn count(pending: usize, calls: u64) {
+    let runtime = runtime();
     let _guard = runtime.enter();
     let (requests, requester) = both_sides(pending + 1);
     let waiting = runtime.block_on(wait(&requests, &requester, pending));
@@ -77,26 +77,20 @@ fn count(runtime: &Runtime, pending: usize, calls: usize) {
     runtime.block_on(one_by_one(&client, calls));
     println!("ready");
     std::io::stdin().read_line(&mut String::new()).expect("a line or the end");
-    let before = counting::allocations();
-    hot_phase(&mut || runtime.block_on(one_by_one(&client, calls)));
-    println!("allocations {}", counting::allocations() - before);
-    assert_eq!((requester.pending(), requester.answered()), (pending, 2 * calls as u64));
+    counted(&mut || runtime.block_on(one_by_one(&client, calls)));
+    assert_eq!((requester.pending(), requester.answered()), (pending, 2 * calls));
     drop(waiting);
 }
 
-#[inline(never)]
-fn hot_phase(phase: &mut dyn FnMut()) {
-    phase();
-    black_box(());
-}
-
-fn time(runtime: &Runtime, in_flight: usize, calls: usize) {
+fn time(in_flight: usize, calls: u64) {
+    let runtime = runtime();
     let _guard = runtime.enter();
     let (_, requester) = both_sides(in_flight);
     let client = client(requester);
+    let each = calls / in_flight as u64 + 1;
     let mut times = runtime.block_on(async {
-        timed(&client, in_flight, calls).await;
-        timed(&client, in_flight, calls).await
+        timed(&client, in_flight, each).await;
+        timed(&client, in_flight, each).await
     });
     times.sort_unstable();
     for percent in [50, 99] {
@@ -104,13 +98,13 @@ fn time(runtime: &Runtime, in_flight: usize, calls: usize) {
     }
 }
 
-async fn timed(client: &QuoteClient, in_flight: usize, calls: usize) -> Vec<Duration> {
+async fn timed(client: &QuoteClient, in_flight: usize, each: u64) -> Vec<Duration> {
     let mut callers = JoinSet::new();
     for _ in 0..in_flight {
         let client = client.clone();
         callers.spawn(async move {
-            let mut times = Vec::with_capacity(calls / in_flight + 1);
-            for number in 0..=calls / in_flight {
+            let mut times = Vec::new();
+            for number in 0..each {
                 let begun = Instant::now();
                 ask(&client, number).await;
                 times.push(begun.elapsed());
@@ -121,13 +115,13 @@ async fn timed(client: &QuoteClient, in_flight: usize, calls: usize) -> Vec<Dura
     callers.join_all().await.concat()
 }
 
-async fn one_by_one(client: &QuoteClient, calls: usize) {
+async fn one_by_one(client: &QuoteClient, calls: u64) {
     for number in 0..calls {
         ask(client, number).await;
     }
 }
 
-async fn ask(client: &QuoteClient, number: usize) {
+async fn ask(client: &QuoteClient, number: u64) {
     let quote: Quote = client.call(&Ask { sku: 1_000_000, count: 37 }).await.expect("an answer");
     assert_eq!(quote.total, 37_000_000, "call {number}");
     black_box(quote.days);

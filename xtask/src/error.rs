@@ -22,6 +22,18 @@ pub(crate) enum Error {
     Features(Vec<String>),
     /// A program said nothing of what it was run for.
     NoCount { command: String },
+    /// cargo built no program of this name.
+    NoProgram { name: &'static str },
+    /// There is no valgrind.
+    NoValgrind,
+    /// No scenario and no part of the benches has this name.
+    NoScenario(String),
+    /// A file could not be written.
+    Write { path: PathBuf, source: std::io::Error },
+    /// What was measured before is no JSON that this word has written.
+    Results(serde_json::Error),
+    /// In so many scenarios a message costs more than it did.
+    Worse(usize),
     /// A filter matched no test, so nothing was checked.
     NoTest { filter: &'static str },
     /// What a run of the suite left is no JSON.
@@ -44,6 +56,12 @@ impl std::fmt::Display for Error {
             Self::Metadata(source) => write!(f, "cannot read the output of `cargo metadata`: {source}"),
             Self::Features(failed) => write!(f, "these do not pass alone: {}", failed.join(", ")),
             Self::NoCount { command } => write!(f, "`{command}` counted nothing"),
+            Self::NoProgram { name } => write!(f, "cargo built no `{name}`"),
+            Self::NoValgrind => write!(f, "there is no valgrind; on Debian: apt-get install valgrind"),
+            Self::NoScenario(name) => write!(f, "no scenario and no part is `{name}`"),
+            Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
+            Self::Results(source) => write!(f, "cannot read what was measured before: {source}"),
+            Self::Worse(scenarios) => write!(f, "a message costs more than it did in {scenarios} scenario(s)"),
             Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
             Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
             Self::Conformance(cases) => write!(f, "the transport does not keep its word in {cases} case(s)"),
@@ -59,12 +77,16 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Read { source, .. } | Self::Start { source, .. } => Some(source),
-            Self::Metadata(source) | Self::Report(source) => Some(source),
+            Self::Read { source, .. } | Self::Write { source, .. } | Self::Start { source, .. } => Some(source),
+            Self::Metadata(source) | Self::Report(source) | Self::Results(source) => Some(source),
             Self::Failed { .. }
             | Self::NoTransport(_)
             | Self::Features(_)
             | Self::NoCount { .. }
+            | Self::NoProgram { .. }
+            | Self::NoValgrind
+            | Self::NoScenario(_)
+            | Self::Worse(_)
             | Self::NoTest { .. }
             | Self::Conformance(_)
             | Self::Growth(_)

@@ -1,15 +1,11 @@
-//! Long checks and figures, one word each: `cargo xtask NAME [--long] [--json] [--transport NAME] [--ops N] [--seeds N]`.
+//! Long checks and figures, one word each: `cargo xtask NAME [OPTIONS]`.
 #![forbid(unsafe_code)]
 
 mod bench;
-mod call;
 mod conformance;
 mod deny;
 mod error;
 mod features;
-mod growth;
-mod instructions;
-mod memory;
 mod model;
 mod random;
 mod rows;
@@ -22,9 +18,14 @@ use error::Error;
 
 /// What stands after the word on the command line.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Options<'a> {
     long: bool,
     json: bool,
+    quick: bool,
+    page: bool,
+    rebaseline: bool,
+    only: Option<&'a str>,
     transport: Option<&'a str>,
     ops: Option<u64>,
     seeds: Option<u64>,
@@ -39,20 +40,32 @@ struct Word {
     run: fn(Options) -> Result<(), Error>,
 }
 
-const NO_OPTIONS: Options = Options { long: false, json: false, transport: None, ops: None, seeds: None };
+const NO_OPTIONS: Options = Options {
+    long: false,
+    json: false,
+    quick: false,
+    page: false,
+    rebaseline: false,
+    only: None,
+    transport: None,
+    ops: None,
+    seeds: None,
+};
 const JSON: Options = Options { json: true, ..NO_OPTIONS };
 const LONG_AND_JSON: Options = Options { long: true, ..JSON };
 /// Accepts a value, which the usage calls NAME.
 const TRANSPORT_AND_JSON: Options = Options { transport: Some("NAME"), ..JSON };
+/// Accepts a value, which the usage calls SCENARIO.
+const BENCH: Options = Options { quick: true, page: true, rebaseline: true, only: Some("SCENARIO"), ..JSON };
 /// Accepts numbers.
 const OPS_SEEDS_AND_JSON: Options = Options { ops: Some(0), seeds: Some(0), ..JSON };
 
 const WORDS: &[Word] = &[
     Word {
-        name: "call",
-        about: "what a call over the embedded broker costs, and how long it takes (wants valgrind)",
-        accepts: JSON,
-        run: call::run,
+        name: "bench",
+        about: "what this library costs beside others; writes docs/benchmarks.md unless asked for less (wants valgrind)",
+        accepts: BENCH,
+        run: bench::run,
     },
     Word {
         name: "conformance",
@@ -71,19 +84,19 @@ const WORDS: &[Word] = &[
         name: "growth",
         about: "what a message costs while the broker holds little and while it holds much (wants valgrind)",
         accepts: JSON,
-        run: growth::run,
+        run: bench::growth::run,
     },
     Word {
-        name: "instructions",
-        about: "instructions per consumed message, by callgrind (wants valgrind)",
+        name: "guard",
+        about: "whether a message costs over 3 % more than benches/baseline.json says (wants valgrind)",
         accepts: JSON,
-        run: instructions::run,
+        run: bench::guard::run,
     },
     Word {
         name: "memory",
         about: "bytes that a queue, a message, a lock, an id and a session take in the embedded broker",
         accepts: JSON,
-        run: memory::run,
+        run: bench::memory::run,
     },
     Word {
         name: "model",
@@ -157,6 +170,13 @@ fn parse(arguments: &[String]) -> Result<(&'static Word, Options<'_>), Misuse> {
         match option.as_str() {
             "--long" if word.accepts.long => options.long = true,
             "--json" if word.accepts.json => options.json = true,
+            "--quick" if word.accepts.quick => options.quick = true,
+            "--page" if word.accepts.page => options.page = true,
+            "--rebaseline" if word.accepts.rebaseline => options.rebaseline = true,
+            "--only" if word.accepts.only.is_some() => {
+                let value = rest.next().ok_or_else(|| Misuse::MissingValue { option: option.clone() })?;
+                options.only = Some(value);
+            }
             "--transport" if word.accepts.transport.is_some() => {
                 let value = rest.next().ok_or_else(|| Misuse::MissingValue { option: option.clone() })?;
                 options.transport = Some(value);
@@ -177,12 +197,22 @@ fn number(option: &str, value: Option<&String>) -> Result<u64, Misuse> {
 
 fn usage() -> String {
     let lines = WORDS.iter().map(|Word { name, about, accepts, .. }| {
-        let long = if accepts.long { " [--long]" } else { "" };
-        let json = if accepts.json { " [--json]" } else { "" };
-        let transport = accepts.transport.map(|value| format!(" [--transport {value}]")).unwrap_or_default();
-        let ops = accepts.ops.map(|_| " [--ops N]").unwrap_or_default();
-        let seeds = accepts.seeds.map(|_| " [--seeds N]").unwrap_or_default();
-        let call = format!("{name}{long}{json}{transport}{ops}{seeds}");
+        let flags = [
+            ("--long", accepts.long),
+            ("--json", accepts.json),
+            ("--quick", accepts.quick),
+            ("--page", accepts.page),
+            ("--rebaseline", accepts.rebaseline),
+        ];
+        let values = [
+            ("--only", accepts.only),
+            ("--transport", accepts.transport),
+            ("--ops", accepts.ops.map(|_| "N")),
+            ("--seeds", accepts.seeds.map(|_| "N")),
+        ];
+        let flags = flags.iter().filter(|(_, is_accepted)| *is_accepted).map(|(flag, _)| format!(" [{flag}]"));
+        let values = values.iter().filter_map(|(option, value)| value.map(|value| format!(" [{option} {value}]")));
+        let call = format!("{name}{}", flags.chain(values).collect::<String>());
         format!("  {call:<40} {about}")
     });
     std::iter::once("cargo xtask NAME, where NAME is one of".into()).chain(lines).collect::<Vec<String>>().join("\n")

@@ -20,6 +20,13 @@ pub(crate) fn read(path: impl AsRef<Path>) -> Result<String, Error> {
     fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
 }
 
+/// Writes a file, by its path inside the workspace.
+pub(crate) fn write(path: impl AsRef<Path>, text: &str) -> Result<(), Error> {
+    let path = root().join(path);
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    folder.and_then(|()| fs::write(&path, text)).map_err(|source| Error::Write { path, source })
+}
+
 /// Every `.rs` file of the workspace, in no particular order. Hidden folders and what cargo built are passed over.
 pub(crate) fn rust_files() -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
@@ -81,7 +88,8 @@ pub(crate) fn for_each_line(command: &mut Command, mut line: impl FnMut(&str)) -
 
 fn describe(command: &Command) -> String {
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
-    format!("cargo {}", arguments.join(" "))
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy();
+    format!("{program} {}", arguments.join(" "))
 }
 
 #[cfg(test)]

@@ -1,0 +1,142 @@
+//! `cargo xtask bench`: what this library costs beside what a user would pick instead. It wants valgrind.
+
+mod callgrind;
+mod codecs;
+mod counted;
+mod figure;
+pub(crate) mod growth;
+pub(crate) mod guard;
+pub(crate) mod memory;
+mod notes;
+mod page;
+mod plots;
+mod programs;
+mod results;
+mod scenarios;
+mod svg;
+mod table;
+mod wall;
+
+use serde_json::{Value, json as value};
+
+use self::counted::Counter;
+use self::figure::{Figure, Part};
+use self::results::{Results, merged};
+use self::scenarios::{SCENARIOS, Scenario};
+use crate::Options;
+use crate::error::Error;
+
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    callgrind::present()?;
+    if options.rebaseline {
+        return guard::rebaseline();
+    }
+    let figures = match (options.quick, options.only) {
+        (true, only) => quick(only)?,
+        (false, Some(only)) => one(only)?,
+        // The figures are there already.
+        (false, None) if options.page => Vec::new(),
+        (false, None) => all()?,
+    };
+    if options.page || !options.quick && options.only.is_none() {
+        let results = if options.page { Results::read()? } else { Results::of(Vec::new())? };
+        let results = if figures.is_empty() { results } else { Results::of(merged(results.figures, figures.clone()))? };
+        results.write()?;
+        page::write_all(&results)?;
+    }
+    if options.json {
+        println!("{}", json(&figures));
+    } else {
+        print(&figures);
+    }
+    Ok(())
+}
+
+/// Ours alone, in programs with all their scenarios.
+fn quick(only: Option<&str>) -> Result<Vec<Figure>, Error> {
+    let mut counter = Counter::together();
+    let is_asked = |scenario: &&Scenario| scenario.is_guarded && only.is_none_or(|only| only == scenario.name);
+    counted(&mut counter, SCENARIOS.iter().filter(is_asked), false)
+}
+
+/// One scenario, or one part.
+fn one(only: &str) -> Result<Vec<Figure>, Error> {
+    let name = |full: &'static str| full == only || only == "counted";
+    let figures = match only {
+        "codecs" => codecs::figures(),
+        "growth" => growth::figures(|_| true),
+        "release" => counted::release(SCENARIOS),
+        "call" => wall::calls(),
+        "wall" => wall::beside_others(),
+        _ => {
+            let mut figures = counted(&mut Counter::alone("lto"), SCENARIOS.iter().filter(|s| name(s.name)), true)?;
+            figures.extend(growth::figures(|case| case == only)?);
+            Ok(figures)
+        }
+    }?;
+    if figures.is_empty() { Err(Error::NoScenario(only.into())) } else { Ok(figures) }
+}
+
+fn all() -> Result<Vec<Figure>, Error> {
+    let mut figures = counted(&mut Counter::alone("lto"), SCENARIOS.iter(), true)?;
+    figures.extend(counted::release(SCENARIOS)?);
+    figures.extend(codecs::figures()?);
+    figures.extend(growth::figures(|_| true)?);
+    figures.extend(wall::calls()?);
+    figures.extend(wall::beside_others()?);
+    Ok(figures)
+}
+
+/// Instructions first, then allocations.
+fn counted<'a>(
+    counter: &mut Counter,
+    scenarios: impl Iterator<Item = &'a Scenario>,
+    with_peers: bool,
+) -> Result<Vec<Figure>, Error> {
+    let mut figures = Vec::new();
+    for scenario in scenarios {
+        figures.extend(counter.figures(scenario, with_peers)?);
+    }
+    figures.sort_by_key(|figure| figure.part);
+    Ok(figures)
+}
+
+fn print(figures: &[Figure]) {
+    let parts = figures.chunk_by(|one, next| one.part == next.part);
+    for (at, part) in parts.enumerate() {
+        let rows = if part[0].part == Part::Growth { growth::curves(part) } else { table::rows(part) };
+        let space = if at == 0 { "" } else { "\n" };
+        println!("{space}{}\n\n{}", part[0].unit, table::text(&rows));
+    }
+}
+
+/// What `--json` prints.
+pub(crate) fn json(figures: &[Figure]) -> Value {
+    let figure = |figure: &Figure| {
+        value!({
+            "name": figure.name,
+            "unit": figure.unit,
+            "ours": figure.ours,
+            "peers": figure.peers,
+            "floor": figure.floor,
+            "goal": figure.goal,
+        })
+    };
+    value!({ "scenarios": figures.iter().map(figure).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_six_fields_of_each_scenario() {
+        let mut json_figure = Figure::new(Part::Counted, "json", "instructions", 3.0);
+        json_figure.peers.insert("A".into(), 4.0);
+        let printed = json(&[json_figure]);
+        let expected = value!({ "scenarios": [
+            { "name": "json", "unit": "instructions", "ours": 3.0, "peers": { "A": 4.0 }, "floor": null, "goal": null }
+        ]});
+        assert_eq!(printed, expected);
+    }
+}

@@ -1,0 +1,287 @@
+//! `docs/benchmarks.md` and its plots, from the results of a full run.
+
+use std::fmt::Write;
+
+use super::figure::{Figure, Part};
+use super::growth;
+use super::notes::note;
+use super::plots;
+use super::results::Results;
+use super::table;
+use crate::error::Error;
+use crate::workspace::write;
+
+const PAGE: &str = "docs/benchmarks.md";
+const FOLDER: &str = "docs/benchmarks";
+
+/// A part of the page.
+struct Section {
+    part: Part,
+    title: &'static str,
+    text: &'static str,
+    /// The command that measures it again.
+    command: &'static str,
+}
+
+const SECTIONS: &[Section] = &[
+    Section {
+        part: Part::Counted,
+        title: "Instructions of one message",
+        text: "From a full queue in memory to a settled delivery, on one thread. Ours is locked when it is received, its codec \
+               is chosen by its ContentType and its handler by its subject, and it is completed. RustStream's is received \
+               from its broker in memory, decoded by the codec of its subscription and acknowledged; `router` is there a set \
+               of messages told apart by a header. The clock of ours stands still but in `json_real_clock`, for under \
+               callgrind a clock is a system call, of which nothing is counted. The floor is `serde_json::from_slice` into \
+               the same type.",
+        command: "cargo xtask bench --only json",
+    },
+    Section {
+        part: Part::Allocations,
+        title: "Allocations of one message",
+        text: "How often memory is asked for, in the same runs. Where tables grow with the number of messages, a part of an \
+               allocation falls to each.",
+        command: "cargo xtask bench --only json",
+    },
+    Section {
+        part: Part::Release,
+        title: "The same without link-time optimization",
+        text: "The profile `release` as `cargo build --release` has it: crates are compiled apart, and less is inlined.",
+        command: "cargo xtask bench --only release",
+    },
+    Section {
+        part: Part::Codecs,
+        title: "Codecs",
+        text: "One body, read or written through a set of codecs, beside the crate of its format. `raw` is the crate as its \
+               documentation has it, `raw_limits` the crate behind the same limits of depth and length, and a row ending in \
+               `limits` is what those cost. `raw_erased` is erased-serde around the crate. `two` has two fields, `1k` is an \
+               order of 1 KiB. The floor is `raw_limits` where there is one.",
+        command: "cargo xtask bench --only codecs",
+    },
+    Section {
+        part: Part::Growth,
+        title: "Growth",
+        text: "Instructions of one cycle (by default to send, to receive and to complete one message) while the broker holds \
+               more and more. What is to stay level may cost 1.2 times as much at the largest size as at the smallest.",
+        command: "cargo xtask growth",
+    },
+    Section {
+        part: Part::Times,
+        title: "Time of a call",
+        text: "Wall clock of calls on one thread, with so many under way, as percentiles. It is noisy: look at the order of \
+               magnitude.",
+        command: "cargo xtask bench --only call",
+    },
+    Section {
+        part: Part::Wall,
+        title: "Wall clock",
+        text: "In one process, beside what else carries messages in memory. Wall clock is noisy, the more so on a machine that \
+               others use: the peers take turns within a run, a ratio is the median of those of the rounds, and the figures \
+               of others are ours by that ratio. The floor is a bounded channel of tokio and `serde_json`, which loses a \
+               message whose handler fails. The scenarios, and what each peer guarantees, are at the top of \
+               `benches/peers/src/bin/wall/main.rs`.",
+        command: "cargo xtask bench --only wall",
+    },
+];
+
+/// Writes the page and the plots.
+pub(crate) fn write_all(results: &Results) -> Result<(), Error> {
+    for (name, plot) in plots_of(results) {
+        write(format!("{FOLDER}/{name}"), &plot)?;
+    }
+    write(PAGE, &page(results))
+}
+
+/// The page as text.
+fn page(results: &Results) -> String {
+    let mut page = format!("# Benchmarks\n\n{}\n\n{}\n", summary(results), method(results));
+    for section in SECTIONS {
+        let figures = results.part(section.part);
+        if figures.is_empty() {
+            continue;
+        }
+        let rows = if section.part == Part::Growth { growth::curves(&figures) } else { table::rows(&figures) };
+        // Writing to a text does not fail.
+        let _ = write!(page, "\n## {}\n\n{}\n\n", section.title, section.text);
+        for plot in plots_of_part(section.part, &figures) {
+            let _ = write!(page, "![{}](benchmarks/{})\n\n", plot.title, plot.file);
+        }
+        let unit = unit(&figures).map(|unit| format!("In {unit}. ")).unwrap_or_default();
+        let _ = write!(page, "{}\n\n{unit}Again: `{}`.\n", table::markdown(&rows), section.command);
+        page.push_str(&behind(&figures));
+    }
+    page
+}
+
+fn summary(results: &Results) -> String {
+    let with_goal = || results.figures.iter().filter_map(Figure::is_met);
+    let with_peers = || results.figures.iter().filter(|figure| is_compared(figure));
+    let ahead = with_peers().filter(|figure| figure.ahead_of_us().next().is_none()).count();
+    let rows = results.part(Part::Counted);
+    format!(
+        "What this library costs, beside what a user would pick instead. Every ratio is ours by theirs: below 1 is ahead, but \
+         for rates, where above 1 is. {} of {} goals are met; of {} figures that a peer has too, {ahead} are ahead of every \
+         peer. What is behind has its reason below its table.\n\n{}",
+        with_goal().filter(|&is_met| is_met).count(),
+        with_goal().count(),
+        with_peers().count(),
+        table::markdown(&ratios(&rows)),
+    )
+}
+
+/// Whether it stands beside another library. The sides of a codec are the same library with less around it.
+fn is_compared(figure: &Figure) -> bool {
+    figure.part != Part::Codecs && !figure.peers.is_empty()
+}
+
+/// Only the columns with ratios.
+fn ratios(figures: &[Figure]) -> table::Rows {
+    let rows = table::rows(figures);
+    let kept: Vec<usize> = rows
+        .first()
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .filter_map(|(column, head)| (head == "scenario" || head.contains(" / ") || head == "what").then_some(column))
+        .collect();
+    rows.iter().map(|row| kept.iter().map(|&column| row[column].clone()).collect()).collect()
+}
+
+fn method(results: &Results) -> String {
+    format!(
+        "## Method\n\n\
+         `cargo xtask bench` writes this page and needs valgrind (Debian: `apt-get install valgrind`); `cargo xtask bench \
+         --quick` counts ours alone, in about a minute after building, and `cargo xtask bench --only SCENARIO` one scenario \
+         or part.\n\n\
+         - Instructions are counted by callgrind inside one function, `hot_phase`, on a current-thread runtime. A run of N \
+         messages and one of 2N are subtracted and divided by N, so that what is done once is in no figure. They repeat to \
+         within a few instructions on one machine and toolchain. They do not show what a cold cache costs.\n\
+         - Allocations are counted by an allocator around the system's, in the same runs.\n\
+         - Each scenario of ours and of RustStream is a program of its own, for a second scenario is a second caller of the \
+         same functions and keeps the compiler from inlining them. `--quick` and the check of each change count one program \
+         with all scenarios, and come out some percent higher.\n\
+         - The profile is `lto` of `Cargo.toml`, for every library: `release` with fat link-time optimization and one unit of \
+         code generation.\n\
+         - A peer that cannot do a scenario has no figure there.\n\
+         - Measured with {}, {}, on {}.",
+        results.toolchain, results.valgrind, results.machine,
+    )
+}
+
+/// The unit, if it is that of all.
+fn unit(figures: &[Figure]) -> Option<&str> {
+    let first = figures.first().map(|figure| &*figure.unit)?;
+    figures.iter().all(|figure| figure.unit == first).then_some(first)
+}
+
+/// What misses its goal, or is behind a peer, and why.
+fn behind(figures: &[Figure]) -> String {
+    let lines: Vec<String> = figures
+        .iter()
+        .filter_map(|figure| {
+            let mut of: Vec<&str> = if is_compared(figure) { figure.ahead_of_us().collect() } else { Vec::new() };
+            if figure.is_met() == Some(false) {
+                of.insert(0, "the goal");
+            }
+            let why = note(&figure.name).unwrap_or("not explained yet.");
+            (!of.is_empty()).then(|| format!("- `{}`, behind {}: {why}\n", table::short(&figure.name), of.join(", ")))
+        })
+        .collect();
+    if lines.is_empty() { String::new() } else { format!("\nBehind:\n\n{}", lines.concat()) }
+}
+
+struct Plot {
+    file: String,
+    title: String,
+    svg: String,
+}
+
+fn plots_of(results: &Results) -> Vec<(String, String)> {
+    let sections = SECTIONS.iter().flat_map(|section| plots_of_part(section.part, &results.part(section.part)));
+    sections.map(|plot| (plot.file, plot.svg)).collect()
+}
+
+fn plots_of_part(part: Part, figures: &[Figure]) -> Vec<Plot> {
+    let bars = |file: &str, title: &str, unit: &str, figures: &[Figure]| {
+        let svg = plots::bars(title, unit, figures);
+        (!figures.is_empty()).then(|| Plot { file: format!("{file}.svg"), title: title.into(), svg })
+    };
+    let some = |is_kept: &dyn Fn(&Figure) -> bool| figures.iter().filter(|f| is_kept(f)).cloned().collect::<Vec<_>>();
+    if figures.is_empty() {
+        return Vec::new();
+    }
+    let plots = match part {
+        Part::Counted => {
+            let is_large = |figure: &Figure| figure.name.ends_with("_1k") || figure.name.starts_with("round_trip");
+            let unit = "instructions per message";
+            vec![
+                bars("consume", "One message", unit, &some(&|figure| !is_large(figure))),
+                bars("large", "A message of 1 KB, and a call", unit, &some(&is_large)),
+            ]
+        }
+        Part::Allocations => vec![bars("allocations", "Allocations", "allocations per message", figures)],
+        Part::Release => vec![bars("release", "The profile `release`", "instructions per message", figures)],
+        Part::Codecs => ["two", "1k"]
+            .map(|body| {
+                let part = some(&|figure| {
+                    figure.name.starts_with("codecs/json/") && figure.name.contains(&format!("/{body}/"))
+                });
+                let title = format!("JSON, {}", if body == "two" { "two fields" } else { "1 KiB" });
+                bars(&format!("codecs_{body}"), &title, "instructions per body", &part)
+            })
+            .into(),
+        Part::Growth => [("level", true), ("more", false)]
+            .map(|(file, is_level)| {
+                let part = some(&|figure| figure.goal.is_some() == is_level);
+                let title = if is_level { "What is to stay level" } else { "What does more" };
+                let svg = plots::curves(title, "how many there are", "instructions per cycle", &part);
+                (!part.is_empty()).then(|| Plot { file: format!("growth_{file}.svg"), title: title.into(), svg })
+            })
+            .into(),
+        Part::Times => vec![bars("call", "Time of a call", "nanoseconds", figures)],
+        Part::Wall => {
+            let is_rate = |figure: &Figure| figure.more_is_better && figure.name.contains("throughput");
+            let latency = |figure: &Figure| figure.name.contains("latency") && figure.unit == "ns";
+            vec![
+                bars("throughput", "Throughput, more is better", "messages per second", &some(&is_rate)),
+                bars("latency", "Latency", "nanoseconds", &some(&latency)),
+            ]
+        }
+    };
+    plots.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::svg::check_well_formed;
+    use crate::workspace::read;
+
+    #[test]
+    fn the_page_is_what_the_results_and_the_notes_say() {
+        let results = Results::read().unwrap();
+        assert!(read(PAGE).unwrap() == page(&results), "out of date: `cargo xtask bench --page` writes it anew");
+        for (name, plot) in plots_of(&results) {
+            assert_eq!(check_well_formed(&plot), Ok(()), "{name}");
+            assert!(read(format!("{FOLDER}/{name}")).unwrap() == plot, "{name} is out of date");
+        }
+    }
+
+    #[test]
+    fn what_is_behind_is_said_with_its_reason() {
+        let mut reply = Figure { goal: Some(1.0), ..Figure::new(Part::Counted, "reply", "", 3.0) };
+        reply.peers.insert("A".into(), 2.0);
+        let behind = behind(&[reply, Figure::new(Part::Counted, "bytes", "", 1.0)]);
+        assert!(behind.starts_with("\nBehind:\n\n- `reply`, behind the goal, A: the message"), "{behind}");
+        assert_eq!(behind.lines().count(), 4);
+    }
+
+    #[test]
+    fn ratios_come_before_all_else() {
+        let mut json = Figure { goal: Some(2.0), ..Figure::new(Part::Counted, "json", "instructions", 3.0) };
+        json.peers.insert("A".into(), 6.0);
+        let page = page(&Results { figures: vec![json], ..Results::default() });
+        let (ratios, method) = (page.find("| json | 0.50 | 1.50 missed |"), page.find("## Method"));
+        assert!(ratios.is_some() && ratios < method, "{page}");
+        assert!(page.contains("0 of 1 goals are met; of 1 figures that a peer has too, 1 are ahead"), "{page}");
+    }
+}

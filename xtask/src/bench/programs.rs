@@ -1,0 +1,93 @@
+//! The programs that are measured, and how each is built.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::workspace::{cargo, output};
+
+/// What a program may be built with one scenario of, alone: see `benches/scenario`.
+const ALONE: &str = "CONSIGN_BENCH_ALONE";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Package {
+    /// A bench of the workspace's own package.
+    Consign,
+    /// A program of `benches/peers`, which is a workspace of its own.
+    Peers,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) package: Package,
+    /// Whether it says `ready`, and waits for the end of its standard input before it does what is counted.
+    pub(crate) waits: bool,
+}
+
+const fn bench(name: &'static str, waits: bool) -> Program {
+    Program { name, package: Package::Consign, waits }
+}
+
+const fn peer(name: &'static str) -> Program {
+    Program { name, package: Package::Peers, waits: false }
+}
+
+pub(crate) const CONSUME: Program = bench("consume", false);
+pub(crate) const CALL: Program = bench("call", true);
+pub(crate) const CODECS: Program = bench("codecs", false);
+pub(crate) const GROWTH: Program = bench("growth", true);
+pub(crate) const MEMORY: Program = bench("memory", false);
+pub(crate) const RUSTSTREAM: Program = peer("ruststream");
+pub(crate) const WALL: Program = peer("wall");
+
+impl Program {
+    /// Builds it as it is measured, with all its scenarios.
+    pub(crate) fn build(&self) -> Result<PathBuf, Error> {
+        self.build_with("lto", None)
+    }
+
+    /// Builds it in a profile, with all its scenarios or with one alone. The next build writes to the same place.
+    pub(crate) fn build_with(&self, profile: &str, alone: Option<&str>) -> Result<PathBuf, Error> {
+        eprintln!("building {} ({profile}{})", self.name, alone.map(|name| format!(", {name}")).unwrap_or_default());
+        let mut build = match self.package {
+            Package::Consign => cargo(["bench", "--features", "full", "--no-run", "--bench", self.name]),
+            Package::Peers => {
+                let manifest = "benches/peers/Cargo.toml";
+                let mut build =
+                    cargo(["build", "--locked", "--manifest-path", manifest, "--target-dir", "target/peers"]);
+                build.args(["--bin", self.name]);
+                build
+            }
+        };
+        build.args(["--quiet", "--profile", profile, "--message-format", "json"]).env_remove(ALONE);
+        if let Some(scenario) = alone {
+            build.env(ALONE, scenario);
+        }
+        executable(&output(&mut build)?, self.name).ok_or(Error::NoProgram { name: self.name })
+    }
+}
+
+/// The program, from what cargo says of its build.
+fn executable(built: &str, name: &str) -> Option<PathBuf> {
+    built.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
+        let is_it = message["target"]["name"] == name;
+        message["executable"].as_str().filter(|_| is_it).map(PathBuf::from)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found_among_others() {
+        let built = r#"{"target":{"name":"other"},"executable":"a"}
+not json
+{"target":{"name":"consume"},"executable":null}
+{"target":{"name":"consume"},"executable":"b"}"#;
+        assert_eq!(executable(built, "consume"), Some(PathBuf::from("b")));
+        assert_eq!(executable(built, "call"), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! What the last full run measured, and with what: `docs/benchmarks/results.json`, from which the page is written.
+
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use super::callgrind;
+use super::figure::{Figure, Part};
+use crate::error::Error;
+use crate::workspace::{output, read, write};
+
+const FILE: &str = "docs/benchmarks/results.json";
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Results {
+    pub(crate) toolchain: String,
+    pub(crate) valgrind: String,
+    pub(crate) machine: String,
+    pub(crate) figures: Vec<Figure>,
+}
+
+impl Results {
+    /// What the last full run left.
+    pub(crate) fn read() -> Result<Self, Error> {
+        serde_json::from_str(&read(FILE)?).map_err(Error::Results)
+    }
+
+    /// These figures, and what they were measured with.
+    pub(crate) fn of(figures: Vec<Figure>) -> Result<Self, Error> {
+        Ok(Self { toolchain: toolchain()?, valgrind: callgrind::present()?, machine: machine(), figures })
+    }
+
+    pub(crate) fn write(&self) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(self).map_err(Error::Results)?;
+        write(FILE, &(text + "\n"))
+    }
+
+    pub(crate) fn part(&self, part: Part) -> Vec<Figure> {
+        self.figures.iter().filter(|figure| figure.part == part).cloned().collect()
+    }
+}
+
+/// `rustc 1.95.0`.
+pub(crate) fn toolchain() -> Result<String, Error> {
+    let version = output(Command::new("rustc").arg("--version"))?;
+    Ok(version.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+}
+
+/// What anybody else needs to know of this machine.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!("{cores} virtual cores, {}, {}", std::env::consts::ARCH, std::env::consts::OS)
+}
+
+/// The figures of before, and in the place of each that was measured again the new one. New ones come last in their part.
+pub(crate) fn merged(mut before: Vec<Figure>, now: Vec<Figure>) -> Vec<Figure> {
+    for figure in now {
+        match before.iter_mut().find(|old| old.name == figure.name) {
+            Some(old) => *old = figure,
+            None => before.push(figure),
+        }
+    }
+    before.sort_by_key(|figure| figure.part);
+    before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_figure_takes_the_place_of_the_old() {
+        let figure = |part, name: &str, ours| Figure::new(part, name, "", ours);
+        let before = vec![figure(Part::Counted, "json", 1.0), figure(Part::Counted, "bytes", 2.0)];
+        let before = merged(before, vec![figure(Part::Wall, "a", 3.0), figure(Part::Counted, "router", 4.0)]);
+        let now = merged(before, vec![figure(Part::Counted, "json", 5.0)]);
+        let now: Vec<_> = now.iter().map(|figure| (&*figure.name, figure.ours)).collect();
+        assert_eq!(now, [("json", 5.0), ("bytes", 2.0), ("router", 4.0), ("a", 3.0)]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Wall clock. It is noisy, so ratios come first: those of runs that took turns.
+
+use super::callgrind::{figure, figures, printed};
+use super::figure::{Figure, Part};
+use super::programs::{CALL, WALL};
+use crate::error::Error;
+
+const ROUNDS: &str = "5";
+/// The peer that is the floor: a channel of tokio, and the JSON.
+const FLOOR: &str = "mpsc";
+/// What the rate is to be at least, by that of the floor, with bodies of 256 bytes.
+const GOAL: (&str, f64) = ("throughput_256_", 0.8);
+const IN_FLIGHT: [&str; 3] = ["in_flight_1", "in_flight_64", "in_flight_1024"];
+const CALLS: &str = "200000";
+
+/// The programs that stand beside others.
+pub(crate) fn beside_others() -> Result<Vec<Figure>, Error> {
+    let built = WALL.build()?;
+    let mut all = Vec::new();
+    for scenario in printed(&built, &["list"])?.lines() {
+        eprintln!("timing {scenario}");
+        let peers = printed(&built, &["peers", scenario])?;
+        let compared = printed(&built, &["compare", scenario, ROUNDS])?;
+        all.extend(read(scenario, &peers.lines().collect::<Vec<_>>(), &compared));
+    }
+    Ok(all)
+}
+
+/// How long a call takes, with so many under way.
+pub(crate) fn calls() -> Result<Vec<Figure>, Error> {
+    let built = CALL.build()?;
+    let mut all = Vec::new();
+    for scenario in IN_FLIGHT {
+        eprintln!("timing {scenario}");
+        let printed = printed(&built, &[scenario, CALLS])?;
+        for percentile in ["p50", "p99"] {
+            let command = || format!("call {scenario}");
+            let time = figure(&printed, percentile).ok_or_else(|| Error::NoCount { command: command() })?;
+            all.push(Figure::new(Part::Times, format!("call/{scenario}/{percentile}"), "ns", as_float(time)));
+        }
+    }
+    Ok(all)
+}
+
+/// The figures of a comparison: lines `PEER_NAME VALUE`, and `FIRST_to_PEER_NAME_per_mille VALUE` for the ratios. The first
+/// of the peers is what the others stand beside.
+fn read(scenario: &str, peers: &[&str], compared: &str) -> Vec<Figure> {
+    let Some((ours, others)) = peers.split_first() else { return Vec::new() };
+    let own = figures(compared).filter_map(|(name, value)| {
+        let name = name.strip_prefix(ours)?.strip_prefix('_')?;
+        (!name.starts_with("to_")).then_some((name, as_float(value)))
+    });
+    own.map(|(name, value)| {
+        let mut read = Figure::new(Part::Wall, format!("wall/{scenario}/{name}"), unit(name), value);
+        read.more_is_better = name.ends_with("_per_second");
+        for other in others {
+            let Some(ratio) = figure(compared, &format!("{ours}_to_{other}_{name}_per_mille")) else { continue };
+            // What gives the median ratio, which is not that of the medians.
+            let theirs = value / (as_float(ratio.max(1)) / 1_000.0);
+            if *other == FLOOR {
+                read.floor = Some(theirs);
+                let (prefix, least) = GOAL;
+                read.goal = scenario.starts_with(prefix).then_some(least * theirs);
+            } else {
+                read.peers.insert((*other).to_owned(), theirs);
+            }
+        }
+        read
+    })
+    .collect()
+}
+
+fn unit(name: &str) -> &'static str {
+    if name.ends_with("_ns") { "ns" } else { "messages per second" }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn as_float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_come_from_the_rounds() {
+        let compared = "ours_messages_per_second 900\nmpsc_messages_per_second 1000\nother_messages_per_second 400\n\
+                        ours_to_mpsc_messages_per_second_per_mille 750\nours_to_other_messages_per_second_per_mille 2000\n";
+        let read = read("throughput_256_one", &["ours", "other", "mpsc"], compared);
+        let [rate] = &*read else { panic!("{read:?}") };
+        assert_eq!((rate.ours, rate.floor, rate.to_peer("other")), (900.0, Some(1_200.0), Some(2.0)));
+        assert_eq!((rate.goal, rate.is_met()), (Some(960.0), Some(false)));
+        assert!(rate.more_is_better);
+    }
+
+    #[test]
+    fn of_a_time_less_is_better() {
+        let read = read("latency_half", &["ours", "other"], "ours_p50_ns 7\nother_p50_ns 9\n");
+        let [time] = &*read else { panic!("{read:?}") };
+        assert_eq!((&*time.name, time.more_is_better, time.goal), ("wall/latency_half/p50_ns", false, None));
+    }
+}
