@@ -4,14 +4,23 @@ use tokio::time::Instant;
 
 /// How often the driver looks at the clock while it hands a batch out.
 ///
-/// A handler may hold the thread until the locks of the rest are old, so the driver looks before each message. After
-/// handlers that were quick it looks before every sixteenth: reading the clock may take as long as they do.
-#[derive(Debug, Default)]
+/// A handler may hold the thread until the locks of the rest are old, so the driver looks between two messages. While
+/// handlers are quick it looks every sixteen messages: reading the clock may take as long as they do.
+#[derive(Debug)]
 pub(super) struct Pace {
+    /// Messages from one look to the next.
+    stride: u32,
     /// Messages that are handed out before the next look.
     left: u32,
-    stride: u32,
+    /// Messages that were handed out since the last look.
+    handed: u32,
     looked: Option<Instant>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { stride: 1, left: 0, handed: 0, looked: None }
+    }
 }
 
 impl Pace {
@@ -19,26 +28,33 @@ impl Pace {
     /// A message that takes less is handled quickly.
     const QUICK: Duration = Duration::from_millis(1);
 
-    /// Whether it is time to look, before one more message.
+    /// Whether to look before one more message is handed out.
     #[inline]
     pub(super) fn is_due(&mut self) -> bool {
-        let is_due = self.left == 0;
-        self.left = self.left.saturating_sub(1);
-        is_due
+        if self.left == 0 {
+            return true;
+        }
+        self.left -= 1;
+        self.handed += 1;
+        false
     }
 
-    /// Whether what handlers have ended may wait for the next ones.
+    /// Whether handlers are so quick that what they have done may wait for what the next ones do.
     #[inline]
     pub(super) fn is_quick(&self) -> bool {
         self.stride > 1
     }
 
-    /// The driver has looked, and it is `now`.
+    /// A batch was received.
+    pub(super) fn received(&mut self, now: Instant) {
+        self.judge(now);
+        (self.left, self.handed) = (self.stride, 0);
+    }
+
+    /// The driver has looked, and hands a message out.
     pub(super) fn looked(&mut self, now: Instant) {
-        let since = self.looked.replace(now).map(|looked| now.saturating_duration_since(looked));
-        let is_quick = since.is_some_and(|since| since < Self::QUICK * self.stride.max(1));
-        self.stride = if is_quick { (2 * self.stride).clamp(1, Self::LONGEST) } else { 1 };
-        self.left = self.stride - 1;
+        self.judge(now);
+        (self.left, self.handed) = (self.stride - 1, 1);
     }
 
     /// A handler was so slow that the locks of the others are old.
@@ -46,14 +62,23 @@ impl Pace {
     pub(super) fn is_slow(&mut self) {
         *self = Self::default();
     }
+
+    fn judge(&mut self, now: Instant) {
+        let since = self.looked.replace(now).map(|looked| now.saturating_duration_since(looked));
+        if self.handed > 0 {
+            let is_quick = since.is_some_and(|since| since < Self::QUICK * self.handed);
+            self.stride = if is_quick { (2 * self.stride).min(Self::LONGEST) } else { 1 };
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Before which of `count` messages the driver looks, if each takes `each`.
+    /// Before which of `count` messages of a batch the driver looks, if each takes `each`.
     fn looks(pace: &mut Pace, now: &mut Instant, count: u32, each: Duration) -> Vec<u32> {
+        pace.received(*now);
         let mut looks = Vec::new();
         for message in 0..count {
             if pace.is_due() {
@@ -66,18 +91,30 @@ mod tests {
     }
 
     #[test]
-    fn quick_handlers_are_looked_at_less_and_less() {
+    fn while_handlers_are_quick_it_looks_less_and_less() {
         let (mut pace, mut now) = (Pace::default(), Instant::now());
-        let quick = looks(&mut pace, &mut now, 40, Duration::from_micros(10));
-        assert_eq!(quick, [0, 1, 3, 7, 15, 31]);
+        assert_eq!(looks(&mut pace, &mut now, 50, Duration::from_micros(10)), [1, 3, 7, 15, 31, 47]);
+        assert!(looks(&mut pace, &mut now, 16, Duration::from_micros(10)).is_empty());
+        assert!(pace.is_quick());
     }
 
     #[test]
-    fn a_slow_handler_is_looked_at_each_time() {
+    fn while_handlers_are_slow_it_looks_between_all() {
         let (mut pace, mut now) = (Pace::default(), Instant::now());
-        assert_eq!(looks(&mut pace, &mut now, 4, Duration::from_millis(2)), [0, 1, 2, 3]);
+        assert_eq!(looks(&mut pace, &mut now, 4, Duration::from_millis(2)), [1, 2, 3]);
         looks(&mut pace, &mut now, 100, Duration::ZERO);
-        let slow = looks(&mut pace, &mut now, 20, Duration::from_millis(9));
-        assert!(slow.len() > 12 && slow.windows(2).skip(1).all(|two| two[1] - two[0] == 1), "{slow:?}");
+        assert_eq!(looks(&mut pace, &mut now, 20, Duration::from_millis(2)), [16, 17, 18, 19]);
+        assert_eq!(looks(&mut pace, &mut now, 2, Duration::from_millis(2)), [1]);
+        assert!(!pace.is_quick());
+    }
+
+    /// What is given back at once says nothing of the handlers.
+    #[test]
+    fn a_look_after_no_message_decides_nothing() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        for _ in 0..3 {
+            pace.received(now);
+        }
+        assert_eq!(looks(&mut pace, &mut now, 3, Duration::from_secs(1)), [1, 2]);
     }
 }

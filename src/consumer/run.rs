@@ -211,7 +211,7 @@ where
                 // One message is handed out at once; of more, the later ones wait for the earlier, which may block.
                 self.batch_at = (self.batch.len() > 1).then(|| turn.now());
                 if let Some(now) = self.batch_at {
-                    self.pace.looked(now);
+                    self.pace.received(now);
                 }
                 true
             }
