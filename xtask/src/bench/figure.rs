@@ -15,10 +15,10 @@ pub(crate) enum Part {
     Release,
     Codecs,
     Growth,
-    /// Wall clock of what nobody else has.
-    Times,
     /// Wall clock beside others.
     Wall,
+    /// Wall clock of what nobody else has.
+    Times,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

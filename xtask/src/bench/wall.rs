@@ -6,8 +6,10 @@ use super::programs::{CALL, WALL};
 use crate::error::Error;
 
 const ROUNDS: &str = "5";
-/// The peer that is the floor: a channel of tokio, and the JSON.
-const FLOOR: &str = "mpsc";
+/// The peers that are floors: a channel of tokio and the JSON, and how many round trips there are in a second.
+const FLOORS: [&str; 2] = ["mpsc", "arithmetic"];
+/// Scenarios whose peers are no libraries but other ways to use this one.
+const OWN: [&str; 2] = ["driver_", "pipelining_"];
 /// What the rate is to be at least, by that of the floor, with bodies of 256 bytes.
 const GOAL: (&str, f64) = ("throughput_256_", 0.8);
 const IN_FLIGHT: [&str; 3] = ["in_flight_1", "in_flight_64", "in_flight_1024"];
@@ -36,7 +38,8 @@ pub(crate) fn calls() -> Result<Vec<Figure>, Error> {
         for percentile in ["p50", "p99"] {
             let command = || format!("call {scenario}");
             let time = figure(&printed, percentile).ok_or_else(|| Error::NoCount { command: command() })?;
-            all.push(Figure::new(Part::Times, format!("call/{scenario}/{percentile}"), "ns", as_float(time)));
+            let name = format!("call/{scenario}/{percentile}");
+            all.push(Figure { about: "ns".into(), ..Figure::new(Part::Times, name, "ns", as_float(time)) });
         }
     }
     Ok(all)
@@ -48,26 +51,40 @@ fn read(scenario: &str, peers: &[&str], compared: &str) -> Vec<Figure> {
     let Some((ours, others)) = peers.split_first() else { return Vec::new() };
     let own = figures(compared).filter_map(|(name, value)| {
         let name = name.strip_prefix(ours)?.strip_prefix('_')?;
-        (!name.starts_with("to_")).then_some((name, as_float(value)))
+        // What is offered is no result.
+        let is_result = !name.starts_with("to_") && !name.starts_with("offered_");
+        is_result.then_some((name, as_float(value)))
     });
+    let part = if OWN.iter().any(|own| scenario.starts_with(own)) { Part::Times } else { Part::Wall };
     own.map(|(name, value)| {
-        let mut read = Figure::new(Part::Wall, format!("wall/{scenario}/{name}"), unit(name), value);
+        let mut read = Figure::new(part, named(scenario, name), unit(name), value);
+        read.about = unit(name).into();
         read.more_is_better = name.ends_with("_per_second");
         for other in others {
             let Some(ratio) = figure(compared, &format!("{ours}_to_{other}_{name}_per_mille")) else { continue };
             // What gives the median ratio, which is not that of the medians.
             let theirs = value / (as_float(ratio.max(1)) / 1_000.0);
-            if *other == FLOOR {
+            if FLOORS.contains(other) {
                 read.floor = Some(theirs);
                 let (prefix, least) = GOAL;
                 read.goal = scenario.starts_with(prefix).then_some(least * theirs);
             } else {
-                read.peers.insert((*other).to_owned(), theirs);
+                let other = if *other == "ruststream" { "RustStream" } else { other };
+                read.peers.insert(other.to_owned(), theirs);
             }
         }
         read
     })
     .collect()
+}
+
+/// A rate is what a scenario is about if it does not say otherwise.
+fn named(scenario: &str, name: &str) -> String {
+    match name.strip_suffix("messages_per_second").map(|name| name.trim_end_matches('_')) {
+        Some("") => format!("wall/{scenario}"),
+        Some(rate) => format!("wall/{scenario}/{rate}"),
+        None => format!("wall/{scenario}/{}", name.trim_end_matches("_ns")),
+    }
 }
 
 fn unit(name: &str) -> &'static str {
@@ -98,6 +115,13 @@ mod tests {
     fn of_a_time_less_is_better() {
         let read = read("latency_half", &["ours", "other"], "ours_p50_ns 7\nother_p50_ns 9\n");
         let [time] = &*read else { panic!("{read:?}") };
-        assert_eq!((&*time.name, time.more_is_better, time.goal), ("wall/latency_half/p50_ns", false, None));
+        assert_eq!((&*time.name, time.more_is_better, time.goal), ("wall/latency_half/p50", false, None));
+    }
+
+    #[test]
+    fn other_ways_to_use_this_library_are_no_peers() {
+        let compared = "plain_16_messages_per_second 7\nplain_16_to_plain_1_messages_per_second_per_mille 500\n";
+        let read = read("driver_one", &["plain_16", "plain_1"], compared);
+        assert_eq!((read[0].part, &*read[0].name), (Part::Times, "wall/driver_one"));
     }
 }
