@@ -1,0 +1,84 @@
+//! How many messages in a second go from a producer to a handler, both in one runtime.
+
+use std::{fmt, time::Duration};
+
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::Instant,
+};
+
+use crate::{
+    arrivals,
+    peer::{Peer, Sender},
+};
+
+/// Most messages that are sent and not handled. When so many are, the producer sleeps until half of them are handled.
+pub const IN_FLIGHT: u64 = 256;
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Threads {
+    /// Producer and consumer are tasks of one thread.
+    One,
+    /// They are tasks of a runtime with two workers.
+    Two,
+}
+
+impl fmt::Display for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::One => "one",
+            Self::Two => "two",
+        })
+    }
+}
+
+impl Threads {
+    fn runtime(self) -> Runtime {
+        let mut builder = match self {
+            Self::One => Builder::new_current_thread(),
+            Self::Two => Builder::new_multi_thread(),
+        };
+        builder.worker_threads(2).enable_all().build().expect("a runtime")
+    }
+}
+
+/// Messages in a second, after a tenth of them for warming up.
+pub fn messages_per_second(peer: &impl Peer, threads: Threads, size: usize, messages: u64) -> u64 {
+    arrivals::reset(false);
+    let runtime = threads.runtime();
+    let body = arrivals::body(size);
+    runtime.block_on(async {
+        let (mut sender, running) = peer.start(IN_FLIGHT as usize).await;
+        let producer = tokio::spawn(async move {
+            let warm = messages / 10;
+            send(&mut sender, &body, 0, warm).await;
+            let begun = Instant::now();
+            send(&mut sender, &body, warm, warm + messages).await;
+            // A consumer ends when its last sender does; that is no part of this.
+            (begun.elapsed(), sender)
+        });
+        let (took, sender) = producer.await.expect("a producer that ends");
+        drop((sender, running));
+        rate(messages, took)
+    })
+}
+
+/// Sends messages up to a number, and waits until they are handled.
+async fn send(sender: &mut impl Sender, body: &[u8], from: u64, to: u64) {
+    let mut handled = from;
+    for sent in from..to {
+        if sent - handled == IN_FLIGHT {
+            handled = arrivals::handled();
+            if sent - handled == IN_FLIGHT {
+                handled = arrivals::reached(sent - IN_FLIGHT / 2).await;
+            }
+        }
+        sender.send(body).await;
+    }
+    arrivals::reached(to).await;
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a rate")]
+pub fn rate(messages: u64, took: Duration) -> u64 {
+    (messages as f64 / took.as_secs_f64()) as u64
+}
