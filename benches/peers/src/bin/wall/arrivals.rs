@@ -10,16 +10,44 @@ use std::{
     },
 };
 
-use serde::Deserialize;
+use ruststream::prelude::Outgoing;
+use serde::{Deserialize, Serialize};
 use tokio::{sync::Notify, time::Instant};
 
-/// What a body decodes to. Its decoding is cheap on purpose: what differs between the peers is around it.
-#[derive(Debug, Deserialize)]
+/// What a body decodes to. A body of [`body`] has only the first three, so that its decoding is cheap: what differs between
+/// the peers is around it. Those that are sent as values have all.
+#[derive(Debug, Deserialize, Outgoing, Serialize)]
 pub struct Order {
     /// In a run that measures latency, when the message should have been sent: see [`stamp`].
     pub id: u64,
     pub quantity: u32,
     pub note: String,
+    pub sku: Option<String>,
+    pub customer: Option<String>,
+    pub currency: Option<String>,
+    pub unit_price: Option<u64>,
+    pub express: Option<bool>,
+    pub placed_at: Option<String>,
+    pub warehouse: Option<String>,
+}
+
+impl Order {
+    /// One that is 256 bytes of JSON.
+    pub fn whole() -> Self {
+        let text = |text: &str| Some(text.to_owned());
+        Self {
+            id: FIRST_ID,
+            quantity: 37,
+            note: "leave it at the back door, and ring it twice, please".into(),
+            sku: text("sku-7731-blue"),
+            customer: text("c-44109827"),
+            currency: text("EUR"),
+            unit_price: Some(1_299),
+            express: Some(false),
+            placed_at: text("2026-01-05T10:22:31.250Z"),
+            warehouse: text("ams-2b"),
+        }
+    }
 }
 
 /// The first id, so that all have as many digits.
@@ -111,4 +139,20 @@ pub fn latencies(from: usize, to: usize) -> Vec<u64> {
     let mut latencies: Vec<u64> = times[from..to].iter().map(|time| time.load(Ordering::Relaxed)).collect();
     latencies.sort_unstable();
     latencies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_have_the_size_that_they_say() {
+        for size in [64, 256, 1_024] {
+            let mut body = body(size);
+            stamp(&mut body, 123_456_789);
+            assert_eq!(body.len(), size);
+            assert_eq!(serde_json::from_slice::<Order>(&body).unwrap().id, FIRST_ID + 123_456_789);
+        }
+        assert_eq!(serde_json::to_vec(&Order::whole()).unwrap().len(), 256);
+    }
 }

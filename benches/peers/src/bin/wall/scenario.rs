@@ -6,7 +6,7 @@ use crate::{
     latency,
     peer::{Apalis, Consign, ConsignSetup, Mpsc, Omniqueue, RustStreamPeer},
     pipelining,
-    throughput::{self, Threads},
+    throughput::{self, Content, Threads},
 };
 
 /// Names, and integers in the unit that the name ends with.
@@ -16,6 +16,7 @@ pub type Figures = Vec<(String, u64)>;
 pub enum Scenario {
     Throughput { size: usize, threads: Threads },
     Labelled { threads: Threads },
+    Values { threads: Threads },
     LatencyHalf,
     LatencySame,
     Driver { threads: Threads },
@@ -62,6 +63,7 @@ impl Scenario {
         let throughput = sizes.iter().flat_map(|&size| threads.map(|threads| Self::Throughput { size, threads }));
         let mut all: Vec<_> = throughput.collect();
         all.extend(threads.map(|threads| Self::Labelled { threads }));
+        all.extend(threads.map(|threads| Self::Values { threads }));
         all.extend([Self::LatencyHalf, Self::LatencySame]);
         all.extend(threads.map(|threads| Self::Driver { threads }));
         all.extend([1, 16, 128].map(|window| Self::Pipelining { window }));
@@ -84,8 +86,11 @@ impl Scenario {
     /// One run. `None` if there is no such peer.
     pub fn run(self, peer: &str, argument: Option<u64>) -> Option<Figures> {
         match self {
-            Self::Throughput { size, threads } => throughput(peer, Consign::PLAIN, threads, size, argument),
-            Self::Labelled { threads } => throughput(peer, Consign::LABELLED, threads, 256, argument),
+            Self::Throughput { size, threads } => {
+                throughput(peer, Consign::PLAIN, threads, &Content::Body(size), argument)
+            }
+            Self::Labelled { threads } => throughput(peer, Consign::LABELLED, threads, &Content::Body(256), argument),
+            Self::Values { threads } => throughput(peer, Consign::PLAIN, threads, &Content::Value, argument),
             Self::LatencyHalf => latency(peer, argument.unwrap_or(300_000), None),
             Self::LatencySame => {
                 let offered = argument.unwrap_or(100_000);
@@ -97,10 +102,16 @@ impl Scenario {
     }
 }
 
-fn throughput(peer: &str, consign: Consign, threads: Threads, size: usize, messages: Option<u64>) -> Option<Figures> {
+fn throughput(
+    peer: &str,
+    consign: Consign,
+    threads: Threads,
+    content: &Content,
+    messages: Option<u64>,
+) -> Option<Figures> {
     // A quarter of a second or so.
-    let messages = messages.unwrap_or(if size > 10_000 { 10_000 } else { 300_000 });
-    let rate = with_peer!(peer, consign, peer => throughput::messages_per_second(peer, threads, size, messages));
+    let messages = messages.unwrap_or(if matches!(content, Content::Body(10_000..)) { 10_000 } else { 300_000 });
+    let rate = with_peer!(peer, consign, peer => throughput::messages_per_second(peer, threads, content, messages));
     Some(vec![("messages_per_second".into(), rate)])
 }
 
@@ -108,7 +119,7 @@ fn driver(handler: &str, threads: Threads, messages: Option<u64>) -> Option<Figu
     let (how, concurrency) = handler.split_once('_')?;
     let setup =
         ConsignSetup { concurrency: Some(concurrency.parse().ok()?), spawns: how == "spawn", ..Consign::PLAIN.0 };
-    throughput("consign", Consign(setup), threads, 256, messages)
+    throughput("consign", Consign(setup), threads, &Content::Body(256), messages)
 }
 
 fn latency(peer: &str, messages: u64, offered: Option<u64>) -> Option<Figures> {
@@ -138,6 +149,7 @@ impl fmt::Display for Scenario {
         match self {
             Self::Throughput { size, threads } => write!(f, "throughput_{size}_{threads}"),
             Self::Labelled { threads } => write!(f, "labelled_256_{threads}"),
+            Self::Values { threads } => write!(f, "values_256_{threads}"),
             Self::LatencyHalf => f.write_str("latency_half"),
             Self::LatencySame => f.write_str("latency_same"),
             Self::Driver { threads } => write!(f, "driver_{threads}"),

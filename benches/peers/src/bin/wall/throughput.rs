@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use crate::{
-    arrivals,
+    arrivals::{self, Order},
     peer::{Peer, Sender},
 };
 
@@ -42,18 +42,41 @@ impl Threads {
     }
 }
 
+/// What is sent again and again.
+pub enum Content {
+    /// A body of so many bytes, which each send copies.
+    Body(usize),
+    /// A value, which each send encodes.
+    Value,
+}
+
+/// What a producer has of it.
+enum Template {
+    Body(Vec<u8>),
+    Value(Order),
+}
+
+impl Content {
+    fn template(&self) -> Template {
+        match *self {
+            Self::Body(size) => Template::Body(arrivals::body(size)),
+            Self::Value => Template::Value(Order::whole()),
+        }
+    }
+}
+
 /// Messages in a second, after a tenth of them for warming up.
-pub fn messages_per_second(peer: &impl Peer, threads: Threads, size: usize, messages: u64) -> u64 {
+pub fn messages_per_second(peer: &impl Peer, threads: Threads, content: &Content, messages: u64) -> u64 {
     arrivals::reset(false);
     let runtime = threads.runtime();
-    let body = arrivals::body(size);
+    let template = content.template();
     runtime.block_on(async {
         let (mut sender, running) = peer.start(IN_FLIGHT as usize).await;
         let producer = tokio::spawn(async move {
             let warm = messages / 10;
-            send(&mut sender, &body, 0, warm).await;
+            send(&mut sender, &template, 0, warm).await;
             let begun = Instant::now();
-            send(&mut sender, &body, warm, warm + messages).await;
+            send(&mut sender, &template, warm, warm + messages).await;
             // A consumer ends when its last sender does; that is no part of this.
             (begun.elapsed(), sender)
         });
@@ -64,7 +87,7 @@ pub fn messages_per_second(peer: &impl Peer, threads: Threads, size: usize, mess
 }
 
 /// Sends messages up to a number, and waits until they are handled.
-async fn send(sender: &mut impl Sender, body: &[u8], from: u64, to: u64) {
+async fn send(sender: &mut impl Sender, template: &Template, from: u64, to: u64) {
     let mut handled = from;
     for sent in from..to {
         if sent - handled == IN_FLIGHT {
@@ -73,7 +96,10 @@ async fn send(sender: &mut impl Sender, body: &[u8], from: u64, to: u64) {
                 handled = arrivals::reached(sent - IN_FLIGHT / 2).await;
             }
         }
-        sender.send(body).await;
+        match template {
+            Template::Body(body) => sender.send(body).await,
+            Template::Value(order) => sender.send_value(order).await,
+        }
     }
     arrivals::reached(to).await;
 }

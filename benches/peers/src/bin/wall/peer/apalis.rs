@@ -13,7 +13,7 @@ use futures_channel::mpsc;
 use futures_util::{SinkExt, StreamExt, lock::Mutex};
 
 use super::{Peer, Sender};
-use crate::arrivals;
+use crate::arrivals::{self, Order};
 
 pub struct Apalis;
 
@@ -41,5 +41,10 @@ impl Peer for Apalis {
 impl Sender for ApalisSender {
     async fn send(&mut self, body: &[u8]) {
         self.0.send(TaskBuilder::new(body.to_vec()).build()).await.expect("a receiver");
+    }
+
+    async fn send_value(&mut self, order: &Order) {
+        let body = serde_json::to_vec(order).expect("a value that can be encoded");
+        self.0.send(TaskBuilder::new(body).build()).await.expect("a receiver");
     }
 }

@@ -7,13 +7,14 @@ use std::any::Any;
 use consign::{
     Disposition, Message,
     broker::{Broker, Queue, QueueSender, QueueSettings},
-    codecs::Codecs,
+    codecs::{And, Codecs, Json, NoCodec},
     consumer::{ConsumeError, Consumer, Stats},
+    middleware::encode::{EncodeLayer, Encoder, Outgoing},
     routing::{Body, Router},
-    transport::Sender as _,
+    transport::{SendExt, SendService, Sender as _},
 };
 use tokio::task::JoinHandle;
-use tower::{BoxError, Service};
+use tower::{BoxError, Layer, Service};
 
 use super::{Peer, Sender};
 use crate::arrivals::{self, Order};
@@ -34,6 +35,7 @@ pub struct Consign(pub ConsignSetup);
 
 pub struct ConsignSender {
     sender: QueueSender,
+    stack: Encoder<SendService<QueueSender>, And<NoCodec, Json>>,
     is_labelled: bool,
 }
 
@@ -76,7 +78,8 @@ impl Peer for Consign {
             _ => consume(&queue, router.otherwise(inline).build().expect("one handler"), concurrency),
         };
         let sender = queue.sender().expect("a queue takes messages");
-        (ConsignSender { sender, is_labelled }, Box::new(running))
+        let stack = EncodeLayer::new(Codecs::json()).layer(SendService::new(sender.clone()));
+        (ConsignSender { sender, stack, is_labelled }, Box::new(running))
     }
 }
 
@@ -92,5 +95,9 @@ impl Sender for ConsignSender {
                 .expect("a valid message"),
         };
         self.sender.send(message).await.expect("a queue that is not full");
+    }
+
+    async fn send_value(&mut self, order: &Order) {
+        self.stack.send(Outgoing::new(order)).await.expect("a queue that is not full");
     }
 }

@@ -12,6 +12,8 @@ mod ruststream;
 
 use std::any::Any;
 
+use crate::arrivals::Order;
+
 pub use self::{
     apalis::Apalis,
     consign::{Consign, ConsignSetup},
@@ -32,4 +34,7 @@ pub trait Peer {
 /// Sends; what cannot be sent is a fault of the setup.
 pub trait Sender: Send + 'static {
     fn send(&mut self, body: &[u8]) -> impl Future<Output = ()> + Send;
+
+    /// Encodes a value and sends it, as the documentation says.
+    fn send_value(&mut self, order: &Order) -> impl Future<Output = ()> + Send;
 }

@@ -6,7 +6,7 @@ use std::any::Any;
 use tokio::sync::mpsc;
 
 use super::{Peer, Sender};
-use crate::arrivals;
+use crate::arrivals::{self, Order};
 
 pub struct Mpsc;
 
@@ -29,5 +29,10 @@ impl Peer for Mpsc {
 impl Sender for MpscSender {
     async fn send(&mut self, body: &[u8]) {
         self.0.send(body.to_vec()).await.expect("a receiver");
+    }
+
+    async fn send_value(&mut self, order: &Order) {
+        let body = serde_json::to_vec(order).expect("a value that can be encoded");
+        self.0.send(body).await.expect("a receiver");
     }
 }

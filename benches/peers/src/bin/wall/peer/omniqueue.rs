@@ -33,4 +33,8 @@ impl Sender for OmniqueueSender {
     async fn send(&mut self, body: &[u8]) {
         self.0.send_raw(body).await.expect("a receiver");
     }
+
+    async fn send_value(&mut self, order: &Order) {
+        self.0.send_serde_json(order).await.expect("a receiver");
+    }
 }

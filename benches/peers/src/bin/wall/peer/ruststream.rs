@@ -37,4 +37,8 @@ impl Sender for RustStreamSender {
     async fn send(&mut self, body: &[u8]) {
         self.0.publish(OutgoingMessage::new("orders", body), None).await.expect("a broker that runs");
     }
+
+    async fn send_value(&mut self, order: &Order) {
+        self.0.message(order).to("orders").publish().await.expect("a broker that runs");
+    }
 }
