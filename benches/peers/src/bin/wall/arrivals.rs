@@ -6,7 +6,7 @@ use std::{
     hint::black_box,
     sync::{
         LazyLock, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -59,9 +59,9 @@ const DIGITS: usize = 16;
 pub const MAX_TIMES: usize = 2_000_000;
 
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
-static HANDLED: AtomicU64 = AtomicU64::new(0);
+static HANDLED: AtomicUsize = AtomicUsize::new(0);
 /// The count at which whoever waits is woken.
-static WAKE_AT: AtomicU64 = AtomicU64::new(0);
+static WAKE_AT: AtomicUsize = AtomicUsize::new(0);
 static REACHED: Notify = Notify::const_new();
 static IS_TIMED: AtomicBool = AtomicBool::new(false);
 static TIMES: OnceLock<Box<[AtomicU64]>> = OnceLock::new();
@@ -111,18 +111,18 @@ pub fn handle(order: &Order) {
     }
 }
 
-fn record(order: &Order, count: u64) {
+fn record(order: &Order, count: usize) {
     let late = now().saturating_sub(order.id - FIRST_ID);
-    let slot = usize::try_from(count - 1).ok().and_then(|at| TIMES.get()?.get(at));
+    let slot = TIMES.get().and_then(|times| times.get(count - 1));
     slot.expect("a run of at most `MAX_TIMES`").store(late, Ordering::Relaxed);
 }
 
-pub fn handled() -> u64 {
+pub fn handled() -> usize {
     HANDLED.load(Ordering::SeqCst)
 }
 
 /// Waits until so many have been handled, and says how many they are then.
-pub async fn reached(count: u64) -> u64 {
+pub async fn reached(count: usize) -> usize {
     WAKE_AT.store(count, Ordering::SeqCst);
     loop {
         let handled = handled();

@@ -3,7 +3,7 @@
 use crate::scenario::{Figures, Scenario};
 
 /// Medians of every figure of every peer, and of the ratios of the first peer's to the others'.
-pub fn compare(scenario: Scenario, rounds: usize, argument: Option<u64>) -> Figures {
+pub fn compare(scenario: Scenario, rounds: usize, argument: Option<usize>) -> Figures {
     let peers = scenario.peers();
     let rounds: Vec<Vec<Figures>> = (0..rounds.max(1)).map(|round| one_round(scenario, round, argument)).collect();
     let mut all = Figures::new();
@@ -22,7 +22,7 @@ pub fn compare(scenario: Scenario, rounds: usize, argument: Option<u64>) -> Figu
 }
 
 /// The figures of every peer, in the order of the peers. Each round begins with another.
-fn one_round(scenario: Scenario, round: usize, argument: Option<u64>) -> Vec<Figures> {
+fn one_round(scenario: Scenario, round: usize, argument: Option<usize>) -> Vec<Figures> {
     let peers = scenario.peers();
     let mut figures = vec![Figures::new(); peers.len()];
     for turn in 0..peers.len() {

@@ -28,19 +28,19 @@ pub struct Latency {
 }
 
 /// Latencies at a rate, or at half of what the peer can do.
-pub fn measure<P: Peer + Sync>(peer: &P, messages: u64, offered: Option<u64>) -> Latency {
-    let messages = messages.min(MAX_TIMES as u64);
+pub fn measure<P: Peer + Sync>(peer: &P, messages: usize, offered: Option<u64>) -> Latency {
+    let messages = messages.min(MAX_TIMES);
     let capacity = offered.is_none().then(|| capacity(peer, messages));
     let offered = offered.or(capacity.map(|capacity| capacity / 2)).unwrap_or(1).max(1);
     arrivals::reset(true);
     with_consumer(peer, |sender| send_at(sender, offered, messages));
     // The first tenth warms up.
-    let latencies = arrivals::latencies((messages / 10) as usize, messages as usize);
+    let latencies = arrivals::latencies(messages / 10, messages);
     let percentile = |per_mille: usize| latencies[latencies.len() * per_mille / 1_000];
     Latency { capacity, offered, p50: percentile(500), p99: percentile(990), p999: percentile(999) }
 }
 
-fn capacity(peer: &(impl Peer + Sync), messages: u64) -> u64 {
+fn capacity(peer: &(impl Peer + Sync), messages: usize) -> u64 {
     arrivals::reset(false);
     with_consumer(peer, |sender| {
         let body = arrivals::body(SIZE);
@@ -58,11 +58,11 @@ fn capacity(peer: &(impl Peer + Sync), messages: u64) -> u64 {
     })
 }
 
-fn send_at(sender: &mut impl Sender, offered: u64, messages: u64) {
+fn send_at(sender: &mut impl Sender, offered: u64, messages: usize) {
     let mut body = arrivals::body(SIZE);
     let begun = arrivals::now();
     for number in 0..messages {
-        let due = begun + number * NANOSECONDS / offered;
+        let due = begun + number as u64 * NANOSECONDS / offered;
         while arrivals::now() < due {
             spin_loop();
         }
@@ -77,7 +77,7 @@ fn send(sender: &mut impl Sender, body: &[u8]) {
     sender.send(body).now_or_never().expect("a send in memory that need not wait");
 }
 
-fn wait_for(messages: u64) {
+fn wait_for(messages: usize) {
     while arrivals::handled() < messages {
         thread::yield_now();
     }

@@ -20,7 +20,7 @@ use tower::{Layer, ServiceExt};
 use crate::throughput::rate;
 
 /// Round trips that one run lasts.
-const ROUND_TRIPS: u64 = 200;
+const ROUND_TRIPS: usize = 200;
 
 /// Sends in a second over a connection with this round trip, never more than `window` in flight.
 pub fn sends_per_second(window: usize, round_trip: Duration) -> u64 {
@@ -50,11 +50,11 @@ pub fn sleeps_per_second(window: usize, round_trip: Duration) -> u64 {
 
 /// W/L.
 pub fn arithmetic_per_second(window: usize, round_trip: Duration) -> u64 {
-    rate(window as u64, round_trip)
+    rate(window, round_trip)
 }
 
 async fn overlapping(window: usize, begun: usize, send: impl AsyncFn() -> Result<(), SendError>) -> u64 {
-    let sends = window as u64 * ROUND_TRIPS;
+    let sends = window * ROUND_TRIPS;
     let start = Instant::now();
     let all = stream::iter(0..sends).map(|_| send()).buffer_unordered(begun);
     all.for_each(|sent| async { sent.expect("a connection without faults") }).await;

@@ -84,7 +84,7 @@ impl Scenario {
     }
 
     /// One run. `None` if there is no such peer.
-    pub fn run(self, peer: &str, argument: Option<u64>) -> Option<Figures> {
+    pub fn run(self, peer: &str, argument: Option<usize>) -> Option<Figures> {
         match self {
             Self::Throughput { size, threads } => {
                 throughput(peer, Consign::PLAIN, threads, &Content::Body(size), argument)
@@ -94,10 +94,10 @@ impl Scenario {
             Self::LatencyHalf => latency(peer, argument.unwrap_or(300_000), None),
             Self::LatencySame => {
                 let offered = argument.unwrap_or(100_000);
-                latency(peer, offered / 2, Some(offered))
+                latency(peer, offered / 2, Some(offered as u64))
             }
             Self::Driver { threads } => driver(peer, threads, argument),
-            Self::Pipelining { window } => sends(peer, window, Duration::from_millis(argument.unwrap_or(5))),
+            Self::Pipelining { window } => sends(peer, window, Duration::from_millis(argument.unwrap_or(5) as u64)),
         }
     }
 }
@@ -107,7 +107,7 @@ fn throughput(
     consign: Consign,
     threads: Threads,
     content: &Content,
-    messages: Option<u64>,
+    messages: Option<usize>,
 ) -> Option<Figures> {
     // A quarter of a second or so.
     let messages = messages.unwrap_or(if matches!(content, Content::Body(10_000..)) { 10_000 } else { 300_000 });
@@ -115,14 +115,14 @@ fn throughput(
     Some(vec![("messages_per_second".into(), rate)])
 }
 
-fn driver(handler: &str, threads: Threads, messages: Option<u64>) -> Option<Figures> {
+fn driver(handler: &str, threads: Threads, messages: Option<usize>) -> Option<Figures> {
     let (how, concurrency) = handler.split_once('_')?;
     let setup =
         ConsignSetup { concurrency: Some(concurrency.parse().ok()?), spawns: how == "spawn", ..Consign::PLAIN.0 };
     throughput("consign", Consign(setup), threads, &Content::Body(256), messages)
 }
 
-fn latency(peer: &str, messages: u64, offered: Option<u64>) -> Option<Figures> {
+fn latency(peer: &str, messages: usize, offered: Option<u64>) -> Option<Figures> {
     let latency = with_peer!(peer, Consign::PLAIN, peer => latency::measure(peer, messages, offered));
     let capacity = latency.capacity.map(|capacity| ("capacity_messages_per_second", capacity));
     let figures = [

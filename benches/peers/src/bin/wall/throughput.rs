@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Most messages that are sent and not handled. When so many are, the producer sleeps until half of them are handled.
-pub const IN_FLIGHT: u64 = 256;
+pub const IN_FLIGHT: usize = 256;
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Threads {
@@ -66,12 +66,12 @@ impl Content {
 }
 
 /// Messages in a second, after a tenth of them for warming up.
-pub fn messages_per_second(peer: &impl Peer, threads: Threads, content: &Content, messages: u64) -> u64 {
+pub fn messages_per_second(peer: &impl Peer, threads: Threads, content: &Content, messages: usize) -> u64 {
     arrivals::reset(false);
     let runtime = threads.runtime();
     let template = content.template();
     runtime.block_on(async {
-        let (mut sender, running) = peer.start(IN_FLIGHT as usize).await;
+        let (mut sender, running) = peer.start(IN_FLIGHT).await;
         let producer = tokio::spawn(async move {
             let warm = messages / 10;
             send(&mut sender, &template, 0, warm).await;
@@ -87,7 +87,7 @@ pub fn messages_per_second(peer: &impl Peer, threads: Threads, content: &Content
 }
 
 /// Sends messages up to a number, and waits until they are handled.
-async fn send(sender: &mut impl Sender, template: &Template, from: u64, to: u64) {
+async fn send(sender: &mut impl Sender, template: &Template, from: usize, to: usize) {
     let mut handled = from;
     for sent in from..to {
         if sent - handled == IN_FLIGHT {
@@ -105,6 +105,6 @@ async fn send(sender: &mut impl Sender, template: &Template, from: u64, to: u64)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a rate")]
-pub fn rate(messages: u64, took: Duration) -> u64 {
+pub fn rate(messages: usize, took: Duration) -> u64 {
     (messages as f64 / took.as_secs_f64()) as u64
 }

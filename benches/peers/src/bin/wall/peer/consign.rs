@@ -31,6 +31,7 @@ pub struct ConsignSetup {
     pub is_labelled: bool,
 }
 
+#[derive(Clone, Copy)]
 pub struct Consign(pub ConsignSetup);
 
 pub struct ConsignSender {
@@ -85,14 +86,12 @@ impl Peer for Consign {
 
 impl Sender for ConsignSender {
     async fn send(&mut self, body: &[u8]) {
-        let message = match self.is_labelled {
-            false => Message::new(body.to_vec()),
-            true => Message::builder()
-                .message_id("m-1000000")
-                .subject(SUBJECT)
-                .content_type("application/json")
-                .build(body.to_vec())
-                .expect("a valid message"),
+        let body = body.to_vec();
+        let message = if self.is_labelled {
+            let labelled = Message::builder().message_id("m-1000000").subject(SUBJECT).content_type("application/json");
+            labelled.build(body).expect("a valid message")
+        } else {
+            Message::new(body)
         };
         self.sender.send(message).await.expect("a queue that is not full");
     }

@@ -1,4 +1,4 @@
-//! RustStream over its broker in memory: unbounded channels, one for each subscription. The handler gets what the codec
+//! `RustStream` over its broker in memory: unbounded channels, one for each subscription. The handler gets what the codec
 //! made of the payload, and what it returns acknowledges. Deliveries are handled one after the other, in one task, which is
 //! its default and here the fastest; `workers` and `threads` hand each delivery to another task or thread. No locks that
 //! expire and no bound of the queue.
