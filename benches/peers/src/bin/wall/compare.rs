@@ -2,14 +2,19 @@
 
 use crate::scenario::{Figures, Scenario};
 
-/// Medians of every figure of every peer, and of the ratios of the first peer's to the others'.
+/// Medians of every figure of every peer, and of the ratios of the first peer's to the others'. Of what is counted in
+/// nanoseconds the lowest comes too: whatever else the machine does only adds to it.
 pub fn compare(scenario: Scenario, rounds: usize, argument: Option<usize>) -> Figures {
     let peers = scenario.peers();
     let rounds: Vec<Vec<Figures>> = (0..rounds.max(1)).map(|round| one_round(scenario, round, argument)).collect();
     let mut all = Figures::new();
     for (at, peer) in peers.iter().enumerate() {
         for (figure, (name, _)) in rounds[0][at].iter().enumerate() {
-            all.push((format!("{peer}_{name}"), median(rounds.iter().map(|round| round[at][figure].1))));
+            let values = || rounds.iter().map(|round| round[at][figure].1);
+            all.push((format!("{peer}_{name}"), median(values())));
+            if name.ends_with("_ns") {
+                all.push((format!("{peer}_lowest_{name}"), values().min().unwrap_or(0)));
+            }
         }
     }
     for (at, peer) in peers.iter().enumerate().skip(1) {

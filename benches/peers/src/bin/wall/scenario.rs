@@ -91,7 +91,7 @@ impl Scenario {
             }
             Self::Labelled { threads } => throughput(peer, Consign::LABELLED, threads, &Content::Body(256), argument),
             Self::Values { threads } => throughput(peer, Consign::PLAIN, threads, &Content::Value, argument),
-            Self::LatencyHalf => latency(peer, argument.unwrap_or(300_000), None),
+            Self::LatencyHalf => latency(peer, argument.unwrap_or(50_000), None),
             Self::LatencySame => {
                 let offered = argument.unwrap_or(100_000);
                 latency(peer, offered / 2, Some(offered as u64))
