@@ -1,6 +1,9 @@
 //! A walk over one CBOR item before a decoder sees it: no recursion, no allocation.
 
-use super::cursor::Cursor;
+use super::{
+    cursor::Cursor,
+    shallow::{Head, OTHER, keeps_limits, uint},
+};
 use crate::{DecodeError, DecodeErrorKind, Limits};
 
 const BYTES: u8 = 2;
@@ -13,6 +16,49 @@ const INDEFINITE: u8 = 31;
 
 /// Checks depth, lengths and counts of the first item, and that the body ends with it. A tag is a level of depth.
 pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
+    if keeps_limits(body, limits, &SIZES, head) { Ok(()) } else { walk(body, limits) }
+}
+
+/// How many bytes follow the head's first, where that says it itself: integers, simple values, floats and short strings.
+const SIZES: [u8; 256] = {
+    let mut sizes = [OTHER; 256];
+    let mut first = 0;
+    while first < 256 {
+        let (major, info) = (first as u8 >> 5, first as u8 & 0x1f);
+        sizes[first] = match (major, info) {
+            (0 | 1 | 7, 0..=23) => 0,
+            (0 | 1, 24) => 1,
+            (0 | 1 | 7, 25..=27) => 1 << (info - 24),
+            (BYTES | TEXT, 0..=23) => info,
+            _ => OTHER,
+        };
+        first += 1;
+    }
+    sizes
+};
+
+#[inline]
+fn head(first: u8, body: &[u8], at: usize) -> Option<Head> {
+    let (argument, next) = match first & 0x1f {
+        short @ 0..=23 => (usize::from(short), at),
+        24 => uint::<1>(body, at)?,
+        25 => uint::<2>(body, at)?,
+        26 => uint::<4>(body, at)?,
+        // Indefinite lengths are rare, and so are lengths of eight bytes.
+        _ => return None,
+    };
+    match first >> 5 {
+        BYTES | TEXT => Some(Head::Ends(next + argument)),
+        ARRAY => Some(Head::Contains(next, argument, 1)),
+        MAP => Some(Head::Contains(next, argument, 2)),
+        TAG => Some(Head::Contains(next, 1, 1)),
+        _ => None,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn walk(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     let mut cursor = Cursor::new(body, limits);
     item(&mut cursor)?;
     cursor.end()
@@ -122,10 +168,17 @@ fn chunks(cursor: &mut Cursor<'_>, major: u8) -> Result<(), DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::shallow::says_yes_only_where, *};
 
     fn kind(body: &[u8]) -> Option<DecodeErrorKind> {
         check(body, &Limits::default()).err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn random_bytes_pass_the_quick_look_only_where_the_walk_takes_them() {
+        const HEADS: &[u8] =
+            &[0x18, 0x19, 0x41, 0x58, 0x59, 0x62, 0x80, 0x81, 0x82, 0x98, 0xa1, 0xb8, 0xc1, 0xf8, 0xf9];
+        says_yes_only_where(HEADS, |body, limits| keeps_limits(body, limits, &SIZES, head), walk);
     }
 
     #[test]

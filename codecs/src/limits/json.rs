@@ -10,6 +10,10 @@ use crate::{DecodeError, DecodeErrorKind, Limits};
 /// only the others are walked.
 #[inline]
 pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<(), DecodeError> {
+    // What opens or separates takes a byte.
+    if text.len() <= limits.depth.min(limits.elements).min(Limits::MAX_DEPTH) {
+        return Ok(());
+    }
     let depth = limits.depth.min(Limits::MAX_DEPTH);
     let elements = limits.elements.min(Limits::MAX_ELEMENTS);
     // `[` and `{` differ in one bit.

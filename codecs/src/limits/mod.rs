@@ -14,6 +14,8 @@ pub(crate) mod json_strict;
 pub(crate) mod msgpack;
 #[cfg(feature = "protobuf")]
 pub(crate) mod protobuf;
+#[cfg(any(feature = "msgpack", feature = "cbor"))]
+mod shallow;
 
 use crate::{DecodeError, DecodeErrorKind};
 

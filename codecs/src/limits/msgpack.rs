@@ -1,10 +1,58 @@
 //! A walk over one MessagePack value before a decoder sees it: no recursion, no allocation.
 
-use super::cursor::Cursor;
+use super::{
+    cursor::Cursor,
+    shallow::{Head, OTHER, keeps_limits, uint},
+};
 use crate::{DecodeError, DecodeErrorKind, Limits};
 
 /// Checks depth, lengths and counts of the first value, and that the body ends with it.
 pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
+    if keeps_limits(body, limits, &SIZES, head) { Ok(()) } else { walk(body, limits) }
+}
+
+/// How many bytes follow a marker, where it says that itself.
+const SIZES: [u8; 256] = {
+    let mut sizes = [0; 256];
+    let mut marker = 0x80;
+    while marker < 0xe0 {
+        sizes[marker] = match marker as u8 {
+            short @ 0xa0..=0xbf => short & 0x1f,
+            0xc0 | 0xc2 | 0xc3 => 0,
+            0xcc | 0xd0 => 1,
+            0xcd | 0xd1 => 2,
+            0xca | 0xce | 0xd2 => 4,
+            0xcb | 0xcf | 0xd3 => 8,
+            _ => OTHER,
+        };
+        marker += 1;
+    }
+    sizes
+};
+
+#[inline]
+fn head(marker: u8, body: &[u8], at: usize) -> Option<Head> {
+    let ends = |(len, next)| Head::Ends(next + len);
+    let array = |(elements, next)| Head::Contains(next, elements, 1);
+    let map = |(elements, next)| Head::Contains(next, elements, 2);
+    match marker {
+        short @ 0x80..=0x8f => Some(Head::Contains(at, usize::from(short & 0x0f), 2)),
+        short @ 0x90..=0x9f => Some(Head::Contains(at, usize::from(short & 0x0f), 1)),
+        0xc4 | 0xd9 => uint::<1>(body, at).map(ends),
+        0xc5 | 0xda => uint::<2>(body, at).map(ends),
+        0xc6 | 0xdb => uint::<4>(body, at).map(ends),
+        0xdc => uint::<2>(body, at).map(array),
+        0xdd => uint::<4>(body, at).map(array),
+        0xde => uint::<2>(body, at).map(map),
+        0xdf => uint::<4>(body, at).map(map),
+        // Extensions are rare, and a marker that is never used is refused.
+        _ => None,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn walk(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     let mut cursor = Cursor::new(body, limits);
     value(&mut cursor)?;
     cursor.end()
@@ -68,10 +116,16 @@ enum Next {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::shallow::says_yes_only_where, *};
 
     fn kind(body: &[u8]) -> Option<DecodeErrorKind> {
         check(body, &Limits::default()).err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn random_bytes_pass_the_quick_look_only_where_the_walk_takes_them() {
+        const HEADS: &[u8] = &[0x81, 0x82, 0x90, 0x91, 0x92, 0xa1, 0xc4, 0xcc, 0xcd, 0xd9, 0xda, 0xdc, 0xde, 0xc0];
+        says_yes_only_where(HEADS, |body, limits| keeps_limits(body, limits, &SIZES, head), walk);
     }
 
     #[test]
