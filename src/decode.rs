@@ -27,18 +27,20 @@ impl Message {
 
     #[inline]
     fn encoded(&self) -> Result<(Option<&str>, &[u8]), Undecodable> {
-        let encoding = self.pass_through().and_then(|rest| rest.content_encoding.as_deref()).unwrap_or_default();
-        if !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {
+        if let Some(encoding) = self.pass_through().and_then(|rest| rest.content_encoding.as_deref())
+            && !encoding.is_empty()
+            && !encoding.eq_ignore_ascii_case("identity")
+        {
             return Err(Undecodable::content_encoding(encoding));
         }
         let Some(body) = self.payload() else {
             return Err(Undecodable::not_bytes());
         };
-        let is_text = matches!(self.body(), Body::Value(value) if value.as_str().is_some());
-        let content_type = match self.content_type() {
-            None if is_text => Some("text/plain"),
-            declared => declared,
-        };
+        let content_type = self.content_type().or_else(|| self.is_text().then_some("text/plain"));
         Ok((content_type, body))
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self.body(), Body::Value(value) if value.as_str().is_some())
     }
 }

@@ -61,7 +61,10 @@ impl Charset {
 /// The body without the byte order mark that some senders put before UTF-8.
 #[inline]
 pub(crate) fn strip_bom(body: &[u8]) -> &[u8] {
-    body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
+    match body {
+        [0xef, 0xbb, 0xbf, text @ ..] => text,
+        text => text,
+    }
 }
 
 fn utf_16(body: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Result<Cow<'static, str>, DecodeError> {

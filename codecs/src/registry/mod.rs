@@ -173,8 +173,8 @@ impl<S: CodecSet> Codecs<S> {
     ) -> Result<T, DecodeFailure> {
         match self.decode_exact(content_type, body) {
             Some((_, _, Ok(value))) => Ok(value),
-            Some((_, _, Err(error))) => self.decode_by_rules(content_type, body, Some(error)).map(Decoded::into_value),
-            None => self.decode_by_rules(content_type, body, None).map(Decoded::into_value),
+            Some((_, _, Err(error))) => self.decode_value_by_rules(content_type, body, Some(error)),
+            None => self.decode_value_by_rules(content_type, body, None),
         }
     }
 
@@ -201,12 +201,24 @@ impl<S: CodecSet> Codecs<S> {
         body: &'de [u8],
     ) -> Option<(usize, Chosen, Result<T, DecodeError>)> {
         let inner = &*self.inner;
-        let (codec, chosen) = inner.set.exact(content_type?)?;
+        let (codec, chosen) = exact(&inner.set, content_type?)?;
         if inner.hot >> codec & 1 == 0 {
             return None;
         }
         let result = inner.set.decode_at(codec, body, &DecodeContext::new(&inner.limits))?;
         Some((codec, chosen, result))
+    }
+
+    /// What follows a hot path that keeps no record: out of line, and the record's end with it.
+    #[cold]
+    #[inline(never)]
+    fn decode_value_by_rules<'de, T: Deserialize<'de>>(
+        &self,
+        content_type: Option<&str>,
+        body: &'de [u8],
+        failed: Option<DecodeError>,
+    ) -> Result<T, DecodeFailure> {
+        self.decode_by_rules(content_type, body, failed).map(Decoded::into_value)
     }
 
     /// All the rest. `failed` is the error of the hot path, which was the first of the turns.
@@ -258,7 +270,7 @@ impl<S: CodecSet> Codecs<S> {
     }
 
     fn reader(&self, content_type: &str) -> Option<usize> {
-        if let Some((codec, _)) = self.inner.set.exact(content_type) {
+        if let Some((codec, _)) = exact(&self.inner.set, content_type) {
             return Some(codec);
         }
         match self.inner.rules.resolve(Some(content_type)) {
@@ -275,6 +287,15 @@ impl<S: CodecSet> Codecs<S> {
             None => Err(EncodeError::new(EncodeErrorKind::NoSuchMediaType)),
         })?;
         Ok(Encoded { content_type: rules.members[codec].content_type, body })
+    }
+}
+
+/// The codec one of whose exact media types has these very bytes. No two codecs of a set have the same.
+#[inline]
+fn exact(set: &impl CodecSet, content_type: &str) -> Option<(usize, Chosen)> {
+    match set.written(content_type) {
+        Some(codec) => Some((codec, Chosen::Exact)),
+        None => set.alias(content_type).map(|codec| (codec, Chosen::Alias)),
     }
 }
 

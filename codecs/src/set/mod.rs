@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
-use crate::{Chosen, Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType};
+use crate::{Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType};
 
 /// What is known of one codec of a set without reading a body.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +30,11 @@ pub trait CodecSet: sealed::Sealed + Send + Sync + 'static {
     /// What is known of the codec at `index`. `None` if there is none.
     fn info(&self, index: usize) -> Option<CodecInfo>;
 
-    /// The codec one of whose exact media types has these very bytes, and whether it is the one that it writes. A comparison in
-    /// place: nothing is parsed, folded or looked up.
-    fn exact(&self, content_type: &str) -> Option<(usize, Chosen)>;
+    /// The codec that writes a media type of these very bytes. A comparison in place: nothing is parsed, folded or looked up.
+    fn written(&self, content_type: &str) -> Option<usize>;
+
+    /// The codec that reads a media type of these very bytes and writes another.
+    fn alias(&self, content_type: &str) -> Option<usize>;
 
     /// Lets the codec at `index` read `body`: its size is checked before the codec sees it, and a panic is an error. `None` if
     /// there is no such codec.
@@ -68,7 +70,12 @@ impl CodecSet for NoCodec {
     }
 
     #[inline]
-    fn exact(&self, _content_type: &str) -> Option<(usize, Chosen)> {
+    fn written(&self, _content_type: &str) -> Option<usize> {
+        None
+    }
+
+    #[inline]
+    fn alias(&self, _content_type: &str) -> Option<usize> {
         None
     }
 
@@ -106,16 +113,20 @@ impl<P: CodecSet, C: Codec> CodecSet for And<P, C> {
     }
 
     #[inline]
-    fn exact(&self, content_type: &str) -> Option<(usize, Chosen)> {
-        if let Some(found) = self.0.exact(content_type) {
-            return Some(found);
+    fn written(&self, content_type: &str) -> Option<usize> {
+        // One comparison with one constant for each codec, which the aliases would turn into a loop over texts.
+        match self.1.media_types().first() {
+            Some(first) if first.is_plain() && first.as_str() == content_type => Some(P::LEN),
+            _ => self.0.written(content_type),
         }
-        for (at, media_type) in self.1.media_types().iter().enumerate() {
-            if media_type.is_plain() && media_type.as_str() == content_type {
-                return Some((P::LEN, if at == 0 { Chosen::Exact } else { Chosen::Alias }));
-            }
+    }
+
+    fn alias(&self, content_type: &str) -> Option<usize> {
+        let mut aliases = self.1.media_types().iter().skip(1);
+        if aliases.any(|media_type| media_type.is_plain() && media_type.as_str() == content_type) {
+            return Some(P::LEN);
         }
-        None
+        self.0.alias(content_type)
     }
 
     #[inline]
