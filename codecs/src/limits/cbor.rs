@@ -19,17 +19,17 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     if keeps_limits(body, limits, &SIZES, head) { Ok(()) } else { walk(body, limits) }
 }
 
-/// How many bytes follow the head's first, where that says it itself: integers, simple values, floats and short strings.
+/// How many bytes an item has, where its first says that: integers, simple values, floats and short strings.
 const SIZES: [u8; 256] = {
     let mut sizes = [OTHER; 256];
     let mut first = 0;
     while first < 256 {
         let (major, info) = (first as u8 >> 5, first as u8 & 0x1f);
         sizes[first] = match (major, info) {
-            (0 | 1 | 7, 0..=23) => 0,
-            (0 | 1, 24) => 1,
-            (0 | 1 | 7, 25..=27) => 1 << (info - 24),
-            (BYTES | TEXT, 0..=23) => info,
+            (0 | 1 | 7, 0..=23) => 1,
+            (0 | 1, 24) => 2,
+            (0 | 1 | 7, 25..=27) => 1 + (1 << (info - 24)),
+            (BYTES | TEXT, 0..=23) => 1 + info,
             _ => OTHER,
         };
         first += 1;

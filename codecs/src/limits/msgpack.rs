@@ -11,18 +11,18 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     if keeps_limits(body, limits, &SIZES, head) { Ok(()) } else { walk(body, limits) }
 }
 
-/// How many bytes follow a marker, where it says that itself.
+/// How many bytes a value has, where its marker says that.
 const SIZES: [u8; 256] = {
-    let mut sizes = [0; 256];
+    let mut sizes = [1; 256];
     let mut marker = 0x80;
     while marker < 0xe0 {
         sizes[marker] = match marker as u8 {
-            short @ 0xa0..=0xbf => short & 0x1f,
-            0xc0 | 0xc2 | 0xc3 => 0,
-            0xcc | 0xd0 => 1,
-            0xcd | 0xd1 => 2,
-            0xca | 0xce | 0xd2 => 4,
-            0xcb | 0xcf | 0xd3 => 8,
+            short @ 0xa0..=0xbf => 1 + (short & 0x1f),
+            0xc0 | 0xc2 | 0xc3 => 1,
+            0xcc | 0xd0 => 2,
+            0xcd | 0xd1 => 3,
+            0xca | 0xce | 0xd2 => 5,
+            0xcb | 0xcf | 0xd3 => 9,
             _ => OTHER,
         };
         marker += 1;

@@ -4,7 +4,7 @@
 use crate::Limits;
 
 /// Marks a first byte that does not tell the size.
-pub(super) const OTHER: u8 = 0xff;
+pub(super) const OTHER: u8 = 0;
 
 /// How many containers inside each other are followed. Room for more would be cleared for every body.
 const DEPTH: usize = 8;
@@ -20,7 +20,7 @@ pub(super) enum Head {
 /// Whether `body` is one value that keeps every limit. `false` decides nothing: the walk that knows every rule then says
 /// what is wrong, if anything is.
 ///
-/// `sizes` has for each first byte the number of bytes behind it, or [`OTHER`]. `head` looks at one of those, and may know
+/// `sizes` has for each first byte the size of the value, or [`OTHER`]. `head` looks at one of those, and may know
 /// nothing about it. [`Limits::bytes`] is the caller's.
 #[inline]
 pub(super) fn keeps_limits(
@@ -34,34 +34,35 @@ pub(super) fn keeps_limits(
     let mut outer = [0; DEPTH];
     let (mut depth, mut left, mut at) = (0, 1_usize, 0);
     loop {
-        while left == 0 {
-            if depth == 0 {
-                return at == body.len();
+        while left > 0 {
+            left -= 1;
+            // A value that goes on beyond the end is seen here, or by the place where all of them end.
+            let Some(&first) = body.get(at) else { return false };
+            let size = sizes[usize::from(first)];
+            at += usize::from(size);
+            if size != OTHER {
+                continue;
             }
-            depth -= 1;
-            left = outer[depth];
-        }
-        // A value that goes on beyond the end is seen here, or by the place where all of them end.
-        let Some(&first) = body.get(at) else { return false };
-        left -= 1;
-        let size = sizes[usize::from(first)];
-        if size != OTHER {
-            at += 1 + usize::from(size);
-            continue;
-        }
-        match head(first, body, at + 1) {
-            None => return false,
-            Some(Head::Ends(next)) => at = next,
-            Some(Head::Contains(next, elements, each)) => {
-                if depth >= max_depth || elements > max_elements || elements * each > body.len().saturating_sub(next) {
-                    return false;
+            match head(first, body, at + 1) {
+                None => return false,
+                Some(Head::Ends(next)) => at = next,
+                Some(Head::Contains(next, elements, each)) => {
+                    let values = elements * each;
+                    if depth >= max_depth || elements > max_elements || values > body.len().saturating_sub(next) {
+                        return false;
+                    }
+                    outer[depth] = left;
+                    depth += 1;
+                    left = values;
+                    at = next;
                 }
-                outer[depth] = left;
-                depth += 1;
-                left = elements * each;
-                at = next;
             }
         }
+        if depth == 0 {
+            return at == body.len();
+        }
+        depth -= 1;
+        left = outer[depth];
     }
 }
 
