@@ -72,9 +72,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at == self.body.len()
+    }
+
     /// Refuses a body that goes on.
+    #[cfg(any(feature = "msgpack", feature = "cbor"))]
     pub(crate) fn end(&self) -> Result<(), DecodeError> {
-        if self.at == self.body.len() { Ok(()) } else { Err(self.refuse(DecodeErrorKind::Trailing)) }
+        if self.is_at_end() { Ok(()) } else { Err(self.refuse(DecodeErrorKind::Trailing)) }
     }
 
     #[cold]

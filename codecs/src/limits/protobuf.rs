@@ -10,7 +10,7 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     let mut groups = [0_u64; Limits::MAX_DEPTH];
     let mut depth = 0;
     let mut fields = 0;
-    while cursor.end().is_err() {
+    while !cursor.is_at_end() {
         let key = varint(&mut cursor)?;
         let number = key >> 3;
         if number == 0 || key > u64::from(u32::MAX) {

@@ -22,6 +22,12 @@ impl Allowed {
         Ok(Self(Some(parsed?)))
     }
 
+    /// Whether there is no list.
+    #[inline]
+    pub(super) fn is_everything(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(super) fn allows(&self, declared: &ContentType) -> bool {
         self.0.as_ref().is_none_or(|entries| entries.iter().any(|entry| entry.allows(declared)))
     }

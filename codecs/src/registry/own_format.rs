@@ -22,6 +22,18 @@ impl OwnFormat {
     pub const fn new(name: &'static str, media_types: &'static [MediaType]) -> Self {
         Self { name, media_types }
     }
+
+    /// Whether one of the media types has these very bytes.
+    #[inline]
+    fn exact(&self, content_type: &str) -> Option<Chosen> {
+        let at = self.media_types.iter().position(|it| it.is_plain() && it.as_str() == content_type)?;
+        Some(if at == 0 { Chosen::Exact } else { Chosen::Alias })
+    }
+
+    #[cold]
+    fn refused(&self, chosen: Chosen, error: DecodeError) -> Vec<Attempt> {
+        vec![Attempt { codec: self.name, chosen, error }]
+    }
 }
 
 impl<S: CodecSet> Codecs<S> {
@@ -36,6 +48,15 @@ impl<S: CodecSet> Codecs<S> {
         read: impl FnOnce(&'de [u8], &DecodeContext<'_>) -> Result<T, DecodeError>,
     ) -> Result<Decoded<T>, DecodeFailure> {
         let rules = &self.inner.rules;
+        if let Some(chosen) = content_type.and_then(|declared| format.exact(declared))
+            && rules.allowed.is_everything()
+        {
+            let cx = DecodeContext::new(self.limits());
+            return match guarded(body, &cx, || read(body, &cx)) {
+                Ok(value) => Ok(Decoded { value, by: format.name, chosen, attempts: Vec::new() }),
+                Err(error) => Err(failure(&rules.resolve(content_type), content_type, format.refused(chosen, error))),
+            };
+        }
         let resolution = rules.resolve(content_type);
         let chosen = match &resolution {
             Resolution::Missing if rules.missing.steps.is_empty() => None,
@@ -54,10 +75,7 @@ impl<S: CodecSet> Codecs<S> {
         };
         match guarded(body, &cx, || read(body, &cx)) {
             Ok(value) => Ok(Decoded { value, by: format.name, chosen, attempts: Vec::new() }),
-            Err(error) => {
-                let attempts = vec![Attempt { codec: format.name, chosen, error }];
-                Err(failure(&resolution, content_type, attempts))
-            }
+            Err(error) => Err(failure(&resolution, content_type, format.refused(chosen, error))),
         }
     }
 
