@@ -131,10 +131,9 @@ fn parameter(encoding: Option<&str>) -> Result<Encoding, DecodeError> {
 fn decode<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, options: impl Options) -> Result<T, DecodeError> {
     let watch = Watch::new(limits, body);
     let left = Cell::new(body);
-    // The limit makes a length that no allowed body can hold an error of its own; that no length goes beyond this body
-    // is checked by the reader, before anything is allocated.
-    let options = options.with_limit(limits.bytes as u64);
-    let mut reader = Deserializer::with_bincode_read(Reader { left: &left }, options);
+    // No limit of bincode's own, which counts every integer: the reader sees a length before anything is allocated.
+    let room = limits.bytes - body.len();
+    let mut reader = Deserializer::with_bincode_read(Reader { left: &left, room }, options.with_no_limit());
     let value = T::deserialize(Guard::new(&mut reader, &watch));
     let at = Position::Offset(body.len() - left.get().len());
     match value {
@@ -147,13 +146,29 @@ fn decode<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, options: i
 /// Reads from a slice, and leaves to see how far it came.
 struct Reader<'c, 'de> {
     left: &'c Cell<&'de [u8]>,
+    /// How many bytes more a body may have than this one has.
+    room: usize,
 }
 
 impl<'de> Reader<'_, 'de> {
-    fn take(&mut self, len: usize) -> io::Result<&'de [u8]> {
-        let (taken, left) = self.left.get().split_at_checked(len).ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.left.set(left);
-        Ok(taken)
+    #[inline]
+    fn take(&mut self, len: usize) -> Result<&'de [u8], Error> {
+        match self.left.get().split_at_checked(len) {
+            Some((taken, left)) => {
+                self.left.set(left);
+                Ok(taken)
+            }
+            None => Err(self.refuse(len)),
+        }
+    }
+
+    /// A length that no allowed body can hold is told from one that goes beyond this body.
+    #[cold]
+    fn refuse(&self, len: usize) -> Error {
+        if len > self.left.get().len() + self.room {
+            return ErrorKind::SizeLimit.into();
+        }
+        ErrorKind::Io(io::ErrorKind::UnexpectedEof.into()).into()
     }
 }
 
@@ -162,8 +177,11 @@ impl io::Read for Reader<'_, '_> {
         self.read_exact(out).map(|()| out.len())
     }
 
+    #[inline]
     fn read_exact(&mut self, out: &mut [u8]) -> io::Result<()> {
-        out.copy_from_slice(self.take(out.len())?);
+        let (taken, left) = self.left.get().split_at_checked(out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.left.set(left);
+        out.copy_from_slice(taken);
         Ok(())
     }
 }

@@ -6,7 +6,8 @@ use crate::DecodeErrorKind;
 pub(super) struct Seq<'w, A> {
     pub(super) inner: A,
     pub(super) level: Level<'w>,
-    pub(super) seen: usize,
+    /// How many more elements there may be.
+    pub(super) left: usize,
 }
 
 impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
@@ -16,7 +17,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
         let element = self.inner.next_element_seed(Seed { seed, level: self.level })?;
         if element.is_some() {
-            count(&mut self.seen, self.level)?;
+            count(&mut self.left, self.level)?;
         }
         Ok(element)
     }
@@ -30,7 +31,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
 pub(super) struct Map<'w, A> {
     pub(super) inner: A,
     pub(super) level: Level<'w>,
-    pub(super) seen: usize,
+    pub(super) left: usize,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
@@ -40,7 +41,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let key = self.inner.next_key_seed(Seed { seed, level: self.level })?;
         if key.is_some() {
-            count(&mut self.seen, self.level)?;
+            count(&mut self.left, self.level)?;
         }
         Ok(key)
     }
@@ -119,7 +120,10 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<'_, T> {
 
 /// Elements of no size are in no relation to the bytes of a body, so they are counted as they come.
 #[inline]
-fn count<E: Error>(seen: &mut usize, level: Level<'_>) -> Result<(), E> {
-    *seen += 1;
-    if *seen > level.watch.max_elements { Err(level.watch.refuse(DecodeErrorKind::Count)) } else { Ok(()) }
+fn count<E: Error>(left: &mut usize, level: Level<'_>) -> Result<(), E> {
+    match left.checked_sub(1) {
+        Some(fewer) => *left = fewer,
+        None => return Err(level.watch.refuse(DecodeErrorKind::Count)),
+    }
+    Ok(())
 }

@@ -63,14 +63,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Container<'_, V> {
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
         level.declared::<A::Error>(inner.size_hint())?;
-        self.visitor.visit_seq(Seq { inner, level, seen: 0 })
+        self.visitor.visit_seq(Seq { inner, level, left: level.watch.max_elements })
     }
 
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
         level.declared::<A::Error>(inner.size_hint())?;
-        self.visitor.visit_map(Map { inner, level, seen: 0 })
+        self.visitor.visit_map(Map { inner, level, left: level.watch.max_elements })
     }
 
     #[inline]
