@@ -50,7 +50,7 @@ impl Codec for Postcard {
             return empty::decode();
         }
         let watch = Watch::new(cx.limits(), body);
-        let mut reader = Deserializer::from_flavor(Reader { left: body, max_len: cx.limits().bytes });
+        let mut reader = Deserializer::from_flavor(Reader { body, at: 0, max_len: cx.limits().bytes });
         let value = T::deserialize(Guard::new(&mut reader, &watch))
             .map_err(|error| watch.breach().unwrap_or_else(|| refusal(&error)))?;
         match reader.finalize() {
@@ -66,8 +66,16 @@ impl Codec for Postcard {
 
 /// Reads from a slice. A length that no allowed body can hold is told from one that goes beyond this body.
 struct Reader<'de> {
-    left: &'de [u8],
+    body: &'de [u8],
+    at: usize,
     max_len: usize,
+}
+
+impl Reader<'_> {
+    #[cold]
+    fn refuse(&self, len: usize) -> Error {
+        if len > self.max_len { Error::DeserializeBadEncoding } else { Error::DeserializeUnexpectedEnd }
+    }
 }
 
 impl<'de> Flavor<'de> for Reader<'de> {
@@ -76,28 +84,29 @@ impl<'de> Flavor<'de> for Reader<'de> {
 
     #[inline]
     fn pop(&mut self) -> Result<u8, Error> {
-        let (&first, left) = self.left.split_first().ok_or(Error::DeserializeUnexpectedEnd)?;
-        self.left = left;
-        Ok(first)
+        let byte = *self.body.get(self.at).ok_or(Error::DeserializeUnexpectedEnd)?;
+        self.at += 1;
+        Ok(byte)
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        Some(self.left.len())
+        Some(self.body.len() - self.at)
     }
 
     #[inline]
     fn try_take_n(&mut self, len: usize) -> Result<&'de [u8], Error> {
-        if len > self.max_len {
-            return Err(Error::DeserializeBadEncoding);
+        match self.at.checked_add(len).and_then(|end| self.body.get(self.at..end)) {
+            Some(taken) => {
+                self.at += len;
+                Ok(taken)
+            }
+            None => Err(self.refuse(len)),
         }
-        let (taken, left) = self.left.split_at_checked(len).ok_or(Error::DeserializeUnexpectedEnd)?;
-        self.left = left;
-        Ok(taken)
     }
 
     fn finalize(self) -> Result<&'de [u8], Error> {
-        Ok(self.left)
+        Ok(&self.body[self.at..])
     }
 }
 
