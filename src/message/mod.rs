@@ -21,6 +21,7 @@ mod invalid;
 pub mod limits;
 mod properties;
 mod received;
+pub(crate) mod text;
 mod value;
 
 use std::{fmt, ops::Deref, sync::Arc};

@@ -1,28 +1,36 @@
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use super::{ApplicationProperties, Field, InvalidArgument, Problem, PropertyValue, Value, limits};
+use super::{
+    ApplicationProperties, Field, InvalidArgument, Problem, PropertyValue, Value, limits,
+    text::{Id, Text, Token},
+};
 use crate::time::Timestamp;
-
-type Text = Cow<'static, str>;
 
 /// The properties that a sender sets. What the broker sets is [`Received`](super::Received), which no sender can write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Properties {
     content_type: Option<Text>,
-    correlation_id: Option<Text>,
-    message_id: Option<Text>,
+    correlation_id: Option<Id>,
+    message_id: Option<Id>,
     subject: Option<Text>,
     reply_to: Option<Text>,
-    reply_to_session_id: Option<Text>,
     session_id: Option<Text>,
+    time_to_live: Option<Duration>,
+    application: ApplicationProperties,
+    /// `None` while all of it is at its default.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few messages have, so that the others are small.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Rare {
+    reply_to_session_id: Option<Text>,
     partition_key: Option<Text>,
     transaction_partition_key: Option<Text>,
     to: Option<Text>,
-    time_to_live: Option<Duration>,
     scheduled_enqueue_time: Option<Timestamp>,
-    application: ApplicationProperties,
     pass_through: Option<Box<PassThrough>>,
 }
 
@@ -33,7 +41,7 @@ pub struct PassThrough {
     /// `properties.user-id`.
     pub user_id: Option<Bytes>,
     /// `properties.content-encoding`.
-    pub content_encoding: Option<Text>,
+    pub content_encoding: Option<Cow<'static, str>>,
     /// `properties.group-sequence`.
     pub group_sequence: Option<u32>,
     /// `properties.creation-time`.
@@ -47,9 +55,9 @@ pub struct PassThrough {
     /// A request for the message to be on disk before it is accepted, which an HTTP sender may make.
     pub force_persistence: bool,
     /// Message annotations that the library does not know, in their order.
-    pub annotations: Vec<(Text, Value)>,
+    pub annotations: Vec<(Cow<'static, str>, Value)>,
     /// The footer, in its order.
-    pub footer: Vec<(Text, Value)>,
+    pub footer: Vec<(Cow<'static, str>, Value)>,
 }
 
 macro_rules! getters {
@@ -58,7 +66,18 @@ macro_rules! getters {
         #[must_use]
         #[inline]
         pub fn $name(&self) -> Option<&str> {
-            self.$name.as_deref()
+            Some(self.$name.as_ref()?.as_str())
+        }
+    )*};
+}
+
+macro_rules! rare_getters {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        #[inline]
+        pub fn $name(&self) -> Option<&str> {
+            Some(self.rare.as_ref()?.$name.as_ref()?.as_str())
         }
     )*};
 }
@@ -66,8 +85,8 @@ macro_rules! getters {
 macro_rules! free_text {
     ($($(#[$doc:meta])* $set:ident, $name:ident;)*) => {$(
         $(#[$doc])*
-        pub fn $set(&mut self, value: impl Into<Text>) -> &mut Self {
-            self.$name = Some(value.into());
+        pub fn $set(&mut self, value: impl Into<Cow<'static, str>>) -> &mut Self {
+            self.$name = Some(Text::from(value.into()).into());
             self
         }
     )*};
@@ -77,6 +96,19 @@ macro_rules! clear {
     ($($clear:ident, $name:ident;)*) => {$(
         pub(crate) fn $clear(&mut self) {
             self.$name = None;
+        }
+    )*};
+}
+
+macro_rules! clear_rare {
+    ($($clear:ident, $name:ident;)*) => {$(
+        pub(crate) fn $clear(&mut self) {
+            if let Some(rare) = &mut self.rare {
+                rare.$name = None;
+                if **rare == Rare::default() {
+                    self.rare = None;
+                }
+            }
         }
     )*};
 }
@@ -104,10 +136,13 @@ impl Properties {
         subject;
         /// Where an answer goes: an entity's path, absolute or relative.
         reply_to;
-        /// The session that an answer goes to.
-        reply_to_session_id;
         /// The session of the message. The empty string is a session like any other.
         session_id;
+    }
+
+    rare_getters! {
+        /// The session that an answer goes to.
+        reply_to_session_id;
         /// What a partitioned entity chooses the partition by.
         partition_key;
         /// What a partitioned entity chooses the transfer partition by, when it sends on behalf of another.
@@ -125,7 +160,7 @@ impl Properties {
     /// When the message becomes visible to receivers.
     #[must_use]
     pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
-        self.scheduled_enqueue_time
+        self.rare.as_ref()?.scheduled_enqueue_time
     }
 
     /// Why the message was dead-lettered: the application property [`Properties::DEAD_LETTER_REASON`].
@@ -154,12 +189,12 @@ impl Properties {
     /// What brokers store and never read.
     #[must_use]
     pub fn pass_through(&self) -> Option<&PassThrough> {
-        self.pass_through.as_deref()
+        self.rare.as_ref()?.pass_through.as_deref()
     }
 
     /// What brokers store and never read, to change it.
     pub fn pass_through_mut(&mut self) -> &mut PassThrough {
-        self.pass_through.get_or_insert_default()
+        self.rare_mut().pass_through.get_or_insert_default()
     }
 
     free_text! {
@@ -171,49 +206,100 @@ impl Properties {
         set_subject, subject;
         /// Sets where an answer goes.
         set_reply_to, reply_to;
-        /// Sets where the message goes, for the application.
-        set_to, to;
+    }
+
+    /// Sets where the message goes, for the application.
+    pub fn set_to(&mut self, value: impl Into<Cow<'static, str>>) -> &mut Self {
+        self.rare_mut().to = Some(value.into().into());
+        self
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// Sets the `MessageId`: 1 to 128 UTF-16 code units.
-    pub fn set_message_id(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
+    pub fn set_message_id(&mut self, value: impl Into<Cow<'static, str>>) -> Result<&mut Self, InvalidArgument> {
         let value = value.into();
         if value.is_empty() {
             return Err(InvalidArgument::new(Field::MessageId, Problem::Empty));
         }
-        self.message_id = Some(id(Field::MessageId, value)?);
+        self.message_id = Some(id(Field::MessageId, value)?.into());
         Ok(self)
     }
 
+    pub(crate) fn set_message_token(&mut self, token: Token) {
+        self.message_id = Some(Id::Token(token));
+    }
+
+    pub(crate) fn set_correlation_token(&mut self, token: Token) {
+        self.correlation_id = Some(Id::Token(token));
+    }
+
+    /// The `CorrelationId` as it is compared with tokens.
+    #[inline]
+    pub(crate) fn correlation_bytes(&self) -> Option<&[u8; Token::LENGTH]> {
+        self.correlation_id.as_ref()?.token_bytes()
+    }
+
+    /// Takes the `MessageId` of another message over as the `CorrelationId`. Says whether that has one.
+    #[inline]
+    pub(crate) fn correlate_with_message_id(&mut self, other: &Self) -> bool {
+        self.correlation_id.clone_from(&other.message_id);
+        self.correlation_id.is_some()
+    }
+
+    /// As [`set_reply_to`](Self::set_reply_to), for many messages.
+    pub(crate) fn set_shared_reply_to(&mut self, value: Arc<str>) {
+        self.reply_to = Some(Text::Shared(value));
+    }
+
+    /// As [`set_subject`](Self::set_subject), for many messages.
+    pub(crate) fn set_shared_subject(&mut self, value: Arc<str>) {
+        self.subject = Some(Text::Shared(value));
+    }
+
+    /// Makes clones cheap: texts are shared from now on.
+    pub(crate) fn share(&mut self) {
+        let texts = [&mut self.content_type, &mut self.subject, &mut self.reply_to, &mut self.session_id];
+        texts.into_iter().flatten().for_each(Text::share);
+    }
+
     /// Sets the `SessionId`: at most 128 UTF-16 code units. A partition key that differs is overwritten with it.
-    pub fn set_session_id(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
+    pub fn set_session_id(&mut self, value: impl Into<Cow<'static, str>>) -> Result<&mut Self, InvalidArgument> {
         let value = id(Field::SessionId, value.into())?;
-        if self.partition_key.as_ref().is_some_and(|key| *key != value) {
-            self.partition_key = Some(value.clone());
+        if let Some(key) = self.rare.as_mut().and_then(|rare| rare.partition_key.as_mut()) {
+            *key = value.clone();
         }
         self.session_id = Some(value);
         Ok(self)
     }
 
     /// Sets the session that an answer goes to: at most 128 UTF-16 code units.
-    pub fn set_reply_to_session_id(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
-        self.reply_to_session_id = Some(id(Field::ReplyToSessionId, value.into())?);
+    pub fn set_reply_to_session_id(
+        &mut self,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Result<&mut Self, InvalidArgument> {
+        self.rare_mut().reply_to_session_id = Some(id(Field::ReplyToSessionId, value.into())?);
         Ok(self)
     }
 
     /// Sets the partition key: at most 128 UTF-16 code units, and equal to the `SessionId` if that is set.
-    pub fn set_partition_key(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
+    pub fn set_partition_key(&mut self, value: impl Into<Cow<'static, str>>) -> Result<&mut Self, InvalidArgument> {
         let value = id(Field::PartitionKey, value.into())?;
         if self.session_id.as_ref().is_some_and(|session| *session != value) {
             return Err(InvalidArgument::new(Field::PartitionKey, Problem::PartitionKeySessionIdMismatch));
         }
-        self.partition_key = Some(value);
+        self.rare_mut().partition_key = Some(value);
         Ok(self)
     }
 
     /// Sets the transfer partition's key: at most 128 UTF-16 code units.
-    pub fn set_transaction_partition_key(&mut self, value: impl Into<Text>) -> Result<&mut Self, InvalidArgument> {
-        self.transaction_partition_key = Some(id(Field::TransactionPartitionKey, value.into())?);
+    pub fn set_transaction_partition_key(
+        &mut self,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Result<&mut Self, InvalidArgument> {
+        self.rare_mut().transaction_partition_key = Some(id(Field::TransactionPartitionKey, value.into())?);
         Ok(self)
     }
 
@@ -228,7 +314,7 @@ impl Properties {
 
     /// Sets when the message becomes visible. An instant that has passed means at once.
     pub fn set_scheduled_enqueue_time(&mut self, value: Timestamp) -> &mut Self {
-        self.scheduled_enqueue_time = Some(value);
+        self.rare_mut().scheduled_enqueue_time = Some(value);
         self
     }
 
@@ -237,35 +323,31 @@ impl Properties {
         clear_correlation_id, correlation_id;
         clear_subject, subject;
         clear_reply_to, reply_to;
-        clear_reply_to_session_id, reply_to_session_id;
         clear_session_id, session_id;
+        clear_time_to_live, time_to_live;
+    }
+
+    clear_rare! {
+        clear_reply_to_session_id, reply_to_session_id;
         clear_partition_key, partition_key;
         clear_transaction_partition_key, transaction_partition_key;
         clear_to, to;
-        clear_time_to_live, time_to_live;
         clear_scheduled_enqueue_time, scheduled_enqueue_time;
     }
 
     /// Bytes that all properties count for against a size limit.
     #[must_use]
     pub fn size(&self) -> usize {
-        let text = [
-            &self.content_type,
-            &self.correlation_id,
-            &self.message_id,
-            &self.subject,
-            &self.reply_to,
-            &self.reply_to_session_id,
-            &self.session_id,
-            &self.partition_key,
-            &self.transaction_partition_key,
-            &self.to,
-        ];
-        let times = 8 * (usize::from(self.time_to_live.is_some()) + usize::from(self.scheduled_enqueue_time.is_some()));
-        text.iter().map(|text| text.as_ref().map_or(0, |text| text.len())).sum::<usize>()
-            + times
-            + self.application.size()
-            + self.pass_through.as_ref().map_or(0, |rest| rest.size())
+        let id = |id: &Option<Id>| id.as_ref().map_or(0, Id::len);
+        size_of_text(&self.content_type)
+            + id(&self.correlation_id)
+            + id(&self.message_id)
+            + size_of_text(&self.subject)
+            + size_of_text(&self.reply_to)
+            + size_of_text(&self.session_id)
+            + if self.time_to_live.is_some() { SIZE_OF_TIME } else { 0 }
+            + if self.application.is_empty() { 0 } else { self.application.size() }
+            + self.rare.as_ref().map_or(0, |rare| rare.size())
     }
 
     /// Checks what the setters cannot: each application property at most 32,767 bytes with its key, all properties
@@ -282,6 +364,17 @@ impl Properties {
     }
 }
 
+impl Rare {
+    fn size(&self) -> usize {
+        size_of_text(&self.reply_to_session_id)
+            + size_of_text(&self.partition_key)
+            + size_of_text(&self.transaction_partition_key)
+            + size_of_text(&self.to)
+            + if self.scheduled_enqueue_time.is_some() { SIZE_OF_TIME } else { 0 }
+            + self.pass_through.as_ref().map_or(0, |rest| rest.size())
+    }
+}
+
 impl PassThrough {
     fn size(&self) -> usize {
         let pairs = self.annotations.iter().chain(&self.footer);
@@ -291,11 +384,19 @@ impl PassThrough {
     }
 }
 
-fn id(field: Field, value: Text) -> Result<Text, InvalidArgument> {
+/// What an instant or a duration counts for.
+const SIZE_OF_TIME: usize = 8;
+
+#[inline]
+fn size_of_text(text: &Option<Text>) -> usize {
+    text.as_ref().map_or(0, Text::len)
+}
+
+fn id(field: Field, value: Cow<'static, str>) -> Result<Text, InvalidArgument> {
     if limits::is_longer_than(&value, limits::ID) {
         return Err(InvalidArgument::new(field, Problem::TooLong { limit: limits::ID }));
     }
-    Ok(value)
+    Ok(value.into())
 }
 
 #[cfg(test)]
