@@ -36,10 +36,10 @@ impl<S, C: CodecSet> Client<S, C> {
         Self { service, codecs, properties: Properties::new() }
     }
 
-    /// The subject of the requests, by which responders choose a handler. A literal is not copied for each request.
+    /// The subject of the requests, by which responders choose a handler.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<Cow<'static, str>>) -> Self {
-        self.properties.set_subject(subject);
+        self.properties.set_subject(subject).share();
         self
     }
 

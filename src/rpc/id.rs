@@ -1,56 +1,74 @@
-use uuid::{Uuid, fmt::Simple};
+use std::cell::RefCell;
 
-/// What a request is known by until it is answered: 122 random bits, so that nobody who was not sent a request can answer
-/// it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct CallId(Uuid);
+use crate::message::text::Token;
 
-impl CallId {
-    pub(super) fn random() -> Self {
-        Self(Uuid::new_v4())
-    }
+/// What a message is known by, as it travels: a random UUID as 32 hexadecimal digits in lower case. 122 of its bits are
+/// random, so that nobody who was not sent a request can answer it.
+#[inline]
+pub(super) fn random_id() -> Token {
+    let mut bytes = random_bytes();
+    // RFC 9562, 5.4: the version and the variant.
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Token::new(bytes)
+}
 
-    /// Reads what [`text`](Self::text) writes, and no other spelling of the same number.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let id = Uuid::try_parse(text).ok()?;
-        (spelled(id, &mut [0; Simple::LENGTH]) == text).then_some(Self(id))
-    }
+const BYTES: usize = 16;
 
-    /// As it travels: 32 hexadecimal digits in lower case.
-    pub(super) fn text(self) -> String {
-        spelled(self.0, &mut [0; Simple::LENGTH]).to_owned()
-    }
+/// Random bytes of the operating system that no id has been made of yet. It is asked for many at once, for that is a
+/// call of the system.
+struct Pool {
+    bytes: [[u8; BYTES]; Self::IDS],
+    left: usize,
+}
 
-    /// Its low half, which is as random as the rest, for a hash.
-    pub(super) fn low(self) -> u64 {
-        self.0.as_u64_pair().1
+impl Pool {
+    const IDS: usize = 64;
+
+    #[cold]
+    fn fill(&mut self) {
+        getrandom::fill(self.bytes.as_flattened_mut()).expect("the system has random numbers");
+        self.left = Self::IDS;
     }
 }
 
-fn spelled(id: Uuid, digits: &mut [u8; Simple::LENGTH]) -> &str {
-    id.simple().encode_lower(digits)
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [[0; BYTES]; Pool::IDS], left: 0 }) };
+}
+
+#[inline]
+fn random_bytes() -> [u8; BYTES] {
+    POOL.with_borrow_mut(|pool| {
+        if pool.left == 0 {
+            pool.fill();
+        }
+        pool.left -= 1;
+        // What is taken is left nowhere.
+        std::mem::take(&mut pool.bytes[pool.left])
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
-    fn only_its_own_spelling_is_read() {
-        let id = CallId::random();
-        let text = id.text();
-        assert!(CallId::parse(&text) == Some(id));
-        let spellings = [
-            text.to_uppercase(),
-            format!("{text}0"),
-            format!("+{}", &text[1..]),
-            text[1..].to_string(),
-            id.0.hyphenated().to_string(),
-            id.0.braced().to_string(),
-        ];
-        let zeros = "0".repeat(31);
-        for other in spellings.iter().filter(|other| **other != text).chain([&zeros]) {
-            assert!(CallId::parse(other).is_none(), "{other}");
+    fn r_01_ids_differ_within_a_pool_and_from_one_to_the_next() {
+        let mut ids = HashSet::new();
+        let mut bits = [0_u32; 8 * BYTES];
+        const DRAWN: usize = 8 * Pool::IDS;
+        for _ in 0..DRAWN {
+            let digits = random_id();
+            let id = u128::from_str_radix(std::str::from_utf8(digits.as_bytes()).unwrap(), 16).unwrap();
+            assert!(ids.insert(id), "{id:x}");
+            for (bit, ones) in bits.iter_mut().enumerate() {
+                *ones += u32::from(id >> bit & 1 == 1);
+            }
         }
+        // Six bits say that it is a random UUID; every other is one and zero.
+        let fixed = bits.iter().filter(|&&ones| ones == 0 || ones as usize == DRAWN).count();
+        assert_eq!(fixed, 6);
     }
 }

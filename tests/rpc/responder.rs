@@ -175,6 +175,20 @@ async fn r_37_a_requester_that_has_gone_is_counted_and_its_request_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r_10_a_reply_entity_that_was_made_anew_gets_its_replies() {
+    let bench = Bench::new();
+    let stats = serve(&bench, Responder::builder(bench.senders()));
+    for round in 1..=3 {
+        send(&bench, request().build("21").unwrap()).await;
+        assert_eq!(text(&first(&bench.broker.queue("replies").unwrap()).await), "42");
+        settle().await;
+        assert_eq!((stats.answered(), stats.undelivered()), (round, 0));
+        bench.broker.delete("replies").unwrap();
+        bench.broker.create_queue("replies", QueueSettings::default()).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn r_37_a_reply_that_is_refused_for_good_dead_letters_the_request() {
     let bench = Bench::new();
     let closed = QueueSettings::default().with_status(Status::SendDisabled);

@@ -1,30 +1,47 @@
+mod deadlines;
+mod keeper;
+
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    hash::{BuildHasherDefault, Hash, Hasher},
+    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
+    hash::{BuildHasherDefault, Hasher},
+    mem,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Waker},
 };
 
 use tokio::time::Instant;
 
-use super::{CallErrorKind, id::CallId};
-use crate::Message;
+use self::deadlines::Deadlines;
+pub(super) use self::keeper::Keeper;
+use super::{CallErrorKind, id::random_id};
+use crate::{Message, message::text::Token};
 
 /// The calls that wait for replies. It holds as many as it may, and each holds no more replies than it asked for.
 pub(super) struct Pending {
     table: Mutex<Table>,
     limit: usize,
-    answered: AtomicU64,
-    orphans: AtomicU64,
+    /// Whether the keeper of the deadlines has something to do. Changed under the lock.
+    is_due: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 struct Table {
-    slots: HashMap<CallId, Slot, BuildHasherDefault<LowHalf>>,
+    slots: HashMap<Key, Slot, BuildHasherDefault<KeyItself>>,
     state: State,
+    deadlines: Deadlines,
+    /// The task that fails calls at their deadlines. While there is none each call has a timer of its own.
+    keeper: Option<Waker>,
+    /// When the keeper looks again, if at all.
+    kept_until: Option<Instant>,
+    answered: u64,
+    orphans: u64,
 }
+
+/// What a call is found by: some bits of its id, which no other call that waits has.
+pub(super) type Key = u64;
 
 /// Whether replies can come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,9 +52,10 @@ enum State {
 }
 
 struct Slot {
-    /// Replies that may still come.
-    wanted: usize,
-    arrived: Arrived,
+    id: Token,
+    /// The reply, until the call takes it.
+    reply: Option<Message>,
+    /// Where more than one reply is wanted.
     several: Option<Box<Several>>,
     /// After what arrived there is nothing more.
     failed: Option<CallErrorKind>,
@@ -47,57 +65,64 @@ struct Slot {
 /// What is known of a call that takes several replies.
 struct Several {
     deadline: Instant,
+    /// Replies that may still come.
+    wanted: usize,
+    replies: VecDeque<Message>,
     /// The ids of the replies, as many as are wanted at most.
     seen: HashSet<Box<str>>,
 }
 
 impl Slot {
-    /// The slot, if its call still takes this reply and has not got it before.
-    fn taking(&mut self, reply: &Message) -> Option<&mut Self> {
-        if self.wanted == 0 || self.failed.is_some() {
-            return None;
+    /// Hands the reply on if its call still takes it and has not got it before.
+    #[inline]
+    fn take(&mut self, reply: Message) -> Result<(), Message> {
+        if self.failed.is_some() {
+            return Err(reply);
         }
-        if let Some(several) = &mut self.several {
-            let is_over = Instant::now() >= several.deadline;
-            if is_over || reply.message_id().is_some_and(|id| !several.seen.insert(id.into())) {
-                return None;
+        match &mut self.several {
+            Some(several) => several.take(reply),
+            None if self.reply.is_some() => Err(reply),
+            None => {
+                self.reply = Some(reply);
+                Ok(())
             }
         }
-        Some(self)
     }
 }
 
-/// Replies in their order. The first, which is the only one of most calls, needs no memory of its own.
-#[derive(Default)]
-struct Arrived {
-    first: Option<Message>,
-    others: VecDeque<Message>,
-}
-
-impl Arrived {
-    fn push(&mut self, reply: Message) {
-        if self.first.is_none() && self.others.is_empty() {
-            self.first = Some(reply);
-        } else {
-            self.others.push_back(reply);
+impl Several {
+    fn take(&mut self, reply: Message) -> Result<(), Message> {
+        let is_over = self.wanted == 0 || Instant::now() >= self.deadline;
+        if is_over || reply.message_id().is_some_and(|id| !self.seen.insert(id.into())) {
+            return Err(reply);
         }
-    }
-
-    fn pop(&mut self) -> Option<Message> {
-        self.first.take().or_else(|| self.others.pop_front())
+        self.wanted -= 1;
+        self.replies.push_back(reply);
+        Ok(())
     }
 }
 
-/// The place of one call in the table. Dropping it empties the place.
-pub(super) struct Ticket {
-    pending: Arc<Pending>,
-    id: CallId,
+/// What a call is told that asks for a reply and has none yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deadline {
+    /// It is failed when its deadline comes.
+    Kept,
+    /// It has to look after its deadline itself.
+    Own,
 }
 
 impl Pending {
     pub(super) fn new(limit: usize) -> Self {
-        let table = Table { slots: HashMap::default(), state: State::Open };
-        Self { table: Mutex::new(table), limit, answered: AtomicU64::new(0), orphans: AtomicU64::new(0) }
+        let table = Table {
+            slots: HashMap::default(),
+            state: State::Open,
+            deadlines: Deadlines::default(),
+            keeper: None,
+            kept_until: None,
+            answered: 0,
+            orphans: 0,
+        };
+        Self { table: Mutex::new(table), limit, is_due: AtomicBool::new(false), is_closed: AtomicBool::new(false) }
     }
 
     /// Of user code only the clone of a waker runs under this lock, and it changes nothing: nothing is half done in a table
@@ -106,40 +131,103 @@ impl Pending {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a call that takes up to `wanted` replies until its deadline.
-    pub(super) fn register(self: &Arc<Self>, wanted: usize, deadline: Instant) -> Result<Ticket, CallErrorKind> {
-        let id = CallId::random();
+    /// A place for a call that takes one reply until its deadline.
+    pub(super) fn register(&self, deadline: Instant) -> Result<(Key, Token), CallErrorKind> {
         let mut table = self.table();
-        match table.state {
-            State::Open if table.slots.len() < self.limit => {}
-            State::Open => return Err(CallErrorKind::TooManyRequests),
-            State::Disconnected => return Err(CallErrorKind::Disconnected),
-            State::Closed => return Err(CallErrorKind::Closed),
+        let (key, id) = table.insert(self.limit, None)?;
+        let Table { slots, deadlines, keeper, kept_until, .. } = &mut *table;
+        deadlines.push(deadline, key, slots.len(), |call| slots.contains_key(&call));
+        if keeper.is_some() && kept_until.is_none_or(|until| deadline < until) {
+            *kept_until = Some(deadline);
+            self.is_due.store(true, Ordering::Relaxed);
+            let keeper = keeper.clone();
+            drop(table);
+            keeper.into_iter().for_each(Waker::wake);
         }
-        // One reply ends its call. Of several, some may come after the end, and one of them twice.
-        let several = (wanted > 1).then(|| Box::new(Several { deadline, seen: HashSet::new() }));
-        table.slots.insert(id, Slot { wanted, arrived: Arrived::default(), several, failed: None, waker: None });
-        drop(table);
-        Ok(Ticket { pending: Arc::clone(self), id })
+        Ok((key, id))
+    }
+
+    /// A place for a call that takes up to `wanted` replies until its deadline, which it looks after itself.
+    pub(super) fn register_several(&self, wanted: usize, deadline: Instant) -> Result<(Key, Token), CallErrorKind> {
+        let several = Several { deadline, wanted, replies: VecDeque::new(), seen: HashSet::new() };
+        self.table().insert(self.limit, Some(Box::new(several)))
     }
 
     /// Hands a reply to the call that waits for it. What nobody waits for is counted.
+    #[inline]
     pub(super) fn offer(&self, reply: Message) {
-        let id = reply.correlation_id().and_then(CallId::parse);
         let mut table = self.table();
-        let Some(slot) = id.and_then(|id| table.slots.get_mut(&id)?.taking(&reply)) else {
-            drop(table);
-            self.orphans.fetch_add(1, Ordering::Relaxed);
-            return;
+        let slot = reply.correlation_bytes().and_then(|id| {
+            let slot = table.slots.get_mut(&key(id))?;
+            (slot.id.as_bytes() == id).then_some(slot)
+        });
+        let (refused, waker) = match slot {
+            Some(slot) => match slot.take(reply) {
+                Ok(()) => (None, slot.waker.take()),
+                Err(refused) => (Some(refused), None),
+            },
+            None => (Some(reply), None),
         };
-        slot.wanted -= 1;
-        slot.arrived.push(reply);
-        let waker = slot.waker.take();
+        *(if refused.is_none() { &mut table.answered } else { &mut table.orphans }) += 1;
         drop(table);
-        self.answered.fetch_add(1, Ordering::Relaxed);
+        // Not under the lock: these are somebody else's code.
+        drop(refused);
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// The reply; or why there is none. What is ready has left its place.
+    #[inline]
+    pub(super) fn poll_reply(
+        &self,
+        call: Key,
+        cx: &mut Context<'_>,
+    ) -> Result<Result<Message, CallErrorKind>, Deadline> {
+        let mut table = self.table();
+        let answer = match table.slots.get_mut(&call) {
+            None => Err(CallErrorKind::Closed),
+            Some(slot) => match (slot.reply.take(), slot.failed) {
+                (Some(reply), _) => Ok(reply),
+                (None, Some(failed)) => Err(failed),
+                (None, None) => {
+                    let replaced = slot.watch(cx);
+                    let deadline = if table.keeper.is_some() { Deadline::Kept } else { Deadline::Own };
+                    drop(table);
+                    drop(replaced);
+                    return Err(deadline);
+                }
+            },
+        };
+        let slot = table.slots.remove(&call);
+        drop(table);
+        drop(slot);
+        Ok(answer)
+    }
+
+    /// The next of several replies; or why there is none, after those that arrived in time.
+    pub(super) fn poll_next(&self, call: Key, cx: &mut Context<'_>) -> Poll<Result<Message, CallErrorKind>> {
+        let mut table = self.table();
+        let Some(slot) = table.slots.get_mut(&call) else {
+            return Poll::Ready(Err(CallErrorKind::Closed));
+        };
+        if let Some(reply) = slot.several.as_mut().and_then(|several| several.replies.pop_front()) {
+            return Poll::Ready(Ok(reply));
+        }
+        if let Some(failed) = slot.failed {
+            return Poll::Ready(Err(failed));
+        }
+        let replaced = slot.watch(cx);
+        drop(table);
+        drop(replaced);
+        Poll::Pending
+    }
+
+    /// Empties the place of a call.
+    pub(super) fn remove(&self, call: Key) {
+        let slot = self.table().slots.remove(&call);
+        // Not under the lock: a waker's drop is somebody else's code.
+        drop(slot);
     }
 
     /// Lets calls in again, unless they were told that this is the end.
@@ -163,6 +251,7 @@ impl Pending {
     /// As [`end`](Self::end), because the user says so.
     pub(super) fn close(&self) {
         self.fail(State::Closed, CallErrorKind::Closed);
+        self.wake_keeper();
     }
 
     fn fail(&self, state: State, why: CallErrorKind) {
@@ -171,6 +260,9 @@ impl Pending {
             return;
         }
         table.state = state;
+        if state == State::Closed {
+            self.is_closed.store(true, Ordering::Relaxed);
+        }
         let mut woken = Vec::new();
         for slot in table.slots.values_mut() {
             slot.failed.get_or_insert(why);
@@ -180,8 +272,19 @@ impl Pending {
         woken.into_iter().for_each(Waker::wake);
     }
 
+    /// Has the loop of the replies look at what is due.
+    fn wake_keeper(&self) {
+        let table = self.table();
+        self.is_due.store(true, Ordering::Relaxed);
+        let keeper = table.keeper.clone();
+        drop(table);
+        keeper.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether it is over for good. Whoever receives the replies is woken when it is.
+    #[inline]
     pub(super) fn is_closed(&self) -> bool {
-        self.table().state == State::Closed
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -189,54 +292,58 @@ impl Pending {
     }
 
     pub(super) fn answered(&self) -> u64 {
-        self.answered.load(Ordering::Relaxed)
+        self.table().answered
     }
 
     pub(super) fn orphans(&self) -> u64 {
-        self.orphans.load(Ordering::Relaxed)
+        self.table().orphans
     }
 }
 
-impl Ticket {
-    pub(super) fn id(&self) -> CallId {
-        self.id
-    }
-
-    /// The next reply; or why there is none, after those that arrived in time.
-    pub(super) fn poll_reply(&self, cx: &mut Context<'_>) -> Poll<Result<Message, CallErrorKind>> {
-        let mut table = self.pending.table();
-        let Some(slot) = table.slots.get_mut(&self.id) else {
-            return Poll::Ready(Err(CallErrorKind::Closed));
-        };
-        if let Some(reply) = slot.arrived.pop() {
-            return Poll::Ready(Ok(reply));
+impl Table {
+    #[inline]
+    fn insert(&mut self, limit: usize, several: Option<Box<Several>>) -> Result<(Key, Token), CallErrorKind> {
+        match self.state {
+            State::Open if self.slots.len() < limit => {}
+            State::Open => return Err(CallErrorKind::TooManyRequests),
+            State::Disconnected => return Err(CallErrorKind::Disconnected),
+            State::Closed => return Err(CallErrorKind::Closed),
         }
-        if let Some(failed) = slot.failed {
-            return Poll::Ready(Err(failed));
+        loop {
+            let id = random_id();
+            let key = key(id.as_bytes());
+            if let Entry::Vacant(place) = self.slots.entry(key) {
+                place.insert(Slot { id, reply: None, several, failed: None, waker: None });
+                return Ok((key, id));
+            }
         }
-        if slot.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            return Poll::Pending;
-        }
-        let replaced = slot.waker.replace(cx.waker().clone());
-        drop(table);
-        drop(replaced);
-        Poll::Pending
     }
 }
 
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let slot = self.pending.table().slots.remove(&self.id);
-        // Not under the lock: a waker's drop is somebody else's code.
-        drop(slot);
+impl Slot {
+    /// Has the caller woken when there is something. What is replaced is dropped where no lock is held.
+    #[inline]
+    fn watch(&mut self, cx: &mut Context<'_>) -> Option<Waker> {
+        match &self.waker {
+            Some(waker) if waker.will_wake(cx.waker()) => None,
+            _ => mem::replace(&mut self.waker, Some(cx.waker().clone())),
+        }
     }
 }
 
-/// Hashes an id as its low half. Ids are made here and at random, so no sender can make them collide.
+/// The last 16 digits of an id, mixed.
+#[inline]
+fn key(id: &[u8; Token::LENGTH]) -> Key {
+    let &[.., a, b] = id.as_chunks::<8>().0 else { return 0 };
+    let mixed = (u64::from_le_bytes(a) << 4 ^ u64::from_le_bytes(b)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 32
+}
+
+/// Keys are as good as hashes: ids are made here and at random, so no sender can make them collide.
 #[derive(Default)]
-struct LowHalf(u64);
+struct KeyItself(u64);
 
-impl Hasher for LowHalf {
+impl Hasher for KeyItself {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -247,13 +354,7 @@ impl Hasher for LowHalf {
         }
     }
 
-    fn write_u64(&mut self, half: u64) {
-        self.0 = half;
-    }
-}
-
-impl Hash for CallId {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.low());
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
     }
 }

@@ -7,7 +7,8 @@ mod watched;
 use std::{
     convert::Infallible,
     fmt,
-    future::{Ready, ready},
+    future::{Future, Ready, poll_fn, ready},
+    pin::pin,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -16,7 +17,7 @@ use tower_service::Service;
 
 use self::watched::Watched;
 pub use self::{queue::ReplyQueue, session::ReplySession};
-use super::{pending::Pending, requester::Shared};
+use super::pending::{Keeper, Pending};
 use crate::{
     Disposition, Message,
     consumer::{ConsumeError, Consumer},
@@ -35,7 +36,8 @@ pub trait ReplySource: Receiver + 'static {
     fn is_exclusive(&self) -> bool;
 }
 
-/// Receives replies and hands them to the calls that wait for them. It does nothing until it is run. Dropping it fails
+/// Receives replies and hands them to the calls that wait for them, and fails those whose deadlines come. It does nothing
+/// until it is run. Dropping it fails
 /// those calls as [`Disconnected`](super::CallErrorKind::Disconnected), and every later one as
 /// [`Closed`](super::CallErrorKind::Closed).
 ///
@@ -47,11 +49,11 @@ pub struct Replies<R> {
 }
 
 /// Nothing arrives any more.
-struct End(Arc<Shared>);
+struct End(Arc<Pending>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.pending.end();
+        self.0.end();
     }
 }
 
@@ -60,8 +62,8 @@ impl<R: ReplySource> Replies<R> {
     /// for.
     const SETTLING: usize = 64;
 
-    pub(super) fn new(receiver: R, shared: Arc<Shared>) -> Self {
-        Self { receiver, end: End(shared) }
+    pub(super) fn new(receiver: R, pending: Arc<Pending>) -> Self {
+        Self { receiver, end: End(pending) }
     }
 
     /// Receives until the requester is [closed](super::Requester::close), or dropped with all its clones, or until the
@@ -69,16 +71,18 @@ impl<R: ReplySource> Replies<R> {
     /// at once, and it is asked again after a pause.
     pub async fn run(self) -> Result<(), ConsumeError> {
         let Self { receiver, end } = self;
-        let shared = Arc::clone(&end.0);
-        let receiver = Watched::new(receiver, Arc::clone(&shared.pending));
-        let consumer = Consumer::new(receiver, Offer(Arc::clone(&shared.pending))).concurrency(Self::SETTLING);
-        let closed = async {
-            // The permit is there if the close came first.
-            while !shared.pending.is_closed() {
-                shared.closed.notified().await;
-            }
-        };
-        consumer.run_until(closed).await?;
+        let pending = &end.0;
+        let mut keeper = Keeper::new(Arc::clone(pending));
+        let receiver = Watched::new(receiver, Arc::clone(pending));
+        let consumer = Consumer::new(receiver, Offer(Arc::clone(pending))).concurrency(Self::SETTLING);
+        let closed = poll_fn(|_| if pending.is_closed() { Poll::Ready(()) } else { Poll::Pending });
+        let mut run = pin!(consumer.run_until(closed));
+        // Here and not where it receives: that stops while settlements do not end.
+        poll_fn(|cx| {
+            keeper.poll(cx);
+            run.as_mut().poll(cx)
+        })
+        .await?;
         Ok(())
     }
 }

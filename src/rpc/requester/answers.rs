@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{
     super::{CallError, CallErrorKind},
     Place,
-    call::{Sending, refusal},
+    call::{poll_deadline, poll_sent, refusal},
 };
 use crate::{Message, transport::SendError};
 
@@ -53,7 +53,7 @@ impl Stream for Answers {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(place) = &self.place else { return Poll::Ready(None) };
-        let next = match place.ticket.poll_reply(cx) {
+        let next = match place.poll_next(cx) {
             Poll::Ready(Ok(reply)) => {
                 self.left -= 1;
                 Some(Ok(reply))
@@ -90,13 +90,18 @@ pin_project! {
     #[project = StateProjection]
     enum State<F> {
         Refused { error: Option<CallError> },
-        Sending { #[pin] sending: Sending<F>, call: Option<(Place, Instant, NonZeroUsize)> },
+        Sending {
+            #[pin]
+            send: Option<F>,
+            call: Option<(Place, Instant, NonZeroUsize)>,
+            timer: Option<Pin<Box<Sleep>>>,
+        },
     }
 }
 
 impl<F> GatherFuture<F> {
     pub(super) fn sending(send: F, place: Place, deadline: Instant, max: NonZeroUsize) -> Self {
-        Self { state: State::Sending { sending: Sending::new(send, deadline), call: Some((place, deadline, max)) } }
+        Self { state: State::Sending { send: Some(send), call: Some((place, deadline, max)), timer: None } }
     }
 
     #[cold]
@@ -115,12 +120,13 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Refused { error } => Poll::Ready(Err(refusal(error))),
-            StateProjection::Sending { mut sending, call } => {
-                if sending.as_mut().poll_sent(cx)?.is_pending() {
-                    ready!(sending.poll_deadline(cx));
+            StateProjection::Sending { send, call, timer } => {
+                let (_, deadline, _) = call.as_ref().expect("a future is not polled after it was ready");
+                if poll_sent(send, cx)?.is_pending() {
+                    ready!(poll_deadline(timer, *deadline, cx));
                     return Poll::Ready(Err(CallError::new(CallErrorKind::Timeout)));
                 }
-                let (place, deadline, max) = call.take().expect("a future is not polled after it was ready");
+                let (place, deadline, max) = call.take().expect("it was there just now");
                 Poll::Ready(Ok(Answers::new(place, deadline, max)))
             }
         }

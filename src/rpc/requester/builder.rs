@@ -1,8 +1,6 @@
 use std::{error, fmt, sync::Arc, time::Duration};
 
-use tokio::sync::Notify;
-
-use super::{Handle, Requester, Settings, Shared};
+use super::{Handle, Requester, Settings};
 use crate::{
     message::{InvalidArgument, Properties},
     rpc::{Correlate, Replies, ReplySource, pending::Pending},
@@ -64,15 +62,15 @@ impl<S> RequesterBuilder<S> {
         if let Some(session) = source.session_id() {
             properties.set_reply_to_session_id(session.to_owned())?;
         }
-        let shared = Arc::new(Shared { pending: Arc::new(Pending::new(self.max_in_flight)), closed: Notify::new() });
+        let pending = Arc::new(Pending::new(self.max_in_flight));
         let settings = Settings {
             reply_to: source.address().into(),
             reply_to_session_id: source.session_id().map(Into::into),
             timeout: self.timeout,
             correlate: self.correlate,
         };
-        let handle = Arc::new(Handle { shared: Arc::clone(&shared), settings });
-        Ok((Requester { sender: self.sender, handle }, Replies::new(source, shared)))
+        let handle = Arc::new(Handle { pending: Arc::clone(&pending), settings });
+        Ok((Requester { sender: self.sender, handle }, Replies::new(source, pending)))
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{
     super::{CallError, CallErrorKind},
-    Place,
+    Deadline, Place,
 };
 use crate::{Message, transport::SendError};
 
@@ -27,13 +27,22 @@ pin_project! {
     #[project = StateProjection]
     enum State<F> {
         Refused { error: Option<CallError> },
-        Waiting { #[pin] sending: Sending<F>, place: Place },
+        Waiting {
+            #[pin]
+            send: Option<F>,
+            place: Place,
+            deadline: Instant,
+            // While nobody else looks after the deadline.
+            timer: Option<Pin<Box<Sleep>>>,
+        },
+        Over,
     }
 }
 
 impl<F> CallFuture<F> {
+    #[inline]
     pub(super) fn sending(send: F, place: Place, deadline: Instant) -> Self {
-        Self { state: State::Waiting { sending: Sending::new(send, deadline), place } }
+        Self { state: State::Waiting { send: Some(send), place, deadline, timer: None } }
     }
 
     #[cold]
@@ -49,58 +58,49 @@ where
 {
     type Output = Result<Message, CallError>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            StateProjection::Refused { error } => Poll::Ready(Err(refusal(error))),
-            StateProjection::Waiting { mut sending, place } => {
+        let mut state = self.project().state;
+        let answer = match state.as_mut().project() {
+            StateProjection::Refused { error } => Err(refusal(error)),
+            StateProjection::Waiting { send, place, deadline, timer } => {
                 // A reply may overtake the broker's word that it has the request, and is worth more than its loss.
-                let sent = sending.as_mut().poll_sent(cx);
-                if let Poll::Ready(reply) = place.ticket.poll_reply(cx) {
-                    return Poll::Ready(reply.map_err(CallError::new));
+                let sent = poll_sent(send, cx);
+                match (place.poll_reply(cx), sent) {
+                    (Ok(reply), _) => reply.map_err(CallError::new),
+                    (Err(_), Poll::Ready(Err(error))) => Err(error),
+                    (Err(Deadline::Kept), _) => return Poll::Pending,
+                    (Err(Deadline::Own), _) => {
+                        ready!(poll_deadline(timer, *deadline, cx));
+                        Err(CallError::new(CallErrorKind::Timeout))
+                    }
                 }
-                if let Poll::Ready(Err(error)) = sent {
-                    return Poll::Ready(Err(error));
-                }
-                ready!(sending.poll_deadline(cx));
-                Poll::Ready(Err(CallError::new(CallErrorKind::Timeout)))
             }
-        }
+            StateProjection::Over => panic!("a call is not polled after it was ready"),
+        };
+        state.set(State::Over);
+        Poll::Ready(answer)
     }
 }
 
-pin_project! {
-    /// A send with the deadline of its call.
-    pub(super) struct Sending<F> {
-        #[pin]
-        send: Option<F>,
-        #[pin]
-        sleep: Sleep,
+/// Ready when the broker has the request, and from then on.
+#[inline]
+pub(super) fn poll_sent<F, E>(mut send: Pin<&mut Option<F>>, cx: &mut Context<'_>) -> Poll<Result<(), CallError>>
+where
+    F: Future<Output = Result<(), E>>,
+    E: Into<SendError>,
+{
+    if let Some(sending) = send.as_mut().as_pin_mut() {
+        let sent = ready!(sending.poll(cx));
+        send.set(None);
+        sent.map_err(Into::into)?;
     }
+    Poll::Ready(Ok(()))
 }
 
-impl<F> Sending<F> {
-    pub(super) fn new(send: F, deadline: Instant) -> Self {
-        Self { send: Some(send), sleep: sleep_until(deadline) }
-    }
-
-    /// Ready when the broker has the request, and from then on.
-    pub(super) fn poll_sent<E>(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), CallError>>
-    where
-        F: Future<Output = Result<(), E>>,
-        E: Into<SendError>,
-    {
-        let mut send = self.project().send;
-        if let Some(sending) = send.as_mut().as_pin_mut() {
-            let sent = ready!(sending.poll(cx));
-            send.set(None);
-            sent.map_err(Into::into)?;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    pub(super) fn poll_deadline(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.project().sleep.poll(cx)
-    }
+#[cold]
+pub(super) fn poll_deadline(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+    timer.get_or_insert_with(|| Box::pin(sleep_until(deadline))).as_mut().poll(cx)
 }
 
 #[cold]

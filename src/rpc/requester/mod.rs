@@ -6,13 +6,12 @@ mod call;
 
 use std::{
     fmt,
-    num::NonZeroUsize,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 use tower_service::Service;
 
 pub use self::{
@@ -21,11 +20,15 @@ pub use self::{
     call::CallFuture,
 };
 use super::{
-    CallError, Correlate,
+    CallError, CallErrorKind, Correlate,
     correlate::ORIGINAL_ID,
-    pending::{Pending, Ticket},
+    pending::{Deadline, Key, Pending},
 };
-use crate::{Message, message::InvalidArgument, transport::SendError};
+use crate::{
+    Message,
+    message::{InvalidArgument, text::Token},
+    transport::SendError,
+};
 
 /// A deadline that never comes: 30 years.
 const FAR_AWAY: Duration = Duration::from_secs(30 * 365 * 24 * 3_600);
@@ -45,42 +48,60 @@ pub struct Requester<S> {
     handle: Arc<Handle>,
 }
 
-/// What the requesters of one reply entity share with the loop that receives from it.
-pub(super) struct Shared {
-    pub(super) pending: Arc<Pending>,
-    pub(super) closed: Notify,
-}
-
-/// Closes when the last requester and the last call go.
+/// What the requesters of one reply entity share. Closes when the last requester and the last call go.
 struct Handle {
-    shared: Arc<Shared>,
+    /// Shared with the loop that receives from the entity.
+    pending: Arc<Pending>,
     settings: Settings,
 }
 
-/// The place of one call, which lets replies come as long as it waits.
+/// The place of one call, which lets replies come as long as it waits. Dropping it empties the place.
 struct Place {
-    ticket: Ticket,
-    _open: Arc<Handle>,
+    handle: Arc<Handle>,
+    call: Key,
+    /// Whether there is nothing in the place any more.
+    is_left: bool,
 }
 
 /// What is stamped on each request, and for how long it is waited.
 struct Settings {
-    reply_to: Box<str>,
+    reply_to: Arc<str>,
     reply_to_session_id: Option<Box<str>>,
     timeout: Duration,
     correlate: Correlate,
 }
 
-impl Shared {
-    fn close(&self) {
-        self.pending.close();
-        self.closed.notify_one();
+impl Place {
+    fn new(handle: &Arc<Handle>, call: Key) -> Self {
+        Self { handle: Arc::clone(handle), call, is_left: false }
+    }
+
+    /// The reply, or why there is none; nothing is to be asked then any more. Until then it says who looks after the
+    /// deadline.
+    #[inline]
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Result<Result<Message, CallErrorKind>, Deadline> {
+        let answer = self.handle.pending.poll_reply(self.call, cx);
+        self.is_left = answer.is_ok();
+        answer
+    }
+
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Result<Message, CallErrorKind>> {
+        self.handle.pending.poll_next(self.call, cx)
+    }
+}
+
+impl Drop for Place {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_left {
+            self.handle.pending.remove(self.call);
+        }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.shared.close();
+        self.pending.close();
     }
 }
 
@@ -100,53 +121,69 @@ impl<S> Requester<S> {
 
     /// Fails the calls that wait, and every later one, as [`Closed`](super::CallErrorKind::Closed). The loop of the replies ends.
     pub fn close(&self) {
-        self.handle.shared.close();
+        self.handle.pending.close();
     }
 
     /// How many calls wait for replies.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.handle.shared.pending.len()
+        self.handle.pending.len()
     }
 
     /// How many replies were handed to the calls that waited for them.
     #[must_use]
     pub fn answered(&self) -> u64 {
-        self.handle.shared.pending.answered()
+        self.handle.pending.answered()
     }
 
     /// How many messages came to the reply entity that no call waited for: late, repeated, forged, or without a
     /// `CorrelationId`. They are completed.
     #[must_use]
     pub fn orphans(&self) -> u64 {
-        self.handle.shared.pending.orphans()
+        self.handle.pending.orphans()
     }
 
-    /// Gives the request a place in the table and stamps it.
-    fn prepare(&self, request: &mut Message, wanted: usize) -> Result<(Place, Instant), CallError> {
-        let Handle { shared, settings } = &*self.handle;
-        let timeout = request.time_to_live().unwrap_or(settings.timeout);
+    /// How long the call waits, and until when.
+    #[inline]
+    fn deadline(&self, request: &Message) -> (Duration, Instant) {
+        let timeout = request.time_to_live().unwrap_or(self.handle.settings.timeout);
         // A time to live may be longer than any clock counts.
         let now = Instant::now();
-        let deadline = now.checked_add(timeout).unwrap_or_else(|| now + FAR_AWAY);
-        let ticket = shared.pending.register(wanted, deadline).map_err(CallError::not_sent)?;
-        stamp(request, settings, ticket.id().text(), timeout)?;
-        let place = Place { ticket, _open: Arc::clone(&self.handle) };
+        (timeout, now.checked_add(timeout).unwrap_or_else(|| now + FAR_AWAY))
+    }
+
+    /// Gives a request with one reply a place in the table and stamps it.
+    fn prepare(&self, request: &mut Message) -> Result<(Place, Instant), CallError> {
+        let Handle { pending, settings } = &*self.handle;
+        let (timeout, deadline) = self.deadline(request);
+        let (call, id) = pending.register(deadline).map_err(CallError::not_sent)?;
+        let place = Place::new(&self.handle, call);
+        stamp(request, settings, id, timeout)?;
+        Ok((place, deadline))
+    }
+
+    /// The same for a request with several.
+    fn prepare_several(&self, request: &mut Message, wanted: usize) -> Result<(Place, Instant), CallError> {
+        let Handle { pending, settings } = &*self.handle;
+        let (timeout, deadline) = self.deadline(request);
+        let (call, id) = pending.register_several(wanted, deadline).map_err(CallError::not_sent)?;
+        let place = Place::new(&self.handle, call);
+        stamp(request, settings, id, timeout)?;
         Ok((place, deadline))
     }
 }
 
-fn stamp(request: &mut Message, settings: &Settings, id: String, timeout: Duration) -> Result<(), InvalidArgument> {
+fn stamp(request: &mut Message, settings: &Settings, id: Token, timeout: Duration) -> Result<(), InvalidArgument> {
     let properties = request.properties_mut();
     if settings.correlate != Correlate::MessageId {
-        properties.set_correlation_id(id.clone());
+        properties.set_correlation_token(id);
     }
-    if properties.application().get(ORIGINAL_ID).is_some() {
+    if !properties.application().is_empty() {
         // A reply would name that id, and not this one.
         properties.application_mut().remove(ORIGINAL_ID);
     }
-    properties.set_message_id(id)?;
-    properties.set_reply_to(settings.reply_to.to_string());
+    properties.set_message_token(id);
+    properties.set_shared_reply_to(Arc::clone(&settings.reply_to));
     if let Some(session) = &settings.reply_to_session_id {
         properties.set_reply_to_session_id(session.to_string())?;
     }
@@ -168,7 +205,7 @@ where
     }
 
     fn call(&mut self, mut request: Message) -> CallFuture<S::Future> {
-        match self.prepare(&mut request, 1) {
+        match self.prepare(&mut request) {
             Ok((place, deadline)) => CallFuture::sending(self.sender.call(request), place, deadline),
             Err(error) => CallFuture::refused(error),
         }
@@ -190,7 +227,7 @@ where
 
     fn call(&mut self, gather: Gather) -> GatherFuture<S::Future> {
         let Gather { mut request, max } = gather;
-        match self.prepare(&mut request, NonZeroUsize::get(max)) {
+        match self.prepare_several(&mut request, max.get()) {
             Ok((place, deadline)) => GatherFuture::sending(self.sender.call(request), place, deadline, max),
             Err(error) => GatherFuture::refused(error),
         }

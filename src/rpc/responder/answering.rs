@@ -6,36 +6,37 @@ use std::{
     task::{Context as TaskContext, Poll, ready},
 };
 
-use consign_codecs::{CodecSet, Codecs};
+use consign_codecs::{CodecSet, Codecs, Encode};
 use pin_project_lite::pin_project;
-use tower::util::Oneshot;
+use tower_service::Service;
 
 use super::{
-    format,
+    ReplySenders, format,
     refusal::{IntoAnswer, Refusal},
-    reply::{ReplySenders, Replying},
+    reply::Replying,
+    senders::Found,
 };
 use crate::{
     Disposition, Message,
     message::EntityPath,
     routing::{Call, Context, Handler, Invoke},
     settlement::DeadLetterReason,
-    transport::SendError,
+    transport::{ErrorKind, SendError},
 };
 
 /// A function that returns a value, as a handler that sends it to where the request wants its reply.
-pub struct Answering<H, P> {
+pub struct Answering<H, P: ReplySenders> {
     handler: H,
     replying: Arc<Replying<P>>,
 }
 
-impl<H, P> Answering<H, P> {
+impl<H, P: ReplySenders> Answering<H, P> {
     pub(super) fn new(handler: H, replying: Arc<Replying<P>>) -> Self {
         Self { handler, replying }
     }
 }
 
-impl<H: Call<A>, P, A> Call<A> for Answering<H, P> {}
+impl<H: Call<A>, P: ReplySenders, A> Call<A> for Answering<H, P> {}
 
 #[diagnostic::do_not_recommend]
 impl<H, P, A, S, C> Handler<A, S, C> for Answering<H, P>
@@ -75,9 +76,26 @@ pin_project! {
     #[project = StateProjection]
     enum State<F, P: ReplySenders> {
         Handling { #[pin] handling: F, address: Option<EntityPath> },
-        Sending { #[pin] sending: Oneshot<P::Sender, Message>, is_fault: bool },
+        Readying { sender: P::Sender, letter: Letter },
+        Sending { #[pin] sending: <P::Sender as Service<Message>>::Future, letter: Letter },
         Settled { disposition: Option<Disposition> },
     }
+}
+
+/// A reply on its way.
+#[derive(Clone)]
+struct Letter {
+    reply: Message,
+    address: EntityPath,
+    is_fault: bool,
+    /// Whether its sender was made for another reply.
+    is_kept: bool,
+}
+
+/// What follows the handler's answer.
+enum Next {
+    Send(Letter),
+    Settle(Disposition),
 }
 
 impl<F, P, C> Future for AnswerFuture<F, P, C>
@@ -94,23 +112,34 @@ where
             let next = match this.state.as_mut().project() {
                 StateProjection::Handling { handling, address } => {
                     let answer = ready!(handling.poll(cx)).into_answer();
-                    let address = address.take();
-                    begin(answer, address, this.request, this.codecs, this.replying)
+                    match next(answer, address.take(), this.request, this.codecs, this.replying) {
+                        Next::Send(letter) => post(letter, this.request, this.replying, cx),
+                        Next::Settle(disposition) => settled(disposition),
+                    }
                 }
-                StateProjection::Sending { sending, is_fault } => {
-                    let sent: Result<(), SendError> = ready!(sending.poll(cx)).map_err(Into::into);
-                    return Poll::Ready(match sent {
-                        Ok(()) if *is_fault => {
-                            this.replying.stats.count_fault();
-                            Disposition::Complete
+                StateProjection::Readying { sender, letter } => match ready!(sender.poll_ready(cx)) {
+                    Ok(()) => {
+                        let sending = sender.call(letter.reply.clone());
+                        State::Sending { sending, letter: letter.clone() }
+                    }
+                    Err(error) => settled(this.replying.refused(this.request, &error.into())),
+                },
+                StateProjection::Sending { sending, letter } => match ready!(sending.poll(cx)) {
+                    Ok(()) => {
+                        this.replying.stats.count(letter.is_fault);
+                        return Poll::Ready(Disposition::Complete);
+                    }
+                    Err(error) => {
+                        let error: SendError = error.into();
+                        if error.kind() == ErrorKind::EntityNotFound && letter.is_kept {
+                            // There may be another entity in its place.
+                            this.replying.senders.forget(&letter.address);
+                            post(letter.clone(), this.request, this.replying, cx)
+                        } else {
+                            return Poll::Ready(this.replying.refused(this.request, &error));
                         }
-                        Ok(()) => {
-                            this.replying.stats.count_answered();
-                            Disposition::Complete
-                        }
-                        Err(error) => this.replying.refused(this.request, &error),
-                    });
-                }
+                    }
+                },
                 StateProjection::Settled { disposition } => {
                     return Poll::Ready(disposition.take().expect("a future is not polled after it was ready"));
                 }
@@ -120,28 +149,51 @@ where
     }
 }
 
-/// What follows the handler's answer.
-fn begin<F, T, P, C>(
+fn settled<F, P: ReplySenders>(disposition: Disposition) -> State<F, P> {
+    State::Settled { disposition: Some(disposition) }
+}
+
+/// Sends a reply as far as it goes at once.
+#[inline]
+fn post<F, P: ReplySenders>(
+    mut letter: Letter,
+    request: &Message,
+    replying: &Replying<P>,
+    cx: &mut TaskContext<'_>,
+) -> State<F, P> {
+    let Found { mut sender, is_kept } = match replying.senders.find(&letter.address) {
+        Ok(found) => found,
+        Err(error) => return settled(replying.refused(request, &error)),
+    };
+    letter.is_kept = is_kept;
+    match sender.poll_ready(cx) {
+        Poll::Ready(Ok(())) => State::Sending { sending: sender.call(letter.reply.clone()), letter },
+        Poll::Ready(Err(error)) => settled(replying.refused(request, &error.into())),
+        Poll::Pending => State::Readying { sender, letter },
+    }
+}
+
+#[inline]
+fn next<T, P, C>(
     answer: Result<T, Refusal>,
     address: Option<EntityPath>,
     request: &Message,
     codecs: &Codecs<C>,
     replying: &Replying<P>,
-) -> State<F, P>
+) -> Next
 where
-    T: consign_codecs::Encode,
+    T: Encode,
     P: ReplySenders,
     C: CodecSet,
 {
-    let settled = |disposition| State::Settled { disposition: Some(disposition) };
     let answer = match answer {
         Ok(value) => Ok(value),
         Err(Refusal::Fault(fault)) => Err(fault),
-        Err(Refusal::Settle(disposition)) => return settled(disposition),
+        Err(Refusal::Settle(disposition)) => return Next::Settle(disposition),
     };
     let Some(address) = address else {
         replying.stats.count_unwanted();
-        return settled(Disposition::Complete);
+        return Next::Settle(Disposition::Complete);
     };
     let (reply, is_fault) = match answer {
         Ok(value) => match format::encode(&value, codecs, request) {
@@ -152,18 +204,15 @@ where
             }
             Err(error) => {
                 let why = format!("the reply could not be written: {error}");
-                return settled(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, why));
+                return Next::Settle(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, why));
             }
         },
         Err(fault) => (replying.fault(request, &fault), true),
     };
-    match replying.send(&address, reply) {
-        Ok(sending) => State::Sending { sending, is_fault },
-        Err(error) => settled(replying.refused(request, &error)),
-    }
+    Next::Send(Letter { reply, address, is_fault, is_kept: false })
 }
 
-impl<H, P> fmt::Debug for Answering<H, P> {
+impl<H, P: ReplySenders> fmt::Debug for Answering<H, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Answering")
     }

@@ -1,36 +1,43 @@
 use std::{fmt, future::Future, sync::Arc};
 
 use consign_codecs::{CodecSet, Codecs};
+use tower::util::BoxCloneService;
 
 use super::{
-    Answering, IntoAnswer, ReplySenders, Responder, address::Addresses, reply::Replying, stats::ResponderStats,
+    Answering, IntoAnswer, ReplySenders, Responder, address::Addresses, reply::Replying, senders::Senders,
+    stats::ResponderStats,
 };
 use crate::{
+    Message,
     message::EntityPath,
     routing::{Call, Handler, Invoke, NoRoute, OpenEnd, Otherwise, Route, RouteError, Router, RouterBuilder},
     rpc::Correlate,
     time::{Clock, SystemClock},
+    transport::SendError,
 };
 
 /// Collects how a responder replies, and then its handlers.
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct ResponderBuilder<P> {
+pub struct ResponderBuilder<P: ReplySenders> {
     replying: Replying<P>,
 }
 
 /// Collects the handlers of a [`Responder`]; `R` is the list so far.
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct HandlersBuilder<S, C, P, R> {
+pub struct HandlersBuilder<S, C, P: ReplySenders, R> {
     routes: RouterBuilder<S, C, R>,
     replying: Arc<Replying<P>>,
 }
 
-impl Responder<(), (), (), NoRoute> {
+/// Where replies go before anybody has said it.
+type NoSenders = fn(&EntityPath) -> Result<BoxCloneService<Message, (), SendError>, SendError>;
+
+impl Responder<(), (), NoSenders, NoRoute> {
     /// Starts a responder whose replies go out by `senders`:
     /// `|address: &EntityPath| Ok(SendService::new(broker.sender(address)?))`.
     pub fn builder<P: ReplySenders>(senders: P) -> ResponderBuilder<P> {
         let replying = Replying {
-            senders,
+            senders: Senders::new(senders),
             addresses: Addresses::new(),
             correlate: Correlate::default(),
             is_strict: false,
@@ -43,6 +50,9 @@ impl Responder<(), (), (), NoRoute> {
 }
 
 impl<P: ReplySenders> ResponderBuilder<P> {
+    /// For how many addresses the stack that sends there is kept: 16, of which the one that was not used for longest goes.
+    pub const KEPT: usize = Senders::<P>::KEPT;
+
     /// Dead-letters requests that cannot be answered, before a handler sees them: without a `ReplyTo` as `MissingReplyTo`,
     /// without an id as `MissingProperty`. Otherwise such a request is handled: a value that nobody wants is counted, and
     /// the `SequenceNumber` stands in for the id.
@@ -73,7 +83,7 @@ impl<P: ReplySenders> ResponderBuilder<P> {
     }
 
     /// The subject of replies. By default they have none.
-    pub fn reply_subject(mut self, subject: impl Into<Box<str>>) -> Self {
+    pub fn reply_subject(mut self, subject: impl Into<Arc<str>>) -> Self {
         self.replying.subject = Some(subject.into());
         self
     }
@@ -143,13 +153,13 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
     }
 }
 
-impl<P> fmt::Debug for ResponderBuilder<P> {
+impl<P: ReplySenders> fmt::Debug for ResponderBuilder<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponderBuilder").finish_non_exhaustive()
     }
 }
 
-impl<S, C, P, R: fmt::Debug> fmt::Debug for HandlersBuilder<S, C, P, R> {
+impl<S, C, P: ReplySenders, R: fmt::Debug> fmt::Debug for HandlersBuilder<S, C, P, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HandlersBuilder").field("routes", &self.routes).finish_non_exhaustive()
     }

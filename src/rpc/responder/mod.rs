@@ -6,6 +6,7 @@ mod builder;
 mod format;
 mod refusal;
 mod reply;
+mod senders;
 mod stats;
 
 use std::{
@@ -20,6 +21,7 @@ use std::{
 
 use pin_project_lite::pin_project;
 use tokio::time::timeout;
+use tower::ServiceExt;
 use tower_service::Service;
 
 use self::reply::Replying;
@@ -28,7 +30,7 @@ pub use self::{
     builder::{HandlersBuilder, ResponderBuilder},
     format::ACCEPT,
     refusal::{IntoAnswer, Refusal, Reply},
-    reply::ReplySenders,
+    senders::ReplySenders,
     stats::ResponderStats,
 };
 use super::Fault;
@@ -54,12 +56,12 @@ use crate::{
 ///   that. A stack with a retry below [`ReplySenders`] spares it. A
 ///   reply to an entity that is gone is counted, and the request is completed. Any other refusal dead-letters the request,
 ///   as `MissingReplyToSessionId` or `ReplyRejected`.
-pub struct Responder<S, C, P, R> {
+pub struct Responder<S, C, P: ReplySenders, R> {
     router: Router<S, C, R>,
     replying: Arc<Replying<P>>,
 }
 
-impl<S, C, P, R> Responder<S, C, P, R> {
+impl<S, C, P: ReplySenders, R> Responder<S, C, P, R> {
     /// What was answered so far. It shows the same counts while the responder runs.
     #[must_use]
     pub fn stats(&self) -> ResponderStats {
@@ -92,7 +94,7 @@ where
 const LONGEST_FAULT: Duration = Duration::from_secs(5);
 
 /// What it takes to answer a request that is dead-lettered.
-struct Faulted<P> {
+struct Faulted<P: ReplySenders> {
     request: Message,
     replying: Arc<Replying<P>>,
 }
@@ -107,7 +109,7 @@ impl<P: ReplySenders> Faulted<P> {
         }
         let address = self.replying.addresses.of(&self.request).ok()??;
         let reply = self.replying.fault(&self.request, &Fault::of_dead_letter(dead_letter));
-        let sent = self.replying.send(&address, reply);
+        let sent = self.replying.senders.make(&address).map(|found| found.sender.oneshot(reply));
         let replying = Arc::clone(&self.replying);
         Some(Box::pin(async move {
             let is_sent = match sent {
@@ -121,7 +123,7 @@ impl<P: ReplySenders> Faulted<P> {
 
 pin_project! {
     /// The future of a responder.
-    pub struct ResponderFuture<F, P> {
+    pub struct ResponderFuture<F, P: ReplySenders> {
         #[pin]
         state: State<F, P>,
     }
@@ -129,7 +131,7 @@ pin_project! {
 
 pin_project! {
     #[project = StateProjection]
-    enum State<F, P> {
+    enum State<F, P: ReplySenders> {
         Handling { #[pin] routed: RouterFuture<F>, faulted: Faulted<P> },
         Faulting { sending: BoxFuture<()>, disposition: Option<Disposition> },
     }
@@ -166,19 +168,19 @@ where
     }
 }
 
-impl<S, C, P, R> Clone for Responder<S, C, P, R> {
+impl<S, C, P: ReplySenders, R> Clone for Responder<S, C, P, R> {
     fn clone(&self) -> Self {
         Self { router: self.router.clone(), replying: Arc::clone(&self.replying) }
     }
 }
 
-impl<S, C, P, R: fmt::Debug> fmt::Debug for Responder<S, C, P, R> {
+impl<S, C, P: ReplySenders, R: fmt::Debug> fmt::Debug for Responder<S, C, P, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Responder").field("router", &self.router).finish_non_exhaustive()
     }
 }
 
-impl<F, P> fmt::Debug for ResponderFuture<F, P> {
+impl<F, P: ReplySenders> fmt::Debug for ResponderFuture<F, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponderFuture").finish_non_exhaustive()
     }

@@ -1,48 +1,22 @@
 use std::{sync::Arc, time::Duration};
 
-use tower::{ServiceExt, util::Oneshot};
-use tower_service::Service;
-
-use super::{address::Addresses, stats::ResponderStats};
+use super::{ReplySenders, address::Addresses, senders::Senders, stats::ResponderStats};
 use crate::{
     Disposition, Message,
     message::{Body, EntityPath, Properties},
-    rpc::{Correlate, Fault, correlate::ORIGINAL_ID},
+    rpc::{Correlate, Fault, correlate::ORIGINAL_ID, id::random_id},
     settlement::DeadLetterReason,
     time::Clock,
     transport::{ErrorKind, SendError},
 };
 
-/// Where the senders of replies come from: a function from an address to a stack that sends there.
-pub trait ReplySenders: Send + Sync + 'static {
-    /// A stack whose innermost service sends to one entity.
-    type Sender: Service<Message, Response = (), Error: Into<SendError> + Send, Future: Send> + Send + 'static;
-
-    /// The stack that sends to the entity at `address`. It is asked for each reply, so what is dear to make is kept; not
-    /// without a bound, for requests name the addresses. A stack that may wait long has a timeout in it: until it is
-    /// through, the request keeps its place in the consumer.
-    fn sender(&self, address: &EntityPath) -> Result<Self::Sender, SendError>;
-}
-
-impl<F, S> ReplySenders for F
-where
-    F: Fn(&EntityPath) -> Result<S, SendError> + Send + Sync + 'static,
-    S: Service<Message, Response = (), Error: Into<SendError> + Send, Future: Send> + Send + 'static,
-{
-    type Sender = S;
-
-    fn sender(&self, address: &EntityPath) -> Result<S, SendError> {
-        self(address)
-    }
-}
-
 /// How replies are made and sent.
-pub(super) struct Replying<P> {
-    pub(super) senders: P,
+pub(super) struct Replying<P: ReplySenders> {
+    pub(super) senders: Senders<P>,
     pub(super) addresses: Addresses,
     pub(super) correlate: Correlate,
     pub(super) is_strict: bool,
-    pub(super) subject: Option<Box<str>>,
+    pub(super) subject: Option<Arc<str>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) stats: ResponderStats,
 }
@@ -80,17 +54,24 @@ impl<P: ReplySenders> Replying<P> {
     /// The properties that every reply to `request` has.
     pub(super) fn properties(&self, request: &Message) -> Properties {
         let mut properties = Properties::new();
+        properties.set_message_token(random_id());
         let received = request.received();
-        let id = self.correlation(request).map(str::to_owned);
-        if let Some(id) = id.or_else(|| received.map(|received| received.sequence_number.get().to_string())) {
-            properties.set_correlation_id(id);
+        let has_properties = !request.application().is_empty();
+        let is_plain = self.correlate == Correlate::MessageId && !has_properties;
+        if !(is_plain && properties.correlate_with_message_id(request)) {
+            let id = self.correlation(request).map(str::to_owned);
+            if let Some(id) = id.or_else(|| received.map(|received| received.sequence_number.get().to_string())) {
+                properties.set_correlation_id(id);
+            }
         }
         if let Some(subject) = &self.subject {
-            properties.set_subject(subject.to_string());
+            properties.set_shared_subject(Arc::clone(subject));
         }
-        for name in TRACE {
-            if let Some(value) = request.application().get(name) {
-                properties.application_mut().insert(name, value.clone());
+        if has_properties {
+            for name in TRACE {
+                if let Some(value) = request.application().get(name) {
+                    properties.application_mut().insert(name, value.clone());
+                }
             }
         }
         if let Some(session) = request.reply_to_session_id() {
@@ -109,10 +90,6 @@ impl<P: ReplySenders> Replying<P> {
         let mut properties = self.properties(request);
         fault.write(&mut properties);
         Message::from_parts(properties, Body::from(Vec::new()))
-    }
-
-    pub(super) fn send(&self, address: &EntityPath, reply: Message) -> Result<Oneshot<P::Sender, Message>, SendError> {
-        self.senders.sender(address).map(|sender| sender.oneshot(reply))
     }
 
     /// What becomes of a request whose reply was refused.

@@ -30,6 +30,13 @@ macro_rules! counters {
     };
 }
 
+impl ResponderStats {
+    /// Counts what the broker accepted.
+    pub(super) fn count(&self, is_fault: bool) {
+        if is_fault { self.count_fault() } else { self.count_answered() }
+    }
+}
+
 counters! {
     /// Replies that the broker accepted.
     answered, count_answered;
