@@ -1,6 +1,7 @@
 use std::{
     borrow::Cow,
     fmt,
+    future::poll_fn,
     marker::PhantomData,
     num::NonZeroUsize,
     pin::Pin,
@@ -77,8 +78,9 @@ impl<S, C: CodecSet> Client<S, C> {
         S::Error: Into<BoxError>,
     {
         let request = self.request(request)?;
-        let answer = self.service.clone().oneshot(request).await;
-        let reply = answer.map_err(|error| CallError::from(error.into()))?;
+        let mut service = self.service.clone();
+        poll_fn(|cx| service.poll_ready(cx)).await.map_err(of_stack)?;
+        let reply = service.call(request).await.map_err(of_stack)?;
         read(&reply, &self.codecs)
     }
 
@@ -93,9 +95,14 @@ impl<S, C: CodecSet> Client<S, C> {
         S::Error: Into<BoxError>,
     {
         let gather = Gather { request: self.request(request)?, max };
-        let answers = self.service.clone().oneshot(gather).await.map_err(|error| CallError::from(error.into()))?;
+        let answers = self.service.clone().oneshot(gather).await.map_err(of_stack)?;
         Ok(TypedAnswers { answers, codecs: self.codecs.clone(), reply: PhantomData })
     }
+}
+
+#[cold]
+fn of_stack(error: impl Into<BoxError>) -> CallError {
+    error.into().into()
 }
 
 fn read<Reply: DecodeOwned, C: CodecSet>(reply: &Message, codecs: &Codecs<C>) -> Result<Reply, CallError> {

@@ -185,21 +185,22 @@ impl Pending {
         cx: &mut Context<'_>,
     ) -> Result<Result<Message, CallErrorKind>, Deadline> {
         let mut table = self.table();
-        let answer = match table.slots.get_mut(&call) {
-            None => Err(CallErrorKind::Closed),
-            Some(slot) => match (slot.reply.take(), slot.failed) {
-                (Some(reply), _) => Ok(reply),
-                (None, Some(failed)) => Err(failed),
-                (None, None) => {
-                    let replaced = slot.watch(cx);
-                    let deadline = if table.keeper.is_some() { Deadline::Kept } else { Deadline::Own };
-                    drop(table);
-                    drop(replaced);
-                    return Err(deadline);
-                }
-            },
+        let has_keeper = table.keeper.is_some();
+        let Entry::Occupied(mut place) = table.slots.entry(call) else {
+            return Ok(Err(CallErrorKind::Closed));
         };
-        let slot = table.slots.remove(&call);
+        let slot = place.get_mut();
+        let answer = match (slot.reply.take(), slot.failed) {
+            (Some(reply), _) => Ok(reply),
+            (None, Some(failed)) => Err(failed),
+            (None, None) => {
+                let replaced = slot.watch(cx);
+                drop(table);
+                drop(replaced);
+                return Err(if has_keeper { Deadline::Kept } else { Deadline::Own });
+            }
+        };
+        let slot = place.remove();
         drop(table);
         drop(slot);
         Ok(answer)

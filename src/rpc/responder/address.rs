@@ -7,7 +7,7 @@ use crate::{Disposition, Message, message::EntityPath, settlement::DeadLetterRea
 pub(super) struct Addresses {
     namespace: Option<Box<str>>,
     allowed: Box<dyn Fn(&EntityPath) -> bool + Send + Sync>,
-    /// The path that was parsed last: a requester has one address for all its calls.
+    /// The path that was parsed last, of those that can be sent to: a requester has one address for all its calls.
     last: Mutex<Option<EntityPath>>,
 }
 
@@ -31,12 +31,7 @@ impl Addresses {
             return Ok(None);
         };
         let path = self.parsed(self.relative(address))?;
-        // Neither can be sent to.
-        let takes_nothing = path.is_sub_queue() || path.subscription().is_some();
-        if takes_nothing || !(self.allowed)(&path) {
-            return Err(NotAllowed);
-        }
-        Ok(Some(path))
+        if (self.allowed)(&path) { Ok(Some(path)) } else { Err(NotAllowed) }
     }
 
     fn parsed(&self, address: &str) -> Result<EntityPath, NotAllowed> {
@@ -45,6 +40,10 @@ impl Addresses {
             return Ok(path.clone());
         }
         let path = EntityPath::new(address).map_err(|_| NotAllowed)?;
+        // Neither can be sent to.
+        if path.is_sub_queue() || path.subscription().is_some() {
+            return Err(NotAllowed);
+        }
         *last = Some(path.clone());
         Ok(path)
     }
