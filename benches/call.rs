@@ -1,5 +1,5 @@
-//! What one call costs, from a value to the value that answers it: requester, embedded broker and responder on one
-//! current-thread runtime. `cargo xtask bench` counts and times it.
+//! What one call costs, from a value to the value that answers it: the task that calls, requester, embedded broker and
+//! responder on one current-thread runtime. `cargo xtask bench` counts and times it.
 //!
 //! The command line is that of `scenario`. A scenario lets so many other calls wait, warms up for as many calls as it counts,
 //! says `ready`, waits for a line or the end of its standard input, and runs the calls one after the other.
@@ -74,10 +74,11 @@ fn count(pending: usize, calls: u64) {
     let (requests, requester) = both_sides(pending + 1);
     let waiting = runtime.block_on(wait(&requests, &requester, pending));
     let client = client(requester.clone());
-    runtime.block_on(one_by_one(&client, calls));
+    let calling = || runtime.block_on(tokio::spawn(one_by_one(client.clone(), calls))).expect("every call is answered");
+    calling();
     println!("ready");
     std::io::stdin().read_line(&mut String::new()).expect("a line or the end");
-    counted(&mut || runtime.block_on(one_by_one(&client, calls)));
+    counted(&mut || calling());
     assert_eq!((requester.pending(), requester.answered()), (pending, 2 * calls));
     drop(waiting);
 }
@@ -115,9 +116,9 @@ async fn timed(client: &QuoteClient, in_flight: usize, each: u64) -> Vec<Duratio
     callers.join_all().await.concat()
 }
 
-async fn one_by_one(client: &QuoteClient, calls: u64) {
+async fn one_by_one(client: QuoteClient, calls: u64) {
     for number in 0..calls {
-        ask(client, number).await;
+        ask(&client, number).await;
     }
 }
 
