@@ -191,6 +191,53 @@ async fn r_29_a_deadline_may_be_as_far_away_as_there_is() {
     assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
 }
 
+/// A call with this time to live, and after how many seconds it failed.
+fn timed_out(requester: &QueueRequester, to_live: u64) -> tokio::task::JoinHandle<(CallErrorKind, u64)> {
+    let call = requester.clone().oneshot(Message::builder().time_to_live(seconds(to_live)).build("ask").unwrap());
+    tokio::spawn(async move {
+        let began = Instant::now();
+        let error = call.await.unwrap_err();
+        (error.kind(), began.elapsed().as_secs())
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_29_each_call_has_its_own_deadline_in_whatever_order_they_come() {
+    let bench = Bench::new();
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
+    // Some begin before anybody receives, and some while they wait.
+    let mut calls = Vec::new();
+    for to_live in [9, 3, 6, 3] {
+        calls.push((to_live, timed_out(&requester, to_live)));
+    }
+    tokio::time::sleep(seconds(1)).await;
+    tokio::spawn(replies.run());
+    for to_live in [9, 3, 6, 1] {
+        calls.push((to_live, timed_out(&requester, to_live)));
+        tokio::time::sleep(seconds(1)).await;
+    }
+    for (to_live, call) in calls {
+        assert_eq!(within(call).await.unwrap(), (CallErrorKind::Timeout, to_live));
+    }
+    assert_eq!(requester.pending(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_29_settlements_that_take_their_time_hold_no_deadline_up() {
+    let bench = Bench::new();
+    let link = Link::new(LinkSettings::default().with_round_trip(seconds(20)));
+    let source = ReplyQueue::new("replies", link.receiver(bench.replies.receiver()));
+    let requester = bench.requester_with(source);
+    for _ in 0..100 {
+        bench.reply(Message::new("nobody waits for it")).await;
+    }
+    tokio::time::sleep(seconds(21)).await;
+    assert!((1..100).contains(&requester.orphans()), "it can receive no more");
+    assert_eq!(within(timed_out(&requester, 5)).await.unwrap(), (CallErrorKind::Timeout, 5));
+    assert!(requester.orphans() < 100);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reply_may_overtake_the_word_that_the_request_was_accepted() {
     let bench = Bench::new();

@@ -190,20 +190,16 @@ impl Pending {
             return Ok(Err(CallErrorKind::Closed));
         };
         let slot = place.get_mut();
-        let answer = match (slot.reply.take(), slot.failed) {
-            (Some(reply), _) => Ok(reply),
-            (None, Some(failed)) => Err(failed),
-            (None, None) => {
-                let replaced = slot.watch(cx);
-                drop(table);
-                drop(replaced);
-                return Err(if has_keeper { Deadline::Kept } else { Deadline::Own });
-            }
-        };
-        let slot = place.remove();
+        if slot.reply.is_none() && slot.failed.is_none() {
+            let replaced = slot.watch(cx);
+            drop(table);
+            drop(replaced);
+            return Err(if has_keeper { Deadline::Kept } else { Deadline::Own });
+        }
+        let Slot { reply, failed, waker, .. } = place.remove();
         drop(table);
-        drop(slot);
-        Ok(answer)
+        drop(waker);
+        Ok(reply.ok_or(failed.unwrap_or(CallErrorKind::Closed)))
     }
 
     /// The next of several replies; or why there is none, after those that arrived in time.

@@ -67,8 +67,10 @@ impl<R: ReplySource> Replies<R> {
     }
 
     /// Receives until the requester is [closed](super::Requester::close), or dropped with all its clones, or until the
-    /// receiver fails for good, which is an error, and the end of the requester: look at it, and build another. When the receiver fails in a way that may pass, calls that wait fail
-    /// at once, and it is asked again after a pause.
+    /// receiver fails for good, which is an error, and the end of the requester: look at it, and build another. When the
+    /// receiver fails in a way that may pass, calls that wait fail at once, and it is asked again after a pause.
+    ///
+    /// Run it in a task of its own: once it runs it keeps the deadlines of all calls, so what holds it up holds those up.
     pub async fn run(self) -> Result<(), ConsumeError> {
         let Self { receiver, end } = self;
         let pending = &end.0;

@@ -52,6 +52,7 @@ impl<P: ReplySenders> Replying<P> {
     }
 
     /// The properties that every reply to `request` has.
+    #[inline]
     pub(super) fn properties(&self, request: &Message) -> Properties {
         let mut properties = Properties::new();
         properties.set_message_token(random_id());
