@@ -36,16 +36,18 @@ use tokio::sync::Notify;
 use tower::{BoxError, Service, ServiceBuilder, util::MapResponse};
 
 scenarios! {
-    "json" => |messages| run(still(), messages, 1, ORDER, json),
-    "json_real_clock" => |messages| run(SystemClock::new(), messages, 1, ORDER, json),
-    "bytes" => |messages| run(still(), messages, 1, ORDER, bytes),
-    "json_1k" => |messages| run(still(), messages, 1, LARGE, |done, _| decoding::<Large>(done)),
-    "one_layer" => |messages| run(still(), messages, 1, ORDER, |done, to| pass(json(done, to))),
-    "four_layers" => |messages| run(still(), messages, 1, ORDER, |done, to| pass(pass(pass(pass(json(done, to)))))),
-    "router" => |messages| run(still(), messages, 1, ORDER, router),
-    "reply" => |messages| run(still(), messages, 1, ORDER, reply),
-    "workers_4" => |messages| run(still(), messages, 4, ORDER, json),
-    "batch_64" => |messages| run(still(), messages, 64, ORDER, json),
+    "json" => |messages| run(still(), messages, None, ORDER, json),
+    "json_real_clock" => |messages| run(SystemClock::new(), messages, None, ORDER, json),
+    "bytes" => |messages| run(still(), messages, None, ORDER, bytes),
+    "json_one" => |messages| run(still(), messages, Some(1), ORDER, json),
+    "bytes_one" => |messages| run(still(), messages, Some(1), ORDER, bytes),
+    "json_1k" => |messages| run(still(), messages, None, LARGE, |done, _| decoding::<Large>(done)),
+    "one_layer" => |messages| run(still(), messages, None, ORDER, |done, to| pass(json(done, to))),
+    "four_layers" => |messages| run(still(), messages, None, ORDER, |done, to| pass(pass(pass(pass(json(done, to)))))),
+    "router" => |messages| run(still(), messages, None, ORDER, router),
+    "reply" => |messages| run(still(), messages, None, ORDER, reply),
+    "workers_4" => |messages| run(still(), messages, Some(4), ORDER, json),
+    "batch_64" => |messages| run(still(), messages, Some(64), ORDER, json),
     "serde_json" => |messages| decode::<Order>(ORDER, messages),
     "serde_json_1k" => |messages| decode::<Large>(LARGE, messages),
 }
@@ -148,7 +150,7 @@ fn pass<S: Service<Message, Response = Disposition>>(
 fn run<S>(
     clock: impl Clock,
     messages: u64,
-    slots: usize,
+    slots: Option<usize>,
     body: &'static [u8],
     service: impl FnOnce(Done, QueueSender) -> S,
 ) where
@@ -164,7 +166,10 @@ fn run<S>(
     let all = Arc::clone(&done.all);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let service = service(done, answers.sender().expect("a queue takes messages"));
-    let consumer = Consumer::new(queue.receiver(), service).concurrency(slots);
+    let mut consumer = Consumer::new(queue.receiver(), service);
+    if let Some(slots) = slots {
+        consumer = consumer.concurrency(slots);
+    }
     let mut consumer = Some(consumer.run_until(async move { all.notified().await }));
     counted(&mut || {
         let stats = runtime.block_on(consumer.take().expect("one run")).expect("no failure");

@@ -22,11 +22,14 @@ impl<L: Lease> Gathered<L> {
         self.batch.push(lease);
     }
 
-    /// Completes everything. Answers how many were completed, and why the others were not.
-    pub(super) fn complete(&mut self) -> (u64, impl Iterator<Item = SettleError>) {
+    /// Completes everything. Answers how many were completed, after it has said why the others were not.
+    pub(super) fn complete(&mut self, mut failed: impl FnMut(SettleError)) -> u64 {
         L::complete_together(&mut self.batch, &mut self.failures);
         let completed = self.batch.len() - self.failures.len();
         self.batch.clear();
-        (completed as u64, self.failures.drain(..))
+        if !self.failures.is_empty() {
+            self.failures.drain(..).for_each(&mut failed);
+        }
+        completed as u64
     }
 }

@@ -61,7 +61,9 @@ where
     /// Whether the completion of a message may wait for that of others.
     #[inline]
     pub(super) fn gathers(&self, lease: &R::Lease) -> bool {
-        R::Lease::COMPLETES_TOGETHER && self.pace.is_quick() && lease.lock_duration().is_some()
+        // The last of a batch is completed next, if no other handler goes on.
+        let is_next = self.batch.is_empty() && self.free.len() + 1 == self.slots.len();
+        R::Lease::COMPLETES_TOGETHER && (is_next || self.pace.is_quick()) && lease.lock_duration().is_some()
     }
 
     /// Completes what has been gathered.
@@ -74,9 +76,8 @@ where
 
     fn complete_together(&mut self) {
         let stats = &self.options.stats;
-        let (completed, failures) = self.gathered.complete();
+        let completed = self.gathered.complete(|failure| count_settled(stats, Settling::Complete, Err(failure)));
         count::completed_many(stats, completed);
-        failures.for_each(|failure| count_settled(stats, Settling::Complete, Err(failure)));
     }
 
     /// Converting, showing and dropping the error is the user's code.

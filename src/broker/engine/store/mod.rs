@@ -378,17 +378,15 @@ impl Store {
     #[inline]
     fn take_entry(&mut self, key: u32) -> Entry {
         let entry = self.entries.remove(key as usize);
-        if self.entries.capacity() > KEPT {
-            self.give_back_entries();
+        if self.entries.is_empty() && self.entries.capacity() > KEPT {
+            self.give_entries_back();
         }
         entry
     }
 
-    #[inline(never)]
-    fn give_back_entries(&mut self) {
-        if self.entries.is_empty() {
-            self.entries = Slab::new();
-        }
+    #[cold]
+    fn give_entries_back(&mut self) {
+        self.entries = Slab::new();
     }
 
     /// Forgets a message for good. It stands in no index but its lane.

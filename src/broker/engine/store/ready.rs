@@ -62,9 +62,7 @@ impl Ready {
         while let Some((order, key)) = self.fresh.pop_front() {
             if is_ready(entries, lane, order, key) {
                 self.count -= 1;
-                if self.fresh.capacity() > KEPT {
-                    self.give_back();
-                }
+                self.give_back();
                 return Some(key);
             }
         }
@@ -72,11 +70,16 @@ impl Ready {
     }
 
     /// The memory of a burst is not kept.
-    #[inline(never)]
+    #[inline]
     fn give_back(&mut self) {
         if self.fresh.is_empty() && self.fresh.capacity() > KEPT {
-            self.fresh = VecDeque::new();
+            self.give_all_back();
         }
+    }
+
+    #[cold]
+    fn give_all_back(&mut self) {
+        self.fresh = VecDeque::new();
     }
 
     #[cold]
