@@ -45,7 +45,7 @@ impl Default for Locks {
 impl Locks {
     /// Puts an entry in the list whose lock ends `until` then.
     #[inline]
-    pub(super) fn push(&mut self, entries: &mut Slab<Entry>, key: u32, until: Ticks) {
+    pub(super) fn push<'e>(&mut self, entries: &'e mut Slab<Entry>, key: u32, until: Ticks) -> &'e mut Entry {
         let mut previous = self.last;
         // A call that reads the clock earlier than another may come after it.
         while let Some(later) = entries.get(previous as usize).filter(|entry| entry.locked_until > until) {
@@ -61,6 +61,7 @@ impl Locks {
         }
         let entry = &mut entries[key as usize];
         (entry.previous, entry.next, entry.locked_until) = (previous, next, until);
+        entry
     }
 
     #[inline]

@@ -97,14 +97,18 @@ impl Store {
     fn take(&mut self, source: Source) -> Option<u32> {
         match source {
             Source::Part(part) => self.pop(part),
-            Source::Session { lane, .. } => self.pop_lane(lane),
+            Source::Session { lane, .. } => self.pop_lane(lane, Part::Main),
         }
     }
 
     /// Takes the first message of a part without sessions.
     #[inline]
     pub(super) fn pop(&mut self, part: Part) -> Option<u32> {
-        if part == Part::Main && self.settings.partitioned { self.pop_partitions() } else { self.pop_lane(part.lane()) }
+        if part == Part::Main && self.settings.partitioned {
+            self.pop_partitions()
+        } else {
+            self.pop_lane(part.lane(), part)
+        }
     }
 
     /// Takes the first message of all partitions.
@@ -113,13 +117,13 @@ impl Store {
         let lanes = FIXED_LANES..FIXED_LANES + u32::from(numbers::PARTITIONS);
         let first = lanes.filter_map(|lane| Some((self.lanes[lane as usize].ready.first(&self.entries, lane)?, lane)));
         let (_, lane) = first.min()?;
-        self.pop_lane(lane)
+        self.pop_lane(lane, Part::Main)
     }
 
     #[inline]
-    fn pop_lane(&mut self, lane: u32) -> Option<u32> {
+    fn pop_lane(&mut self, lane: u32, part: Part) -> Option<u32> {
         let key = self.lanes.get_mut(lane as usize)?.ready.pop(&self.entries, lane)?;
-        self.tally[self.entries[key as usize].part as usize].ready -= 1;
+        self.tally[part as usize].ready -= 1;
         Some(key)
     }
 
@@ -171,13 +175,13 @@ impl Store {
             self.arm(until, fx);
             (until, self.lock.shown_from(now))
         };
+        let partitioned = self.settings.partitioned;
         let (locks, entries) = self.locks_of(key);
-        locks.push(entries, key, until);
-        let entry = &mut self.entries[key as usize];
+        let entry = locks.push(entries, key, until);
         entry.place = place;
         entry.lock = lock;
-        self.tally[entry.part as usize].locked += 1;
-        let message = delivered(entry, Some(shown), self.settings.partitioned);
+        let (message, part) = (delivered(entry, Some(shown), partitioned), entry.part);
+        self.tally[part as usize].locked += 1;
         Locked { message, key, lock, lock_millis: self.lock.millis }
     }
 }
