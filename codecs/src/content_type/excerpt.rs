@@ -1,6 +1,9 @@
 /// What may stand of a foreign text in a description: at most 64 characters, all of them printable US-ASCII.
 pub(crate) fn excerpt(text: &str) -> String {
     const MAX_CHARACTERS: usize = 64;
+    if text.len() <= MAX_CHARACTERS && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut out = String::new();
     for character in text.chars() {
         let before = out.len();

@@ -116,7 +116,9 @@ impl ContentType {
     /// A parameter, by case-insensitive name: its value without quotes and escapes. The first counts if there are several.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        // Names are kept in lower case, and nearly always asked for so.
+        let is_named = |candidate: &str| candidate == name || candidate.eq_ignore_ascii_case(name);
+        self.parameters().find(|(candidate, _)| is_named(candidate)).map(|(_, value)| value)
     }
 
     /// Names, in lower case, and values of all parameters, in the order in which they stand.

@@ -69,9 +69,7 @@ impl Codec for Json {
     #[inline]
     fn decode<'de, T: Deserialize<'de>>(&self, body: &'de [u8], cx: &DecodeContext<'_>) -> Result<T, DecodeError> {
         cx.limits().check_size(body)?;
-        if let Some(charset) = cx.parameter("charset") {
-            check_charset(charset)?;
-        }
+        check_charset(cx.parameter("charset"))?;
         let body = charset::strip_bom(body);
         if body.is_empty() {
             return empty::decode();
@@ -91,7 +89,16 @@ impl Codec for Json {
     }
 }
 
-fn check_charset(charset: &str) -> Result<(), DecodeError> {
+#[inline]
+fn check_charset(charset: Option<&str>) -> Result<(), DecodeError> {
+    match charset {
+        None | Some("utf-8") => Ok(()),
+        Some(charset) => check_other_charset(charset),
+    }
+}
+
+#[cold]
+fn check_other_charset(charset: &str) -> Result<(), DecodeError> {
     if ["utf-8", "us-ascii", "utf8"].iter().any(|name| name.eq_ignore_ascii_case(charset)) {
         return Ok(());
     }
@@ -107,23 +114,24 @@ fn not_utf8(body: &[u8], error: str::Utf8Error) -> DecodeError {
 #[allow(clippy::needless_pass_by_value, reason = "it is dropped here, and not where a value is read")]
 fn refusal(error: serde_json::Error) -> DecodeError {
     let (line, column) = (error.line(), error.column());
-    let message = error.to_string();
-    let place = format!(" at line {line} column {column}");
-    let message = message.strip_suffix(&place).unwrap_or(&message);
     let refused = match error.classify() {
-        Category::Data => detail::refusal(message),
         Category::Eof => DecodeError::new(DecodeErrorKind::Truncated),
-        Category::Syntax | Category::Io if message == "trailing characters" => {
-            DecodeError::new(DecodeErrorKind::Trailing)
-        }
-        Category::Syntax | Category::Io if message == "recursion limit exceeded" => {
-            DecodeError::new(DecodeErrorKind::Depth)
-        }
+        Category::Data => detail::refusal(without_place(&error.to_string(), line)),
         // The texts of syntax errors are constants of the parser.
-        Category::Syntax | Category::Io => DecodeError::new(DecodeErrorKind::Syntax).with_detail(message.to_owned()),
+        Category::Syntax | Category::Io => match without_place(&error.to_string(), line) {
+            "trailing characters" => DecodeError::new(DecodeErrorKind::Trailing),
+            "recursion limit exceeded" => DecodeError::new(DecodeErrorKind::Depth),
+            message => DecodeError::new(DecodeErrorKind::Syntax).with_detail(message.to_owned()),
+        },
     };
     // serde_json counts the bytes that it has read of the line; the first byte is in column 1.
     if line == 0 { refused } else { refused.at(Position::Text { line, column: column.max(1) }) }
+}
+
+/// The text of an error without ` at line 1 column 2`, which stands where the line is known.
+fn without_place(text: &str, line: usize) -> &str {
+    let place = if line == 0 { None } else { text.rfind(" at line ") };
+    &text[..place.unwrap_or(text.len())]
 }
 
 #[cold]
@@ -140,15 +148,15 @@ mod tests {
 
     #[test]
     fn p_17_json_is_utf_8_only() {
-        for charset in ["utf-8", "UTF-8", "Us-Ascii"] {
-            assert_eq!(check_charset(charset), Ok(()), "{charset}");
+        for charset in [None, Some("utf-8"), Some("UTF-8"), Some("Us-Ascii")] {
+            assert_eq!(check_charset(charset), Ok(()), "{charset:?}");
         }
     }
 
     #[test]
     fn e_3_other_charsets_are_unsupported() {
         for charset in ["utf-7", "ibm037", "utf-16", "iso-8859-1", ""] {
-            let kind = check_charset(charset).map_err(|error| error.kind());
+            let kind = check_charset(Some(charset)).map_err(|error| error.kind());
             assert_eq!(kind, Err(DecodeErrorKind::UnsupportedCharset), "{charset}");
         }
     }
