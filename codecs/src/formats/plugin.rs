@@ -38,7 +38,7 @@ pub trait PluginCodec: Send + Sync + 'static {
 
 /// A [`PluginCodec`] as a member of a set.
 ///
-/// Every field and element goes through two virtual calls and some through an allocation: about three times the time
+/// Every field and element goes through two virtual calls and some through an allocation: about twice the instructions
 /// of a built-in format.
 #[derive(Clone)]
 pub struct Plugin(Arc<dyn PluginCodec>);

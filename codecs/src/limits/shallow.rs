@@ -47,13 +47,12 @@ pub(super) fn keeps_limits(
                 None => return false,
                 Some(Head::Ends(next)) => at = next,
                 Some(Head::Contains(next, elements, each)) => {
-                    let values = elements * each;
-                    if depth >= max_depth || elements > max_elements || values > body.len().saturating_sub(next) {
+                    if depth >= max_depth || elements > max_elements {
                         return false;
                     }
                     outer[depth] = left;
                     depth += 1;
-                    left = values;
+                    left = elements * each;
                     at = next;
                 }
             }

@@ -3,7 +3,7 @@ use std::{
     cell::Cell,
 };
 
-use consign_codecs::{CodecSet, Codecs, Json, MessagePack};
+use consign_codecs::{CodecSet, Codecs, Json, MessagePack, Protobuf};
 use serde::Deserialize;
 
 thread_local! {
@@ -58,5 +58,17 @@ fn the_common_ways_allocate_nothing() {
     for declared in ["application/json; charset=utf-8", "application/vnd.acme.order+json"] {
         assert_ne!(allocations(&codecs, Some(declared), json), 0, "nothing is counted");
         assert_eq!(allocations(&codecs, Some(declared), json), 0, "{declared} is known");
+    }
+}
+
+#[test]
+fn a_declared_protobuf_message_allocates_nothing() {
+    let codecs = Codecs::builder().with(Json::default()).build().unwrap();
+    // Three fields, of which the type has the first.
+    let body = b"\x08\x07\x10\x01\x1a\x01x";
+    for declared in ["application/protobuf", "application/x-protobuf"] {
+        let before = ALLOCATIONS.get();
+        let Protobuf(number): Protobuf<u64> = codecs.decode(Some(declared), body).unwrap();
+        assert_eq!((number, ALLOCATIONS.get() - before), (7, 0), "{declared}");
     }
 }
