@@ -104,8 +104,7 @@ fn bytes(done: Done, _: QueueSender) -> impl Service<Message, Response = Disposi
 
 /// Eight routes. The message takes the fifth.
 fn router(done: Done, _: QueueSender) -> impl Service<Message, Response = Disposition, Error = Infallible> {
-    fn handler<const N: usize>(done: &Done) -> impl Fn(Body<Order>) -> Ready<Result<(), Transient>> + use<N> {
-        let done = done.clone();
+    fn handler<const N: usize>(done: Done) -> impl Fn(Body<Order>) -> Ready<Result<(), Transient>> + use<N> {
         move |Body(order)| {
             black_box((N, &order));
             done.one();
@@ -113,14 +112,14 @@ fn router(done: Done, _: QueueSender) -> impl Service<Message, Response = Dispos
         }
     }
     Router::new(codecs())
-        .route("order.a", handler::<0>(&done))
-        .route("order.b", handler::<1>(&done))
-        .route("order.c", handler::<2>(&done))
-        .route("order.d", handler::<3>(&done))
-        .route(SUBJECT, handler::<4>(&done))
-        .route("order.f", handler::<5>(&done))
-        .route("order.g", handler::<6>(&done))
-        .route("order.h", handler::<7>(&done))
+        .route("order.a", handler::<0>(done.clone()))
+        .route("order.b", handler::<1>(done.clone()))
+        .route("order.c", handler::<2>(done.clone()))
+        .route("order.d", handler::<3>(done.clone()))
+        .route(SUBJECT, handler::<4>(done.clone()))
+        .route("order.f", handler::<5>(done.clone()))
+        .route("order.g", handler::<6>(done.clone()))
+        .route("order.h", handler::<7>(done))
         .build()
         .expect("eight routes")
 }
