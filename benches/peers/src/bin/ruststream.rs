@@ -42,7 +42,7 @@ scenarios! {
     "one_layer" => one_layer,
     "four_layers" => four_layers,
     "router" => |n| consume(n, ORDER, &[(KIND, "order.e")], |b| drop(b.include(router))),
-    "reply" => |n| consume(n, ORDER, &[], |b| drop(b.include(confirm))),
+    "reply" => reply,
     "round_trip" => round_trip,
     "workers_4" => |n| consume(n, ORDER, &[], |b| drop(b.include(workers_4))),
     "batch_64" => |n| consume(n, ORDER, &[], |b| drop(b.include(batch.batch(nonzero!(64))))),
@@ -219,6 +219,18 @@ fn consume(
         .on_startup(async move |()| Ok::<_, Infallible>(state))
         .with_broker(broker.clone(), mount);
     drain(messages, &broker, &done, body, headers, |runtime| runtime.block_on(app.start()).expect("started"));
+}
+
+/// Somebody subscribes to the answers, and does not read them yet. What nobody subscribes to is not kept.
+fn reply(messages: u64) {
+    let (broker, done) = (MemoryBroker::new(), Done::default());
+    let state = done.clone();
+    let app = RustStream::new(AppInfo::new("bench", "0.0.0"))
+        .on_startup(async move |()| Ok::<_, Infallible>(state))
+        .with_broker(broker.clone(), |b| drop(b.include(confirm)));
+    let answers = MemoryBroker::subscribe(&broker, "confirmations");
+    drain(messages, &broker, &done, ORDER, &[], |runtime| runtime.block_on(app.start()).expect("started"));
+    drop(answers);
 }
 
 fn one_layer(messages: u64) {
