@@ -22,6 +22,8 @@
 //!   chooses the codec and a subject that chooses the handler. Those of the other peers have none of it.
 //! - `values_256_one`, `values_256_two`: the producer has a value of ten fields, which each send encodes to 256 bytes of JSON,
 //!   as the documentation of the peer says. apalis would pass the value on as it is; here it is encoded first.
+//! - `in_flight_16_two`, `in_flight_64_two`, `in_flight_1024_two`: `throughput_256_two` with so many in flight: how often a
+//!   consumer finds its queue empty and is woken again.
 //! - `latency_half`: nanoseconds from when a message of 256 bytes should have been sent until it is decoded, at half of
 //!   what the same peer can do with the same two threads, which is measured first. The producer sends on time, whatever
 //!   becomes of the messages. The argument is the number of messages.

@@ -6,7 +6,7 @@ use crate::{
     latency,
     peer::{Apalis, Consign, ConsignSetup, Mpsc, Omniqueue, RustStreamPeer},
     pipelining,
-    throughput::{self, Content, Threads},
+    throughput::{self, Content, IN_FLIGHT, Load, Threads},
 };
 
 /// Names, and integers in the unit that the name ends with.
@@ -17,6 +17,7 @@ pub enum Scenario {
     Throughput { size: usize, threads: Threads },
     Labelled { threads: Threads },
     Values { threads: Threads },
+    InFlight { messages: usize },
     LatencyHalf,
     LatencySame,
     Driver { threads: Threads },
@@ -64,6 +65,7 @@ impl Scenario {
         let mut all: Vec<_> = throughput.collect();
         all.extend(threads.map(|threads| Self::Labelled { threads }));
         all.extend(threads.map(|threads| Self::Values { threads }));
+        all.extend([16, 64, 1_024].map(|messages| Self::InFlight { messages }));
         all.extend([Self::LatencyHalf, Self::LatencySame]);
         all.extend(threads.map(|threads| Self::Driver { threads }));
         all.extend([1, 16, 128].map(|window| Self::Pipelining { window }));
@@ -87,10 +89,16 @@ impl Scenario {
     pub fn run(self, peer: &str, argument: Option<usize>) -> Option<Figures> {
         match self {
             Self::Throughput { size, threads } => {
-                throughput(peer, Consign::PLAIN, threads, &Content::Body(size), argument)
+                throughput(peer, Consign::PLAIN, &load(threads, Content::Body(size), argument))
             }
-            Self::Labelled { threads } => throughput(peer, Consign::LABELLED, threads, &Content::Body(256), argument),
-            Self::Values { threads } => throughput(peer, Consign::PLAIN, threads, &Content::Value, argument),
+            Self::Labelled { threads } => {
+                throughput(peer, Consign::LABELLED, &load(threads, Content::Body(256), argument))
+            }
+            Self::Values { threads } => throughput(peer, Consign::PLAIN, &load(threads, Content::Value, argument)),
+            Self::InFlight { messages } => {
+                let load = load(Threads::Two, Content::Body(256), argument);
+                throughput(peer, Consign::PLAIN, &Load { in_flight: messages, ..load })
+            }
             Self::LatencyHalf => latency(peer, argument.unwrap_or(50_000), None),
             Self::LatencySame => {
                 let offered = argument.unwrap_or(100_000);
@@ -102,16 +110,14 @@ impl Scenario {
     }
 }
 
-fn throughput(
-    peer: &str,
-    consign: Consign,
-    threads: Threads,
-    content: &Content,
-    messages: Option<usize>,
-) -> Option<Figures> {
-    // A quarter of a second or so.
-    let messages = messages.unwrap_or(if matches!(content, Content::Body(10_000..)) { 10_000 } else { 300_000 });
-    let rate = with_peer!(peer, consign, peer => throughput::messages_per_second(peer, threads, content, messages));
+/// One that lasts a quarter of a second or so, unless it is said how many messages it has.
+fn load(threads: Threads, content: Content, messages: Option<usize>) -> Load {
+    let usual = if matches!(content, Content::Body(10_000..)) { 10_000 } else { 300_000 };
+    Load { threads, content, in_flight: IN_FLIGHT, messages: messages.unwrap_or(usual) }
+}
+
+fn throughput(peer: &str, consign: Consign, load: &Load) -> Option<Figures> {
+    let rate = with_peer!(peer, consign, peer => throughput::messages_per_second(peer, load));
     Some(vec![("messages_per_second".into(), rate)])
 }
 
@@ -119,7 +125,7 @@ fn driver(handler: &str, threads: Threads, messages: Option<usize>) -> Option<Fi
     let (how, concurrency) = handler.split_once('_')?;
     let setup =
         ConsignSetup { concurrency: Some(concurrency.parse().ok()?), spawns: how == "spawn", ..Consign::PLAIN.0 };
-    throughput("consign", Consign(setup), threads, &Content::Body(256), messages)
+    throughput("consign", Consign(setup), &load(threads, Content::Body(256), messages))
 }
 
 fn latency(peer: &str, messages: usize, offered: Option<u64>) -> Option<Figures> {
@@ -150,6 +156,7 @@ impl fmt::Display for Scenario {
             Self::Throughput { size, threads } => write!(f, "throughput_{size}_{threads}"),
             Self::Labelled { threads } => write!(f, "labelled_256_{threads}"),
             Self::Values { threads } => write!(f, "values_256_{threads}"),
+            Self::InFlight { messages } => write!(f, "in_flight_{messages}_two"),
             Self::LatencyHalf => f.write_str("latency_half"),
             Self::LatencySame => f.write_str("latency_same"),
             Self::Driver { threads } => write!(f, "driver_{threads}"),

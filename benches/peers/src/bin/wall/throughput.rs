@@ -1,6 +1,6 @@
 //! How many messages in a second go from a producer to a handler, both in one runtime.
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::Range, time::Duration};
 
 use tokio::{
     runtime::{Builder, Runtime},
@@ -12,7 +12,8 @@ use crate::{
     peer::{Peer, Sender},
 };
 
-/// Most messages that are sent and not handled. When so many are, the producer sleeps until half of them are handled.
+/// Messages in flight where a scenario does not say otherwise. When so many are, the producer sleeps until half of them are
+/// handled.
 pub const IN_FLIGHT: usize = 256;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -65,18 +66,28 @@ impl Content {
     }
 }
 
+/// How a run is made.
+pub struct Load {
+    pub threads: Threads,
+    pub content: Content,
+    /// Most messages that are sent and not handled.
+    pub in_flight: usize,
+    pub messages: usize,
+}
+
 /// Messages in a second, after a tenth of them for warming up.
-pub fn messages_per_second(peer: &impl Peer, threads: Threads, content: &Content, messages: usize) -> u64 {
+pub fn messages_per_second(peer: &impl Peer, load: &Load) -> u64 {
     arrivals::reset(false);
+    let &Load { threads, ref content, in_flight, messages } = load;
     let runtime = threads.runtime();
     let template = content.template();
     runtime.block_on(async {
-        let (mut sender, running) = peer.start(IN_FLIGHT).await;
+        let (mut sender, running) = peer.start(in_flight).await;
         let producer = tokio::spawn(async move {
             let warm = messages / 10;
-            send(&mut sender, &template, 0, warm).await;
+            send(&mut sender, &template, in_flight, 0..warm).await;
             let begun = Instant::now();
-            send(&mut sender, &template, warm, warm + messages).await;
+            send(&mut sender, &template, in_flight, warm..warm + messages).await;
             // A consumer ends when its last sender does; that is no part of this.
             (begun.elapsed(), sender)
         });
@@ -86,14 +97,14 @@ pub fn messages_per_second(peer: &impl Peer, threads: Threads, content: &Content
     })
 }
 
-/// Sends messages up to a number, and waits until they are handled.
-async fn send(sender: &mut impl Sender, template: &Template, from: usize, to: usize) {
-    let mut handled = from;
-    for sent in from..to {
-        if sent - handled == IN_FLIGHT {
+/// Sends the messages of these numbers, and waits until they are handled.
+async fn send(sender: &mut impl Sender, template: &Template, in_flight: usize, numbers: Range<usize>) {
+    let mut handled = numbers.start;
+    for sent in numbers.clone() {
+        if sent - handled == in_flight {
             handled = arrivals::handled();
-            if sent - handled == IN_FLIGHT {
-                handled = arrivals::reached(sent - IN_FLIGHT / 2).await;
+            if sent - handled == in_flight {
+                handled = arrivals::reached(sent - in_flight / 2).await;
             }
         }
         match template {
@@ -101,7 +112,7 @@ async fn send(sender: &mut impl Sender, template: &Template, from: usize, to: us
             Template::Value(order) => sender.send_value(order).await,
         }
     }
-    arrivals::reached(to).await;
+    arrivals::reached(numbers.end).await;
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a rate")]
