@@ -20,6 +20,7 @@ pub(crate) mod fluent;
 mod invalid;
 pub mod limits;
 mod properties;
+pub(crate) mod random_id;
 mod received;
 pub(crate) mod text;
 mod value;

@@ -92,7 +92,7 @@ impl Token {
     }
 
     #[inline]
-    fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("digits are ASCII")
     }
 }

@@ -38,7 +38,10 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::SendFuture;
-use crate::transport::{Outbound, SendError};
+use crate::{
+    message::random_id::random_id,
+    transport::{Outbound, SendError},
+};
 
 /// Where ids come from: [`RandomId`], a closure `Fn() -> String`, or a type of yours.
 #[diagnostic::on_unimplemented(
@@ -60,13 +63,13 @@ where
     }
 }
 
-/// Random ids: UUIDs of version 4, in lower case and with hyphens.
+/// Random ids: UUIDs of version 4, as 32 hexadecimal digits in lower case.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomId;
 
 impl MakeMessageId for RandomId {
     fn make_message_id(&self) -> Cow<'static, str> {
-        uuid::Uuid::new_v4().to_string().into()
+        String::from(random_id().as_str()).into()
     }
 }
 

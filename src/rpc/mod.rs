@@ -76,7 +76,6 @@ mod client;
 mod correlate;
 mod error;
 mod fault;
-mod id;
 mod pending;
 mod replies;
 mod requester;

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Message,
     broker::{QueueSender, QueueSettings},
-    message::{SequenceNumber, Stored},
+    message::{SequenceNumber, Stored, random_id::random_id},
     settlement::DeadLetter,
     time::Timestamp,
     transport::{ErrorKind, SendError},
@@ -273,8 +273,7 @@ pub(crate) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
     let mut arrival = Arrival::new(message);
     let message = &mut arrival.message;
     if message.properties().message_id().is_none() {
-        let id = uuid::Uuid::new_v4().to_string();
-        let _ = message.properties_mut().set_message_id(id);
+        message.properties_mut().set_message_token(random_id());
     }
     for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
         if message.properties().application().get(key).is_some() {

@@ -16,8 +16,11 @@ use tokio::time::Instant;
 
 use self::deadlines::Deadlines;
 pub(super) use self::keeper::Keeper;
-use super::{CallErrorKind, id::random_id};
-use crate::{Message, message::text::Token};
+use super::CallErrorKind;
+use crate::{
+    Message,
+    message::{random_id::random_id, text::Token},
+};
 
 /// The calls that wait for replies. It holds as many as it may, and each holds no more replies than it asked for.
 pub(super) struct Pending {

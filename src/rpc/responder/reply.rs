@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use super::{ReplySenders, address::Addresses, senders::Senders, stats::ResponderStats};
 use crate::{
     Disposition, Message,
-    message::{Body, EntityPath, Properties},
-    rpc::{Correlate, Fault, correlate::ORIGINAL_ID, id::random_id},
+    message::{Body, EntityPath, Properties, random_id::random_id},
+    rpc::{Correlate, Fault, correlate::ORIGINAL_ID},
     settlement::DeadLetterReason,
     time::Clock,
     transport::{ErrorKind, SendError},

@@ -1,11 +1,11 @@
 use std::cell::RefCell;
 
-use crate::message::text::Token;
+use super::text::Token;
 
 /// What a message is known by, as it travels: a random UUID as 32 hexadecimal digits in lower case. 122 of its bits are
 /// random, so that nobody who was not sent a request can answer it.
 #[inline]
-pub(super) fn random_id() -> Token {
+pub(crate) fn random_id() -> Token {
     let mut bytes = random_bytes();
     // RFC 9562, 5.4: the version and the variant.
     bytes[6] = bytes[6] & 0x0f | 0x40;
