@@ -6,11 +6,16 @@ use super::text::Token;
 /// random, so that nobody who was not sent a request can answer it.
 #[inline]
 pub(crate) fn random_id() -> Token {
+    Token::new(random_uuid())
+}
+
+#[inline]
+pub(crate) fn random_uuid() -> [u8; BYTES] {
     let mut bytes = random_bytes();
     // RFC 9562, 5.4: the version and the variant.
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    Token::new(bytes)
+    bytes
 }
 
 const BYTES: usize = 16;

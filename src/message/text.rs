@@ -92,7 +92,7 @@ impl Token {
     }
 
     #[inline]
-    pub(crate) fn as_str(&self) -> &str {
+    fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("digits are ASCII")
     }
 }

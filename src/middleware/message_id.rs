@@ -39,7 +39,7 @@ use tower_service::Service;
 
 use super::SendFuture;
 use crate::{
-    message::random_id::random_id,
+    message::random_id::random_uuid,
     transport::{Outbound, SendError},
 };
 
@@ -63,13 +63,13 @@ where
     }
 }
 
-/// Random ids: UUIDs of version 4, as 32 hexadecimal digits in lower case.
+/// Random ids: UUIDs of version 4, in lower case and with hyphens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomId;
 
 impl MakeMessageId for RandomId {
     fn make_message_id(&self) -> Cow<'static, str> {
-        String::from(random_id().as_str()).into()
+        uuid::Uuid::from_bytes(random_uuid()).to_string().into()
     }
 }
 
