@@ -158,17 +158,17 @@ impl<'de> Reader<'_, 'de> {
                 self.left.set(left);
                 Ok(taken)
             }
-            None => Err(self.refuse(len)),
+            None => Err(self.refuse(len).into()),
         }
     }
 
     /// A length that no allowed body can hold is told from one that goes beyond this body.
     #[cold]
-    fn refuse(&self, len: usize) -> Error {
+    fn refuse(&self, len: usize) -> ErrorKind {
         if len > self.left.get().len() + self.room {
-            return ErrorKind::SizeLimit.into();
+            return ErrorKind::SizeLimit;
         }
-        ErrorKind::Io(io::ErrorKind::UnexpectedEof.into()).into()
+        ErrorKind::Io(io::ErrorKind::UnexpectedEof.into())
     }
 }
 

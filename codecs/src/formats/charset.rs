@@ -62,8 +62,7 @@ impl Charset {
 #[inline]
 pub(crate) fn strip_bom(body: &[u8]) -> &[u8] {
     match body {
-        [0xef, 0xbb, 0xbf, text @ ..] => text,
-        text => text,
+        [0xef, 0xbb, 0xbf, text @ ..] | text => text,
     }
 }
 

@@ -22,10 +22,11 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
 /// How many bytes an item has, where its first says that: integers, simple values, floats and short strings.
 const SIZES: [u8; 256] = {
     let mut sizes = [OTHER; 256];
-    let mut first = 0;
-    while first < 256 {
-        let (major, info) = (first as u8 >> 5, first as u8 & 0x1f);
-        sizes[first] = match (major, info) {
+    let mut first = 0_u8;
+    // Of 0xff, which ends others, nothing is to be said.
+    while first < 0xff {
+        let (major, info) = (first >> 5, first & 0x1f);
+        sizes[first as usize] = match (major, info) {
             (0 | 1 | 7, 0..=23) => 1,
             (0 | 1, 24) => 2,
             (0 | 1 | 7, 25..=27) => 1 + (1 << (info - 24)),

@@ -14,9 +14,9 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
 /// How many bytes a value has, where its marker says that.
 const SIZES: [u8; 256] = {
     let mut sizes = [1; 256];
-    let mut marker = 0x80;
+    let mut marker = 0x80_u8;
     while marker < 0xe0 {
-        sizes[marker] = match marker as u8 {
+        sizes[marker as usize] = match marker {
             short @ 0xa0..=0xbf => 1 + (short & 0x1f),
             0xc0 | 0xc2 | 0xc3 => 1,
             0xcc | 0xd0 => 2,
