@@ -338,13 +338,13 @@ impl Properties {
     /// Bytes that all properties count for against a size limit.
     #[must_use]
     pub fn size(&self) -> usize {
-        let id = |id: &Option<Id>| id.as_ref().map_or(0, Id::len);
-        size_of_text(&self.content_type)
-            + id(&self.correlation_id)
-            + id(&self.message_id)
-            + size_of_text(&self.subject)
-            + size_of_text(&self.reply_to)
-            + size_of_text(&self.session_id)
+        let size_of_id = |id: Option<&Id>| id.map_or(0, Id::len);
+        size_of_text(self.content_type.as_ref())
+            + size_of_id(self.correlation_id.as_ref())
+            + size_of_id(self.message_id.as_ref())
+            + size_of_text(self.subject.as_ref())
+            + size_of_text(self.reply_to.as_ref())
+            + size_of_text(self.session_id.as_ref())
             + if self.time_to_live.is_some() { SIZE_OF_TIME } else { 0 }
             + if self.application.is_empty() { 0 } else { self.application.size() }
             + self.rare.as_ref().map_or(0, |rare| rare.size())
@@ -366,10 +366,10 @@ impl Properties {
 
 impl Rare {
     fn size(&self) -> usize {
-        size_of_text(&self.reply_to_session_id)
-            + size_of_text(&self.partition_key)
-            + size_of_text(&self.transaction_partition_key)
-            + size_of_text(&self.to)
+        size_of_text(self.reply_to_session_id.as_ref())
+            + size_of_text(self.partition_key.as_ref())
+            + size_of_text(self.transaction_partition_key.as_ref())
+            + size_of_text(self.to.as_ref())
             + if self.scheduled_enqueue_time.is_some() { SIZE_OF_TIME } else { 0 }
             + self.pass_through.as_ref().map_or(0, |rest| rest.size())
     }
@@ -388,8 +388,8 @@ impl PassThrough {
 const SIZE_OF_TIME: usize = 8;
 
 #[inline]
-fn size_of_text(text: &Option<Text>) -> usize {
-    text.as_ref().map_or(0, Text::len)
+fn size_of_text(text: Option<&Text>) -> usize {
+    text.map_or(0, Text::len)
 }
 
 fn id(field: Field, value: Cow<'static, str>) -> Result<Text, InvalidArgument> {

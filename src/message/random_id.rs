@@ -63,8 +63,8 @@ mod tests {
     fn r_01_ids_differ_within_a_pool_and_from_one_to_the_next() {
         let mut ids = HashSet::new();
         let mut bits = [0_u32; 8 * BYTES];
-        const DRAWN: usize = 8 * Pool::IDS;
-        for _ in 0..DRAWN {
+        let drawn = 8 * Pool::IDS;
+        for _ in 0..drawn {
             let digits = random_id();
             let id = u128::from_str_radix(std::str::from_utf8(digits.as_bytes()).unwrap(), 16).unwrap();
             assert!(ids.insert(id), "{id:x}");
@@ -73,7 +73,7 @@ mod tests {
             }
         }
         // Six bits say that it is a random UUID; every other is one and zero.
-        let fixed = bits.iter().filter(|&&ones| ones == 0 || ones as usize == DRAWN).count();
+        let fixed = bits.iter().filter(|&&ones| ones == 0 || ones as usize == drawn).count();
         assert_eq!(fixed, 6);
     }
 }

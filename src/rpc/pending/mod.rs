@@ -4,7 +4,6 @@ mod keeper;
 use std::{
     collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
-    mem,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -326,7 +325,7 @@ impl Slot {
     fn watch(&mut self, cx: &mut Context<'_>) -> Option<Waker> {
         match &self.waker {
             Some(waker) if waker.will_wake(cx.waker()) => None,
-            _ => mem::replace(&mut self.waker, Some(cx.waker().clone())),
+            _ => self.waker.replace(cx.waker().clone()),
         }
     }
 }
