@@ -55,7 +55,8 @@ fn compared(work: &str, sides: &Sides) -> Vec<Figure> {
     let mut figures = Vec::new();
     let side = |side: &str| sides.get(side).copied();
     if let Some(ours) = side(OURS) {
-        let peers = sides.iter().filter(|(side, _)| *side != OURS).map(|(side, &cost)| (side.clone(), cost)).collect();
+        let others = sides.iter().filter(|(side, _)| *side != OURS && *side != LIMITED);
+        let peers = others.map(|(side, &cost)| (side.clone(), cost)).collect();
         let goal = if work.ends_with("/per_type") {
             side(RAW).map(|raw| ERASED * raw)
         } else {
@@ -63,14 +64,14 @@ fn compared(work: &str, sides: &Sides) -> Vec<Figure> {
         };
         figures.push(Figure {
             peers,
-            floor: side(LIMITED).or(side(RAW)),
+            floor: side(LIMITED),
             goal: goal.map(f64::floor),
             ..Figure::new(Part::Codecs, format!("codecs/{work}"), UNIT, ours)
         });
     }
     if let (Some(limited), Some(raw)) = (side(LIMITED), side(RAW)) {
         figures.push(Figure {
-            floor: Some(raw),
+            peers: [(RAW.to_owned(), raw)].into(),
             goal: work.contains("/1k/").then_some((LIMITS * raw).floor()),
             ..Figure::new(Part::Codecs, format!("codecs/{work}/limits"), UNIT, limited)
         });
@@ -99,6 +100,7 @@ mod tests {
         let figures = compared("json/1k/owned", &sides(&[("ours", 1_020.0), ("raw", 900.0), ("raw_limits", 1_000.0)]));
         let [set, limits] = &*figures else { panic!("{figures:?}") };
         assert_eq!((set.goal, set.is_met(), set.floor), (Some(1_020.0), Some(true), Some(1_000.0)));
+        assert_eq!(set.peers.keys().collect::<Vec<_>>(), ["raw"]);
         assert_eq!((limits.ours, limits.goal, limits.is_met()), (1_000.0, Some(945.0), Some(false)));
     }
 

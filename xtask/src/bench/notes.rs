@@ -1,18 +1,34 @@
 //! What the page says of scenarios in which ours is behind: written by hand, kept when the page is written anew.
 
+/// Holds of whatever is consumed.
+const PEEK_LOCK: &str = "a message is locked when it is received: its place, the count of its deliveries and the end of its \
+                         lock are kept until it is settled, under the lock of the broker, and a lost lock is an error. \
+                         RustStream's broker in memory takes a delivery out of a channel, and to acknowledge it is to drop \
+                         it.";
+
 /// The name of a scenario, or what names begin with, and why.
 const NOTES: &[(&str, &str)] = &[
+    ("json", PEEK_LOCK),
+    ("bytes", PEEK_LOCK),
+    ("one_layer", PEEK_LOCK),
+    ("four_layers", PEEK_LOCK),
+    ("router", PEEK_LOCK),
+    ("batch_64", PEEK_LOCK),
     (
         "reply",
-        "the message that is sent is one more stored message with properties and a place in a queue that locks, counts and \
-         expires; RustStream's broker keeps a payload in a channel.",
+        "beside the lock, what is sent becomes a stored message with properties and a place in a queue that counts and \
+         expires; RustStream's is put into a channel.",
     ),
     (
         "round_trip",
         "two messages are stored, locked and settled for each call, and values are encoded and decoded on both sides; of \
          RustStream the requester sends and gets bytes.",
     ),
-    ("codecs/", "of the sides of one work only `raw_limits` is bound by the same limits of depth and length."),
+    (
+        "codecs/",
+        "the limits of depth and of lengths look at a body before it is read, or while it is; where a value takes only a \
+         few instructions they show, and so does the choice of the codec.",
+    ),
 ];
 
 /// The note for a scenario: the one whose name begins most like it.

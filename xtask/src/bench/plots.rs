@@ -2,7 +2,7 @@
 
 use super::figure::{Figure, number};
 use super::svg::{Anchor, SERIES, Svg};
-use super::table::{short, size};
+use super::table::{common_peers, short, size};
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 190.0;
@@ -12,6 +12,8 @@ const GAP: f64 = 12.0;
 const TOP: f64 = 62.0;
 const BOTTOM: f64 = 40.0;
 const PLOT_HEIGHT: f64 = 320.0;
+/// Under the name of the upright axis.
+const CURVES_TOP: f64 = 84.0;
 
 /// For each figure a bar of ours, of each peer, of the floor, and a mark at the goal.
 pub(crate) fn bars(title: &str, unit: &str, figures: &[Figure]) -> String {
@@ -57,7 +59,7 @@ pub(crate) fn bars(title: &str, unit: &str, figures: &[Figure]) -> String {
 
 /// A curve for each figure, over the sizes on a logarithmic scale.
 pub(crate) fn curves(title: &str, x_label: &str, y_label: &str, figures: &[Figure]) -> String {
-    let height = TOP + PLOT_HEIGHT + BOTTOM;
+    let height = CURVES_TOP + PLOT_HEIGHT + BOTTOM;
     let mut svg = Svg::new(WIDTH, height);
     svg.text("title", [12.0, 22.0], Anchor::Start, title);
     let names: Vec<String> = figures.iter().map(|figure| short(&figure.name)).collect();
@@ -79,11 +81,11 @@ pub(crate) fn curves(title: &str, x_label: &str, y_label: &str, figures: &[Figur
     }
     for &tick in &x.ticks {
         let [at, _] = place(x.at(tick), 0.0);
-        svg.line("grid", [at, TOP], [at, bottom]);
+        svg.line("grid", [at, CURVES_TOP], [at, bottom]);
         svg.text("", [at, bottom + 16.0], Anchor::Middle, &short_number(tick));
     }
     svg.text("", [left, bottom + 33.0], Anchor::Start, x_label);
-    svg.text("", [12.0, TOP - 8.0], Anchor::Start, y_label);
+    svg.text("", [12.0, CURVES_TOP - 14.0], Anchor::Start, y_label);
     for (at, figure) in figures.iter().enumerate() {
         let points: Vec<[f64; 2]> =
             figure.curve.iter().map(|&(size, cost)| place(x.at(x_of(size)), y.at(cost))).collect();
@@ -92,14 +94,10 @@ pub(crate) fn curves(title: &str, x_label: &str, y_label: &str, figures: &[Figur
     svg.finish(title)
 }
 
-/// Ours, every peer that a figure has, and the floor if one has it.
+/// Ours, the peers of the table, and the floor if a figure has it.
 fn series(figures: &[Figure]) -> Vec<String> {
     let mut names = vec!["ours".to_owned()];
-    for name in figures.iter().flat_map(|figure| figure.peers.keys()) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
+    names.extend(common_peers(figures).into_iter().map(String::from));
     if figures.iter().any(|figure| figure.floor.is_some()) {
         names.push("floor".into());
     }

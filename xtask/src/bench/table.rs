@@ -9,11 +9,13 @@ pub(crate) type Rows = Vec<Vec<String>>;
 
 /// More peers than this have their ratios alone.
 const FULL: usize = 2;
+/// A peer has no column if fewer than one in so many figures have it.
+const RARE: usize = 4;
 
 /// Ratios of ours to each peer, to the goal and to the floor; then ours, and what it stands beside. A column that nothing
 /// is in is left out.
 pub(crate) fn rows(figures: &[Figure]) -> Rows {
-    let peers: BTreeSet<&str> = figures.iter().flat_map(|figure| figure.peers.keys()).map(String::as_str).collect();
+    let peers = common_peers(figures);
     let mut head = vec!["scenario".to_owned()];
     head.extend(peers.iter().map(|peer| format!("ours / {peer}")));
     head.extend(["ours / goal", "ours / floor", "ours"].map(String::from));
@@ -31,11 +33,27 @@ pub(crate) fn rows(figures: &[Figure]) -> Rows {
         if peers.len() <= FULL {
             row.extend(peers.iter().map(|peer| optional(figure.peers.get(*peer).copied())));
         }
-        row.extend([optional(figure.floor), optional(figure.goal), figure.about.clone()]);
+        row.extend([optional(figure.floor), optional(figure.goal), about(figure, &peers)]);
         row
     };
     let rows: Rows = std::iter::once(head).chain(figures.iter().map(figure_row)).collect();
     without_empty(&rows)
+}
+
+/// The peers that at least a fourth of the figures have. The others have no column of their own.
+pub(crate) fn common_peers(figures: &[Figure]) -> BTreeSet<&str> {
+    let peers = || figures.iter().flat_map(|figure| figure.peers.keys());
+    let is_common = |peer: &&String| RARE * peers().filter(|other| other == peer).count() >= figures.len();
+    peers().filter(is_common).map(String::as_str).collect()
+}
+
+/// What it is about, and the peers without a column.
+fn about(figure: &Figure, columns: &BTreeSet<&str>) -> String {
+    let rare = figure.peers.keys().filter(|peer| !columns.contains(peer.as_str()));
+    let rare = rare.map(|peer| format!("{} of {peer}", to_peer(figure, peer)));
+    let all: Vec<String> =
+        Some(figure.about.clone()).filter(|about| !about.is_empty()).into_iter().chain(rare).collect();
+    all.join("; ")
 }
 
 /// Says that a goal is missed.
@@ -113,7 +131,7 @@ fn widths(rows: &Rows) -> Vec<usize> {
 fn is_right(rows: &Rows, column: usize) -> bool {
     let cells = || rows.iter().skip(1).map(|row| &row[column]).filter(|cell| !cell.is_empty() && *cell != "-");
     let is_number = |cell: &String| cell.starts_with(|first: char| first.is_ascii_digit()) && !cell.contains(" / ");
-    column > 0 && cells().next().is_some() && cells().all(is_number)
+    column > 0 && rows[0][column] != "what" && cells().next().is_some() && cells().all(is_number)
 }
 
 #[cfg(test)]
@@ -136,6 +154,17 @@ mod tests {
         assert_eq!(rows[0], ["scenario", "ours / RustStream", "ours / goal", "ours", "RustStream", "goal", "what"]);
         assert_eq!(rows[1], ["json", "1.61", "1.82 missed", "2,549", "1,588", "1,400", "a|b"]);
         assert_eq!(rows[2], ["bytes", "-", "", "500", "", "", ""]);
+    }
+
+    #[test]
+    fn a_rare_peer_has_no_column() {
+        let mut all = figures();
+        all[0].peers.insert("Rare".into(), 5_098.0);
+        let other = Figure { peers: [("RustStream".into(), 1.0)].into(), ..all[1].clone() };
+        all.extend(std::iter::repeat_n(other, 3));
+        let rows = rows(&all);
+        assert_eq!(rows[0][1..3], ["ours / RustStream", "ours / goal"]);
+        assert_eq!(rows[1].last().map(String::as_str), Some("a|b; 0.50 of Rare"));
     }
 
     #[test]

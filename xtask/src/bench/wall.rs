@@ -61,9 +61,11 @@ fn read(scenario: &str, peers: &[&str], compared: &str) -> Vec<Figure> {
         read.about = unit(name).into();
         read.more_is_better = name.ends_with("_per_second");
         for other in others {
-            let Some(ratio) = figure(compared, &format!("{ours}_to_{other}_{name}_per_mille")) else { continue };
             // What gives the median ratio, which is not that of the medians.
-            let theirs = value / (as_float(ratio.max(1)) / 1_000.0);
+            let ratio = figure(compared, &format!("{ours}_to_{other}_{name}_per_mille"));
+            let by_ratio = ratio.map(|ratio| value / (as_float(ratio.max(1)) / 1_000.0));
+            let own = || figure(compared, &format!("{other}_{name}")).map(as_float);
+            let Some(theirs) = by_ratio.or_else(own) else { continue };
             if FLOORS.contains(other) {
                 read.floor = Some(theirs);
                 let (prefix, least) = GOAL;
@@ -116,6 +118,7 @@ mod tests {
         let read = read("latency_half", &["ours", "other"], "ours_p50_ns 7\nother_p50_ns 9\n");
         let [time] = &*read else { panic!("{read:?}") };
         assert_eq!((&*time.name, time.more_is_better, time.goal), ("wall/latency_half/p50", false, None));
+        assert!((time.peers["other"] - 9.0).abs() < 1e-9, "its own, where there is no ratio");
     }
 
     #[test]
