@@ -93,38 +93,25 @@ impl Store {
         taken
     }
 
+    /// Takes the first message of a source.
     #[inline]
     fn take(&mut self, source: Source) -> Option<u32> {
-        match source {
-            Source::Part(part) => self.pop(part),
-            Source::Session { lane, .. } => self.pop_lane(lane, Part::Main),
-        }
-    }
-
-    /// Takes the first message of a part without sessions.
-    #[inline]
-    pub(super) fn pop(&mut self, part: Part) -> Option<u32> {
-        if part == Part::Main && self.settings.partitioned {
-            self.pop_partitions()
-        } else {
-            self.pop_lane(part.lane(), part)
-        }
-    }
-
-    /// Takes the first message of all partitions.
-    #[inline(never)]
-    fn pop_partitions(&mut self) -> Option<u32> {
-        let lanes = FIXED_LANES..FIXED_LANES + u32::from(numbers::PARTITIONS);
-        let first = lanes.filter_map(|lane| Some((self.lanes[lane as usize].ready.first(&self.entries, lane)?, lane)));
-        let (_, lane) = first.min()?;
-        self.pop_lane(lane, Part::Main)
-    }
-
-    #[inline]
-    fn pop_lane(&mut self, lane: u32, part: Part) -> Option<u32> {
+        let (lane, part) = match source {
+            Source::Part(Part::Main) if self.settings.partitioned => (self.first_partition()?, Part::Main),
+            Source::Part(part) => (part.lane(), part),
+            Source::Session { lane, .. } => (lane, Part::Main),
+        };
         let key = self.lanes.get_mut(lane as usize)?.ready.pop(&self.entries, lane)?;
         self.tally[part as usize].ready -= 1;
         Some(key)
+    }
+
+    /// The lane of the partition that has the first message of all.
+    #[inline(never)]
+    fn first_partition(&mut self) -> Option<u32> {
+        let lanes = FIXED_LANES..FIXED_LANES + u32::from(numbers::PARTITIONS);
+        let first = lanes.filter_map(|lane| Some((self.lanes[lane as usize].ready.first(&self.entries, lane)?, lane)));
+        first.min().map(|(_, lane)| lane)
     }
 
     /// Locks deferred messages by their numbers: all of them, or none.
