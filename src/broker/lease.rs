@@ -108,6 +108,14 @@ impl QueueLease {
         }
     }
 
+    #[cold]
+    fn abandon(&mut self) {
+        let (now, store) = (self.namespace.now(), self.store());
+        // A lock that is lost already has been counted.
+        let _ =
+            self.namespace.with(|state| state.engine.settle(now, store, self.key, self.lock, &Disposition::ABANDON));
+    }
+
     fn answer(&self, refused: Refused) -> SettleError {
         match refused {
             Refused::LockLost if self.in_session => SettleError::new(ErrorKind::SessionLockLost),
@@ -159,7 +167,7 @@ impl Lease for QueueLease {
 
     fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) {
         let is_beside =
-            |one: &Self, other: &Self| one.store() == other.store() && Arc::ptr_eq(&one.namespace, &other.namespace);
+            |one: &Self, other: &Self| one.serial == other.serial && Arc::ptr_eq(&one.namespace, &other.namespace);
         // Nearly always all are of one entity.
         for together in batch.chunk_by_mut(is_beside) {
             let Some(first) = together.first() else { continue };
@@ -211,11 +219,7 @@ impl Drop for QueueLease {
     #[inline]
     fn drop(&mut self) {
         if self.lock != 0 {
-            let now = self.namespace.now();
-            // A lock that is lost already has been counted.
-            let _ = self
-                .namespace
-                .with(|state| state.engine.settle(now, self.store(), self.key, self.lock, &Disposition::ABANDON));
+            self.abandon();
         }
     }
 }
