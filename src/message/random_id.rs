@@ -28,7 +28,7 @@ struct Pool {
 }
 
 impl Pool {
-    const IDS: usize = 64;
+    const IDS: usize = 16;
 
     #[cold]
     fn fill(&mut self) {
@@ -63,7 +63,7 @@ mod tests {
     fn r_01_ids_differ_within_a_pool_and_from_one_to_the_next() {
         let mut ids = HashSet::new();
         let mut bits = [0_u32; 8 * BYTES];
-        let drawn = 8 * Pool::IDS;
+        let drawn = 32 * Pool::IDS;
         for _ in 0..drawn {
             let digits = random_id();
             let id = u128::from_str_radix(std::str::from_utf8(digits.as_bytes()).unwrap(), 16).unwrap();
