@@ -119,6 +119,9 @@ impl Properties {
     /// The application property that holds the description of a dead letter.
     pub const DEAD_LETTER_DESCRIPTION: &'static str = "DeadLetterErrorDescription";
 
+    /// The application property that holds the first `MessageId` of a message that was sent again under another one.
+    pub const ORIGINAL_MESSAGE_ID: &'static str = "x-original-message-id";
+
     /// No properties.
     #[must_use]
     pub fn new() -> Self {
@@ -167,6 +170,15 @@ impl Properties {
     #[must_use]
     pub fn dead_letter_reason(&self) -> Option<&str> {
         self.application.get(Self::DEAD_LETTER_REASON).and_then(PropertyValue::as_str)
+    }
+
+    /// The `MessageId` that the message had when it was sent first: the application property
+    /// [`Properties::ORIGINAL_MESSAGE_ID`], or without one its `MessageId`. A retry or a resubmission has a new id, for a
+    /// broker may drop the old one as a duplicate; what tells messages apart by what they mean goes by this.
+    #[must_use]
+    pub fn original_message_id(&self) -> Option<&str> {
+        let original = self.application.get(Self::ORIGINAL_MESSAGE_ID).and_then(PropertyValue::as_str);
+        original.filter(|id| !id.is_empty()).or_else(|| self.message_id())
     }
 
     /// What exactly the message died of: the application property [`Properties::DEAD_LETTER_DESCRIPTION`].

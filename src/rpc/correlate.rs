@@ -1,6 +1,3 @@
-/// What a request that was sent again had as its first `MessageId`.
-pub(super) const ORIGINAL_ID: &str = "x-original-message-id";
-
 /// What a responder puts into the `CorrelationId` of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

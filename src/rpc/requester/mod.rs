@@ -21,12 +21,11 @@ pub use self::{
 };
 use super::{
     CallError, CallErrorKind, Correlate,
-    correlate::ORIGINAL_ID,
     pending::{Deadline, Key, Pending},
 };
 use crate::{
     Message,
-    message::{InvalidArgument, text::Token},
+    message::{InvalidArgument, Properties, text::Token},
     transport::SendError,
 };
 
@@ -180,7 +179,7 @@ fn stamp(request: &mut Message, settings: &Settings, id: Token, timeout: Duratio
     }
     if !properties.application().is_empty() {
         // A reply would name that id, and not this one.
-        properties.application_mut().remove(ORIGINAL_ID);
+        properties.application_mut().remove(Properties::ORIGINAL_MESSAGE_ID);
     }
     properties.set_message_token(id);
     properties.set_shared_reply_to(Arc::clone(&settings.reply_to));

@@ -4,7 +4,7 @@ use super::{ReplySenders, address::Addresses, senders::Senders, stats::Responder
 use crate::{
     Disposition, Message,
     message::{Body, EntityPath, Properties, random_id::random_id},
-    rpc::{Correlate, Fault, correlate::ORIGINAL_ID},
+    rpc::{Correlate, Fault},
     settlement::DeadLetterReason,
     time::Clock,
     transport::{ErrorKind, SendError},
@@ -42,12 +42,10 @@ impl<P: ReplySenders> Replying<P> {
     }
 
     fn correlation<'r>(&self, request: &'r Message) -> Option<&'r str> {
-        let original = || request.application().get(ORIGINAL_ID).and_then(|id| id.as_str()).filter(|id| !id.is_empty());
-        let by_message_id = || original().or(request.message_id());
         match self.correlate {
-            Correlate::MessageId => by_message_id(),
+            Correlate::MessageId => request.original_message_id(),
             Correlate::CorrelationId => request.correlation_id(),
-            Correlate::CorrelationIdOrMessageId => request.correlation_id().or_else(by_message_id),
+            Correlate::CorrelationIdOrMessageId => request.correlation_id().or_else(|| request.original_message_id()),
         }
     }
 
