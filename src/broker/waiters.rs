@@ -8,10 +8,10 @@ use super::engine::{Line, StoreId, Ticks};
 /// The receivers that wait, in lines: first come, first woken.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    /// Lines in which someone stands.
+    /// Lines in which someone stands, and some in which someone stood.
     lines: BTreeMap<Line, VecDeque<Waiting>>,
-    /// What empty lines leave for the next.
-    spare: Vec<VecDeque<Waiting>>,
+    /// How many stand in all lines together.
+    standing: usize,
     /// Lines of which the first are to be woken, and how many.
     owed: Vec<(Line, usize)>,
     last_id: u64,
@@ -35,7 +35,7 @@ impl Waiters {
     /// Whether nobody is to be woken, if nothing has arrived: not for its own sake, nor to set a timer for `deadline`.
     #[inline]
     pub(super) fn are_quiet(&self, deadline: Option<Ticks>) -> bool {
-        self.owed.is_empty() && (self.lines.is_empty() || deadline.is_none_or(|deadline| self.has_timer(deadline)))
+        self.owed.is_empty() && (self.standing == 0 || deadline.is_none_or(|deadline| self.has_timer(deadline)))
     }
 
     fn has_timer(&self, deadline: Ticks) -> bool {
@@ -45,13 +45,14 @@ impl Waiters {
     /// Waits at the place of its number, which one that was woken in vain has still. Returns the waker that is replaced:
     /// dropping it runs the user's code.
     pub(super) fn wait(&mut self, line: Line, id: u64, waker: &Waker) -> Option<Waker> {
-        let line = self.lines.entry(line).or_insert_with(|| self.spare.pop().unwrap_or_default());
+        let line = self.lines.entry(line).or_default();
         let at = line.partition_point(|waiting| waiting.id < id);
         match line.get_mut(at).filter(|waiting| waiting.id == id) {
             Some(waiting) if waiting.waker.will_wake(waker) => None,
             Some(waiting) => Some(std::mem::replace(&mut waiting.waker, waker.clone())),
             None => {
                 line.insert(at, Waiting { id, waker: waker.clone() });
+                self.standing += 1;
                 None
             }
         }
@@ -75,15 +76,16 @@ impl Waiters {
         self.forget_timer(id);
         let waiting = self.lines.get_mut(&line)?;
         let at = waiting.binary_search_by_key(&id, |waiting| waiting.id).ok()?;
-        let left = waiting.remove(at);
-        self.tidy(line);
-        left.map(|left| left.waker)
+        let left = waiting.remove(at)?;
+        let room = waiting.capacity();
+        self.has_left(line, room);
+        Some(left.waker)
     }
 
     /// As many of those that wait in a line are to be woken.
     #[inline]
     pub(super) fn owe(&mut self, line: Line, arrivals: usize) {
-        if !self.lines.contains_key(&line) {
+        if !self.lines.get(&line).is_some_and(|waiting| !waiting.is_empty()) {
             return;
         }
         match self.owed.last_mut() {
@@ -95,7 +97,8 @@ impl Waiters {
     /// Everyone who waits at an entity is to be woken.
     pub(super) fn owe_all(&mut self, store: StoreId) {
         for lines in Line::all(store) {
-            self.owed.extend(self.lines.range(lines).map(|(&line, waiting)| (line, waiting.len())));
+            let waiting = self.lines.range(lines).filter(|(_, waiting)| !waiting.is_empty());
+            self.owed.extend(waiting.map(|(&line, waiting)| (line, waiting.len())));
         }
     }
 
@@ -105,7 +108,7 @@ impl Waiters {
         let Some(deadline) = deadline else { return };
         if self.owed.is_empty()
             && !self.has_timer(deadline)
-            && let Some((&line, _)) = self.lines.first_key_value()
+            && let Some((&line, _)) = self.lines.iter().find(|(_, waiting)| !waiting.is_empty())
         {
             self.owed.push((line, 1));
         }
@@ -125,9 +128,9 @@ impl Waiters {
             if is_last {
                 self.owed.pop();
             }
-            let first = waiting.pop_front();
-            self.tidy(line);
-            if let Some(Waiting { id, waker }) = first {
+            if let Some(Waiting { id, waker }) = waiting.pop_front() {
+                let room = waiting.capacity();
+                self.has_left(line, room);
                 self.forget_timer(id);
                 return Some(waker);
             }
@@ -135,16 +138,21 @@ impl Waiters {
         None
     }
 
-    /// Only lines in which someone stands are kept.
-    fn tidy(&mut self, line: Line) {
-        const SPARE: usize = 16;
+    /// Someone has left a line with room for so many. A few that are empty are kept for those who come back, which is most.
+    #[inline]
+    fn has_left(&mut self, line: Line, room: usize) {
+        const KEPT: usize = 64;
         const LONG: usize = 1_024;
-        if self.lines.get(&line).is_some_and(VecDeque::is_empty)
-            && let Some(empty) = self.lines.remove(&line)
-            && self.spare.len() < SPARE
-            && empty.capacity() <= LONG
-        {
-            self.spare.push(empty);
+        self.standing -= 1;
+        if self.lines.len() > KEPT || room > LONG {
+            self.tidy(line);
+        }
+    }
+
+    #[cold]
+    fn tidy(&mut self, line: Line) {
+        if self.lines.get(&line).is_some_and(VecDeque::is_empty) {
+            self.lines.remove(&line);
         }
     }
 

@@ -240,6 +240,12 @@ impl Properties {
         Ok(self)
     }
 
+    /// Whether there is a `MessageId`, which is quicker to say than which.
+    #[inline]
+    pub(crate) fn has_message_id(&self) -> bool {
+        self.message_id.is_some()
+    }
+
     pub(crate) fn set_message_token(&mut self, token: Token) {
         self.message_id = Some(Id::Token(token));
     }

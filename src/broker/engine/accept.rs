@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Message,
     broker::{QueueSender, QueueSettings},
-    message::{SequenceNumber, Stored, random_id::random_id},
+    message::{SequenceNumber, Stored, limits, random_id::random_id},
     settlement::DeadLetter,
     time::Timestamp,
     transport::{ErrorKind, SendError},
@@ -253,8 +253,14 @@ fn check_batch(arrivals: &[Arrival]) -> Result<(), SendError> {
 /// Whether an entity may hold a message like this.
 #[inline]
 pub(super) fn check_message(settings: &QueueSettings, arrival: &Arrival) -> Result<(), SendError> {
-    arrival.message.properties().check()?;
     let (size, limit) = (arrival.size - QueueSettings::OVERHEAD, settings.max_message_size);
+    // What is within the limit of one property, with the id that the broker puts in, is within those of all of them; only
+    // how many there are does not show in it.
+    let properties = arrival.message.properties();
+    let is_small = size + (limits::ID as u64) < limits::PROPERTY_BYTES as u64;
+    if !is_small || !properties.application().is_empty() {
+        properties.check()?;
+    }
     if size > limit as u64 {
         let detail = format!("{size} bytes, at most {limit}");
         return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
@@ -272,12 +278,14 @@ pub(crate) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
     }
     let mut arrival = Arrival::new(message);
     let message = &mut arrival.message;
-    if message.properties().message_id().is_none() {
+    if !message.properties().has_message_id() {
         message.properties_mut().set_message_token(random_id());
     }
-    for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
-        if message.properties().application().get(key).is_some() {
-            message.properties_mut().application_mut().remove(key);
+    if !message.properties().application().is_empty() {
+        for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
+            if message.properties().application().get(key).is_some() {
+                message.properties_mut().application_mut().remove(key);
+            }
         }
     }
     message.clear_dead_letter_source();
