@@ -70,7 +70,7 @@ impl Shown {
             partition: facts.partition_id,
             source: text(message.dead_letter_source()),
             body: std::str::from_utf8(message.payload().unwrap()).unwrap().to_owned(),
-            id: Some(id.to_owned()).filter(|id| id.len() != 36),
+            id: Some(id.to_owned()).filter(|id| id.len() != 32),
             session: text(message.session_id()),
             key: text(message.partition_key()),
             via_key: text(message.transaction_partition_key()),
