@@ -1,10 +1,13 @@
 //! What the page says of scenarios in which ours is behind: written by hand, kept when the page is written anew.
 
 /// Holds of whatever is consumed.
-const PEEK_LOCK: &str = "a message is locked when it is received: its place, the count of its deliveries and the end of its \
-                         lock are kept until it is settled, under the lock of the broker, and a lost lock is an error. \
-                         RustStream's broker in memory takes a delivery out of a channel, and to acknowledge it is to drop \
-                         it.";
+const PEEK_LOCK: &str = "a message is locked when it is received: its place, the count of its deliveries and the end of its lock are kept until it \
+     is settled, under the lock of the broker, and a lost lock is an error. RustStream's broker in memory takes a delivery out \
+     of a channel, and to acknowledge it is to drop it. By the profile of `bytes` (callgrind), of 588 instructions 82 take a \
+     message off its queue, about 150 lock it and make the delivery, 108 complete it, and 250 are the driver, which keeps a \
+     clone for a dead letter, moves 120 bytes four times and looks for a panic, and the handler. What the goal was set by had \
+     no dead letters, no limit of deliveries, no expiry, no sessions and no forwarding to ask about. JSON adds the 853 of \
+     serde_json, 75 for the check of UTF-8 that pays from about 100 bytes on, and 80 to choose the codec and hold the limits.";
 
 /// The name of a scenario, or what names begin with, and why.
 const NOTES: &[(&str, &str)] = &[
@@ -21,13 +24,16 @@ const NOTES: &[(&str, &str)] = &[
     ),
     (
         "round_trip",
-        "two messages are stored, locked and settled for each call, and values are encoded and decoded on both sides; of \
-         RustStream the requester sends and gets bytes.",
+        "two messages are made, stored, locked and settled for each call, by three tasks that wake each other, and values are \
+         encoded and decoded on both sides; of RustStream the requester sends and gets bytes. By the profile JSON takes 3,300, \
+         the broker 5,700, ten readings of the clock 1,400, the runtime 1,700, the drivers 1,400 and calls themselves 1,800. \
+         JSON, the wake-ups and the clock alone are above the goal.",
     ),
     (
         "codecs/",
         "the limits of depth and of lengths look at a body before it is read, or while it is; where a value takes only a \
-         few instructions they show, and so does the choice of the codec.",
+         few instructions they show, and so do the 30 to 55 of choosing the codec. For the formats that say lengths every \
+         length is checked against what is left and against the limit before it is believed.",
     ),
 ];
 

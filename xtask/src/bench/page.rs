@@ -33,9 +33,10 @@ const SECTIONS: &[Section] = &[
         text: "From a full queue in memory to a settled delivery, on one thread. Ours is locked when it is received, its codec \
                is chosen by its ContentType and its handler by its subject, and it is completed. RustStream's is received \
                from its broker in memory, decoded by the codec of its subscription and acknowledged; `router` is there a set \
-               of messages told apart by a header. The clock of ours stands still but in `json_real_clock`, for under \
-               callgrind a clock is a system call, of which nothing is counted. The floor is `serde_json::from_slice` into \
-               the same type.",
+               of messages told apart by a header. Ours has 16 handlers at once, its default, and RustStream one, which is \
+               its; in `json_one` and `bytes_one` ours has one too. The clock of ours stands still but in \
+               `json_real_clock`, for under callgrind a clock is a system call, of which nothing is counted. The floor is \
+               `serde_json::from_slice` into the same type.",
         command: "cargo xtask bench --only json",
     },
     Section {
@@ -203,20 +204,26 @@ fn unit(figures: &[Figure]) -> Option<&str> {
     figures.iter().all(|figure| figure.unit == first).then_some(first)
 }
 
-/// What misses its goal, or is behind a peer, and why.
+/// What misses its goal, or is behind a peer, by the reason why.
 fn behind(figures: &[Figure]) -> String {
-    let lines: Vec<String> = figures
-        .iter()
-        .filter_map(|figure| {
-            let mut of: Vec<&str> = if is_compared(figure) { figure.ahead_of_us().collect() } else { Vec::new() };
-            if figure.is_met() == Some(false) {
-                of.insert(0, "the goal");
-            }
-            let why = note(&figure.name).unwrap_or("not explained yet.");
-            (!of.is_empty()).then(|| format!("- `{}`, behind {}: {why}\n", table::short(&figure.name), of.join(", ")))
-        })
-        .collect();
-    if lines.is_empty() { String::new() } else { format!("\nBehind:\n\n{}", lines.concat()) }
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for figure in figures {
+        let mut of: Vec<&str> = if is_compared(figure) { figure.ahead_of_us().collect() } else { Vec::new() };
+        if figure.is_met() == Some(false) {
+            of.insert(0, "the goal");
+        }
+        if of.is_empty() {
+            continue;
+        }
+        let why = note(&figure.name).unwrap_or("not explained yet.");
+        let what = format!("`{}` ({})", table::short(&figure.name), of.join(", "));
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, figures)) => figures.push(what),
+            None => reasons.push((why, vec![what])),
+        }
+    }
+    let lines = reasons.iter().map(|(why, figures)| format!("- {}: {why}\n", figures.join(", ")));
+    if reasons.is_empty() { String::new() } else { format!("\nBehind, and of what:\n\n{}", lines.collect::<String>()) }
 }
 
 struct Plot {
@@ -308,8 +315,14 @@ mod tests {
     fn what_is_behind_is_said_with_its_reason() {
         let mut reply = Figure { goal: Some(1.0), ..Figure::new(Part::Counted, "reply", "", 3.0) };
         reply.peers.insert("A".into(), 2.0);
-        let behind = behind(&[reply, Figure::new(Part::Counted, "bytes", "", 1.0)]);
-        let expected = format!("\nBehind:\n\n- `reply`, behind the goal, A: {}\n", note("reply").unwrap());
+        let missed = |name| Figure { goal: Some(1.0), ..Figure::new(Part::Counted, name, "", 3.0) };
+        let (met, why) = (Figure::new(Part::Counted, "bytes", "", 1.0), |name| note(name).unwrap());
+        let behind = behind(&[reply, met, missed("json"), missed("router")]);
+        let expected = format!(
+            "\nBehind, and of what:\n\n- `reply` (the goal, A): {}\n- `json` (the goal), `router` (the goal): {}\n",
+            why("reply"),
+            why("json"),
+        );
         assert_eq!(behind, expected);
     }
 

@@ -55,6 +55,8 @@ const fn call(name: &'static str, about: &'static str) -> Scenario {
 pub(crate) const SCENARIOS: &[Scenario] = &[
     consumed("json", "JSON of two fields", TWO_FIELDS, Goal::AtMost(1_400.0)),
     consumed("bytes", "the bytes as they are", None, Goal::AtMost(500.0)),
+    consumed("json_one", "`json` with one handler at a time", TWO_FIELDS, Goal::None),
+    consumed("bytes_one", "`bytes` with one handler at a time", None, Goal::None),
     consumed("json_1k", "JSON of 1 KB", Some("serde_json_1k"), Goal::Times(1.02, &["serde_json_1k", "bytes"])),
     consumed("one_layer", "`json` through one layer that does nothing", TWO_FIELDS, Goal::None),
     consumed("four_layers", "`json` through four such layers", TWO_FIELDS, Goal::Over("json", 100.0)),

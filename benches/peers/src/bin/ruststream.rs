@@ -38,6 +38,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 scenarios! {
     "json" => |n| consume(n, ORDER, &[], |b| drop(b.include(json))),
     "bytes" => |n| consume(n, ORDER, &[], |b| drop(b.include(bytes))),
+    // A subscription of its hands one message after the other to its handler.
+    "json_one" => |n| consume(n, ORDER, &[], |b| drop(b.include(json))),
+    "bytes_one" => |n| consume(n, ORDER, &[], |b| drop(b.include(bytes))),
     "json_1k" => |n| consume(n, LARGE, &[], |b| drop(b.include(json_1k))),
     "one_layer" => one_layer,
     "four_layers" => four_layers,
