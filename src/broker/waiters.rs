@@ -85,7 +85,7 @@ impl Waiters {
     /// As many of those that wait in a line are to be woken.
     #[inline]
     pub(super) fn owe(&mut self, line: Line, arrivals: usize) {
-        if !self.lines.get(&line).is_some_and(|waiting| !waiting.is_empty()) {
+        if self.lines.get(&line).is_none_or(VecDeque::is_empty) {
             return;
         }
         match self.owed.last_mut() {

@@ -45,6 +45,7 @@
 //!
 //! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.
 
+mod deadline;
 mod drain;
 mod error;
 mod gathered;

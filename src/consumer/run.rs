@@ -8,12 +8,13 @@ use std::{
 };
 
 use futures_util::stream::FuturesUnordered;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 use tower::BoxError;
 use tower_service::Service;
 
 use super::{
     ConsumeError, Options, Stats,
+    deadline::Deadline,
     drain::Drain,
     gathered::Gathered,
     pace::Pace,
@@ -56,14 +57,6 @@ where
     pub(super) drain: Option<Drain>,
 }
 
-/// One timer for the earliest thing that is due: a renewal, the end of a lock, of a batch's patience, or of a pause.
-pub(super) struct Deadline {
-    pub(super) next: Option<Instant>,
-    set_for: Option<Instant>,
-    timer: Option<Pin<Box<Sleep>>>,
-    pub(super) epoch: Instant,
-}
-
 /// One poll of the driver. Its time is read once, and only if something is left waiting.
 #[derive(Default)]
 pub(super) struct Turn {
@@ -104,7 +97,7 @@ where
             releases: FuturesUnordered::new(),
             paused_until: None,
             receive_failures: 0,
-            deadline: Deadline { next: None, set_for: None, timer: None, epoch: Instant::now() },
+            deadline: Deadline::new(),
             drain: None,
             options,
         }
@@ -329,28 +322,6 @@ where
             self.batch_waits(turn);
         }
         true
-    }
-}
-
-impl Deadline {
-    pub(super) fn include(&mut self, at: Instant) {
-        if self.next.is_none_or(|next| at < next) {
-            self.next = Some(at);
-        }
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(next) = self.next else { return false };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
-        if self.set_for != Some(next) {
-            timer.as_mut().reset(next);
-            self.set_for = Some(next);
-        }
-        let is_due = timer.as_mut().poll(cx).is_ready();
-        if is_due {
-            self.set_for = None;
-        }
-        is_due
     }
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use slab::Slab;
 
 use super::{
-    Now,
+    Now, Store,
     entry::{Entry, NIL, Ticks},
     ticks,
 };
@@ -97,5 +97,34 @@ impl Locks {
             let entry = entries.get(key as usize)?;
             Some(std::mem::replace(&mut key, entry.next))
         })
+    }
+}
+
+impl Store {
+    #[inline]
+    pub(super) fn locks(&mut self, lane: u32) -> (&mut Locks, &mut Slab<Entry>) {
+        if self.sessions.is_some()
+            && let Some(session) = &mut self.lanes[lane as usize].session
+        {
+            return (&mut session.locks, &mut self.entries);
+        }
+        (&mut self.locks, &mut self.entries)
+    }
+
+    #[inline]
+    pub(super) fn locks_of(&mut self, key: u32) -> (&mut Locks, &mut Slab<Entry>) {
+        let lane = if self.sessions.is_some() { self.entries[key as usize].lane } else { 0 };
+        self.locks(lane)
+    }
+
+    /// Ends the lock of an entry, which stands in no index but its lane then.
+    #[inline]
+    pub(super) fn remove_lock(&mut self, key: u32) {
+        let entry = &mut self.entries[key as usize];
+        entry.lock = 0;
+        let part = entry.part;
+        let (locks, entries) = self.locks_of(key);
+        locks.remove(entries, key);
+        self.tally[part as usize].locked -= 1;
     }
 }

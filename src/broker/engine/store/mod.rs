@@ -411,31 +411,4 @@ impl Store {
     fn forget_expiry(&mut self, expires: Ticks, order: u64) {
         self.expiries.remove(place(expires, order));
     }
-
-    #[inline]
-    fn locks(&mut self, lane: u32) -> (&mut Locks, &mut Slab<Entry>) {
-        if self.sessions.is_some()
-            && let Some(session) = &mut self.lanes[lane as usize].session
-        {
-            return (&mut session.locks, &mut self.entries);
-        }
-        (&mut self.locks, &mut self.entries)
-    }
-
-    #[inline]
-    fn locks_of(&mut self, key: u32) -> (&mut Locks, &mut Slab<Entry>) {
-        let lane = if self.sessions.is_some() { self.entries[key as usize].lane } else { 0 };
-        self.locks(lane)
-    }
-
-    /// Ends the lock of an entry, which stands in no index but its lane then.
-    #[inline]
-    fn remove_lock(&mut self, key: u32) {
-        let entry = &mut self.entries[key as usize];
-        entry.lock = 0;
-        let part = entry.part;
-        let (locks, entries) = self.locks_of(key);
-        locks.remove(entries, key);
-        self.tally[part as usize].locked -= 1;
-    }
 }
