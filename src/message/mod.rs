@@ -19,6 +19,7 @@ pub(crate) mod entity_path;
 pub(crate) mod fluent;
 mod invalid;
 pub mod limits;
+mod pass_through;
 mod properties;
 pub(crate) mod random_id;
 mod received;
@@ -35,7 +36,8 @@ pub use self::{
     builder::MessageBuilder,
     entity_path::EntityPath,
     invalid::{Field, InvalidArgument, Problem},
-    properties::{PassThrough, Properties},
+    pass_through::PassThrough,
+    properties::Properties,
     received::{LockToken, MessageState, Received, SequenceNumber},
     value::{PropertyValue, Value},
 };

@@ -1,9 +1,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-
 use super::{
-    ApplicationProperties, Field, InvalidArgument, Problem, PropertyValue, Value, limits,
+    ApplicationProperties, Field, InvalidArgument, PassThrough, Problem, PropertyValue, limits,
     text::{Id, Text, Token},
 };
 use crate::time::Timestamp;
@@ -32,32 +30,6 @@ struct Rare {
     to: Option<Text>,
     scheduled_enqueue_time: Option<Timestamp>,
     pass_through: Option<Box<PassThrough>>,
-}
-
-/// What a broker stores and returns untouched, and never reads.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct PassThrough {
-    /// `properties.user-id`.
-    pub user_id: Option<Bytes>,
-    /// `properties.content-encoding`.
-    pub content_encoding: Option<Cow<'static, str>>,
-    /// `properties.group-sequence`.
-    pub group_sequence: Option<u32>,
-    /// `properties.creation-time`.
-    pub creation_time: Option<Timestamp>,
-    /// `header.durable`.
-    pub durable: Option<bool>,
-    /// `header.priority`.
-    pub priority: Option<u8>,
-    /// `header.first-acquirer`.
-    pub first_acquirer: Option<bool>,
-    /// A request for the message to be on disk before it is accepted, which an HTTP sender may make.
-    pub force_persistence: bool,
-    /// Message annotations that the library does not know, in their order.
-    pub annotations: Vec<(Cow<'static, str>, Value)>,
-    /// The footer, in its order.
-    pub footer: Vec<(Cow<'static, str>, Value)>,
 }
 
 macro_rules! getters {
@@ -393,15 +365,6 @@ impl Rare {
     }
 }
 
-impl PassThrough {
-    fn size(&self) -> usize {
-        let pairs = self.annotations.iter().chain(&self.footer);
-        self.user_id.as_ref().map_or(0, Bytes::len)
-            + self.content_encoding.as_ref().map_or(0, |text| text.len())
-            + pairs.map(|(key, value)| key.len() + value.size()).sum::<usize>()
-    }
-}
-
 /// What an instant or a duration counts for.
 const SIZE_OF_TIME: usize = 8;
 
@@ -420,6 +383,7 @@ fn id(field: Field, value: Cow<'static, str>) -> Result<Text, InvalidArgument> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Value;
 
     #[test]
     fn v_01_message_id_is_1_to_128_units() {
