@@ -37,6 +37,9 @@
 //! - The right to settle stays here. A call that answers with an error, panics, or is dropped abandons its message: that
 //!   is one failed delivery, and the consumer goes on. An error that is an [`Undecodable`](crate::settlement::Undecodable)
 //!   dead-letters it, for no further delivery can be read.
+//! - A message is settled when its handler has ended. Where the broker can complete several in one step, as the embedded
+//!   one can, and handlers take less than a millisecond each, those of one batch are completed together, before the
+//!   consumer receives again or waits.
 //! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock is
 //!   lost all the same, its future is dropped, and the message comes again.
 //! - On shutdown it stops receiving, gives back what no handler has seen without counting it, waits for handlers up to

@@ -14,6 +14,7 @@ mod renewal;
 mod sessions;
 mod settle_once;
 mod slots;
+mod together;
 mod wakes;
 
 use std::{
