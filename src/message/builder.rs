@@ -14,12 +14,14 @@ fluent_properties! { [] MessageBuilder }
 
 impl MessageBuilder {
     /// The format of the body.
+    #[inline]
     pub fn content_type(mut self, value: impl Into<Cow<'static, str>>) -> Self {
         self.properties.set_content_type(value);
         self
     }
 
     /// The message, or the first rule that was broken.
+    #[inline]
     pub fn build(self, body: impl Into<Body>) -> Result<Message, InvalidArgument> {
         if let Some(error) = self.error {
             return Err(error);

@@ -54,6 +54,7 @@ macro_rules! fluent_properties {
     };
     (@text $($(#[$doc:meta])* $name:ident, $set:ident;)*) => {$(
         $(#[$doc])*
+        #[inline]
         pub fn $name(mut self, value: impl Into<std::borrow::Cow<'static, str>>) -> Self {
             self.properties.$set(value);
             self
@@ -61,6 +62,7 @@ macro_rules! fluent_properties {
     )*};
     (@id $($(#[$doc:meta])* $name:ident, $set:ident;)*) => {$(
         $(#[$doc])*
+        #[inline]
         pub fn $name(mut self, value: impl Into<std::borrow::Cow<'static, str>>) -> Self {
             let result = self.properties.$set(value).err();
             self.error = self.error.or(result);

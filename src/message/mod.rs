@@ -64,6 +64,7 @@ struct Content {
 impl Message {
     /// A message with a body and no properties.
     #[must_use]
+    #[inline]
     pub fn new(body: impl Into<Body>) -> Self {
         Self::from_parts(Properties::new(), body.into())
     }
@@ -75,6 +76,7 @@ impl Message {
 
     /// A message from its parts. A broker checks the properties when it is sent.
     #[must_use]
+    #[inline]
     pub fn from_parts(properties: Properties, body: Body) -> Self {
         Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None }
     }

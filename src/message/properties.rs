@@ -203,6 +203,7 @@ impl Properties {
     }
 
     /// Sets the `MessageId`: 1 to 128 UTF-16 code units.
+    #[inline]
     pub fn set_message_id(&mut self, value: impl Into<Cow<'static, str>>) -> Result<&mut Self, InvalidArgument> {
         let value = value.into();
         if value.is_empty() {
@@ -342,6 +343,7 @@ impl Properties {
 
     /// Checks what the setters cannot: each application property at most 32,767 bytes with its key, all properties
     /// together at most 65,534 bytes, at most 1,024 of them.
+    #[inline]
     pub fn check(&self) -> Result<(), InvalidArgument> {
         if !self.application.is_empty() {
             self.application.check()?;
@@ -373,6 +375,7 @@ fn size_of_text(text: Option<&Text>) -> usize {
     text.map_or(0, Text::len)
 }
 
+#[inline]
 fn id(field: Field, value: Cow<'static, str>) -> Result<Text, InvalidArgument> {
     if limits::is_longer_than(&value, limits::ID) {
         return Err(InvalidArgument::new(field, Problem::TooLong { limit: limits::ID }));
