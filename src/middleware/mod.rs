@@ -8,7 +8,7 @@
 //! | outer to inner | layers |
 //! |---|---|
 //! | sending | [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · handler |
+//! | receiving | [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · handler |
 //!
 //! A layer of the user's own is an `async fn`: [`from_fn`].
 //!
@@ -27,6 +27,7 @@ pub mod in_flight;
 pub mod lock_renewal;
 pub mod message_id;
 pub mod renewal;
+pub mod retry;
 mod send_future;
 pub mod size_limit;
 

@@ -7,7 +7,7 @@ use consign::{
     middleware::{
         busy_pause::BusyPauseLayer, catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, expiry::ExpiryLayer,
         from_fn, in_flight::InFlightLayer, lock_renewal::LockRenewalLayer, message_id::MessageIdLayer,
-        renewal::Renewal, size_limit::SizeLimitLayer,
+        renewal::Renewal, retry::RetryLayer, size_limit::SizeLimitLayer,
     },
     time::SystemClock,
     transport::{Batch, SendError, SettleError},
@@ -90,6 +90,7 @@ receiving! {
         |_: &Message| async { Ok::<_, SettleError>(()) },
         Renewal::new(Duration::from_millis(4)),
     );
+    i_36_retry: RetryLayer::new().immediate(2);
 }
 
 sending! {

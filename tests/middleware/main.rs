@@ -14,5 +14,6 @@ mod from_fn;
 mod in_flight;
 mod lock_renewal;
 mod message_id;
+mod retry;
 mod size_limit;
 mod tower_layers;
