@@ -1,13 +1,29 @@
 //! Every layer calls only what was made ready on that very instance, and clones of a stack do not share readiness.
 
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use consign::{
     Disposition, Message,
     middleware::{
-        busy_pause::BusyPauseLayer, catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, expiry::ExpiryLayer,
-        from_fn, in_flight::InFlightLayer, lock_renewal::LockRenewalLayer, message_id::MessageIdLayer,
-        renewal::Renewal, retry::RetryLayer, size_limit::SizeLimitLayer,
+        busy_pause::BusyPauseLayer,
+        catch_panic::CatchPanicLayer,
+        dead_letter::DeadLetterLayer,
+        dedup::{DedupLayer, MemoryStore},
+        expiry::ExpiryLayer,
+        from_fn,
+        in_flight::InFlightLayer,
+        lock_renewal::LockRenewalLayer,
+        message_id::MessageIdLayer,
+        renewal::Renewal,
+        retry::RetryLayer,
+        size_limit::SizeLimitLayer,
     },
     time::SystemClock,
     transport::{Batch, SendError, SettleError},
@@ -84,6 +100,11 @@ macro_rules! sending {
 receiving! {
     i_36_catch_panic: CatchPanicLayer::new();
     i_36_dead_letter: DeadLetterLayer::new();
+    i_36_dedup: {
+        let number = AtomicU32::new(0);
+        let key = move |_: &Message| Some(number.fetch_add(1, Ordering::Relaxed).to_string());
+        DedupLayer::new(MemoryStore::new(Duration::from_secs(60)), "m").key(key)
+    };
     i_36_expiry: ExpiryLayer::new(Arc::new(SystemClock::new()));
     i_36_from_fn: from_fn::from_fn(async |message, next| next.run(message).await);
     i_36_lock_renewal: LockRenewalLayer::new(

@@ -7,6 +7,7 @@ mod busy_pause;
 mod catch_panic;
 mod contract;
 mod dead_letter;
+mod dedup;
 #[cfg(feature = "json")]
 mod encode;
 mod expiry;

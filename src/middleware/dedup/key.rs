@@ -1,0 +1,109 @@
+use std::{borrow::Cow, fmt, hash::Hasher};
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use crate::Message;
+
+/// What a store knows a message by: an id, and the scope in which it is one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Key<'a> {
+    scope: &'a str,
+    id: &'a [u8],
+}
+
+impl<'a> Key<'a> {
+    /// An id in a scope. Equal ids in different scopes have nothing to do with each other.
+    #[must_use]
+    pub const fn new(scope: &'a str, id: &'a [u8]) -> Self {
+        Self { scope, id }
+    }
+
+    /// What the layer was given: an entity, or a subscription.
+    #[must_use]
+    pub const fn scope(&self) -> &'a str {
+        self.scope
+    }
+
+    /// The bytes of the id. They are as long as the sender likes.
+    #[must_use]
+    pub const fn id(&self) -> &'a [u8] {
+        self.id
+    }
+
+    /// The key in 128 bits: SipHash-1-3 under a secret of the store, which the senders must not learn, for then nobody can
+    /// choose two ids that collide.
+    #[must_use]
+    pub fn digest(&self, secret: &[u8; 16]) -> [u8; 16] {
+        let mut hasher = SipHasher13::new_with_key(secret);
+        // The length keeps the end of one part from being the beginning of the other.
+        hasher.write(&(self.scope.len() as u64).to_le_bytes());
+        hasher.write(self.scope.as_bytes());
+        hasher.write(self.id);
+        hasher.finish128().as_bytes()
+    }
+}
+
+/// The id may be a whole body, and so is not shown.
+impl fmt::Debug for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("scope", &self.scope).field("bytes", &self.id.len()).finish_non_exhaustive()
+    }
+}
+
+/// What makes two messages the same: [`OriginalMessageId`], [`BodyBytes`], a closure `Fn(&Message) -> Option<T>` where `T`
+/// becomes bytes, or a type of yours.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not make keys",
+    note = "give a closure `Fn(&Message) -> Option<String>`, or implement `MakeKey`"
+)]
+pub trait MakeKey {
+    /// The id of a message. `None` if it has none: then it is handed on as if it had never been seen.
+    fn make_key<'a>(&self, message: &'a Message) -> Option<Cow<'a, [u8]>>;
+}
+
+impl<F, T> MakeKey for F
+where
+    F: Fn(&Message) -> Option<T>,
+    T: Into<Vec<u8>>,
+{
+    fn make_key<'a>(&self, message: &'a Message) -> Option<Cow<'a, [u8]>> {
+        self(message).map(|id| Cow::Owned(id.into()))
+    }
+}
+
+/// The `MessageId` that the message was first sent under, byte for byte.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OriginalMessageId;
+
+impl MakeKey for OriginalMessageId {
+    #[inline]
+    fn make_key<'a>(&self, message: &'a Message) -> Option<Cow<'a, [u8]>> {
+        message.original_message_id().map(|id| Cow::Borrowed(id.as_bytes()))
+    }
+}
+
+/// The bytes of the body, for senders that have no ids: two messages with the same body are one, whatever their properties
+/// say. A store keeps their [digest](Key::digest), not them. An empty body, and one that is not bytes, is no key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BodyBytes;
+
+impl MakeKey for BodyBytes {
+    fn make_key<'a>(&self, message: &'a Message) -> Option<Cow<'a, [u8]>> {
+        message.payload().filter(|bytes| !bytes.is_empty()).map(Cow::Borrowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scope_id_and_secret_are_all_in_the_digest() {
+        let of = |scope, id, secret: u8| Key::new(scope, id).digest(&[secret; 16]);
+        let digest = of("ab", b"c", 0);
+        assert_eq!(digest, of("ab", b"c", 0));
+        for other in [of("a", b"bc", 0), of("abc", b"", 0), of("ab", b"d", 0), of("ab", b"c", 1)] {
+            assert_ne!(digest, other);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Handles each message once, though it is delivered more than once.
+//!
+//! A broker delivers at least once: a settlement is lost, a lock runs out, a sender sends again. This layer keeps the ids
+//! of what was handled, and completes what comes again without a second run of the handler. An id goes through two phases.
+//! It is *reserved* before the handler sees the message, for the time of a lease, and *committed* when the handler has
+//! answered [`Complete`](crate::Disposition::Complete), before the message is settled. Any other end *forgets* it, so that
+//! a message that failed is handled when it comes again.
+//!
+//! ```
+//! use std::time::Duration;
+//! use consign::{Disposition, Message, middleware::dedup::{DedupLayer, MemoryStore}};
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! // Ids are known for ten minutes after their message was handled, and by the consumers of this subscription alone.
+//! let dedup = DedupLayer::new(MemoryStore::new(Duration::from_secs(600)), "orders/subscriptions/billing");
+//! let stats = dedup.stats();
+//! let stack = ServiceBuilder::new().layer(dedup).service(service_fn(|_: Message| async {
+//!     // The handler, which sees this order once.
+//!     Ok::<_, BoxError>(Disposition::Complete)
+//! }));
+//! let order = Message::builder().message_id("order-17").build("one order")?;
+//! for _delivery in 0..2 {
+//!     assert_eq!(stack.clone().oneshot(order.clone()).await?, Disposition::Complete);
+//! }
+//! assert_eq!((stats.handled(), stats.duplicates()), (1, 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is a duplicate
+//!
+//! A message whose key is known, in the scope that the layer was given. The key is
+//! [`Properties::original_message_id`](crate::message::Properties::original_message_id), so that a retry and a
+//! resubmission, which have new ids, are known by their first one; [`DedupLayer::key`] takes [`BodyBytes`] or a closure
+//! instead. A message without a key is handed on, and counted. How long an id is known is the window of the store: from
+//! its commit until the window has passed, that instant excluded, and duplicates do not extend it.
+//!
+//! | the id is | answer |
+//! |---|---|
+//! | unknown, or its window or lease is over | it is reserved, and the message is handed on |
+//! | committed | [`Complete`](crate::Disposition::Complete) at once, and counted |
+//! | reserved: the message is being handled elsewhere | the call waits, see below |
+//!
+//! | the service inside | the id |
+//! |---|---|
+//! | answers `Complete` | is committed, then the call answers |
+//! | answers `Abandon` | is forgotten, then the call answers |
+//! | answers `Defer` | is forgotten: the message will be received by its number, and handled then |
+//! | answers `DeadLetter` | is forgotten: the message may be resubmitted, and is handled then |
+//! | fails, panics, or is dropped with the call | is forgotten |
+//!
+//! A call waits for an id that is reserved, in its slot and under its lock, for [`DedupLayer::WAIT`] at most: when the
+//! other one has ended well the message is completed, and otherwise it is handled. Abandoning it at once would cost a
+//! delivery each time, and so dead-letter a message while it is handled, or after a crash, before the lease of the process
+//! that is gone is over. What still waits then is abandoned. With [`DedupLayer::wait`] of zero nothing waits.
+//!
+//! # Failure
+//!
+//! A message is never handled without a reservation. A store that cannot reserve is asked again for as long as a call may
+//! wait, and then the call fails with the [`StoreError`], by which the message is abandoned. That includes a store that is
+//! full: it forgets nothing early.
+//!
+//! When the handler has answered `Complete` and the commit fails, the answer stays `Complete`, for to abandon the message
+//! would be to handle it again. It is counted and logged. What is lost by it is the id: should the message come again, it
+//! is handled again after the lease.
+//!
+//! A call that is dropped, or panics, forgets on the way out. If the store takes time for that and there is no tokio
+//! runtime at hand, the end of the lease does it. A call that is dropped during its commit has it finished in the same way.
+//!
+//! What a handler does happens once as long as the process lives, and its runs are shorter than the lease. If a process
+//! dies between an effect of the handler and the commit, that effect happens again when the message comes again after the
+//! lease. Only an effect in the same transaction as the commit would not, and that takes a store of yours, in the database
+//! that the handler writes to.
+//!
+//! # Order
+//!
+//! Inside of lock renewal and expiry, outside of whatever reads the body. Inside of every layer that answers `Complete`
+//! for a message that was not handled, as a retry does which sends it again for later: outside of it the first attempt
+//! would be committed, and the next one dropped as its duplicate. A timeout is best outside, so that it also bounds the
+//! wait. The future of a call is boxed: one allocation a message.
+
+mod error;
+mod key;
+mod memory;
+mod reservation;
+mod service;
+mod stats;
+mod store;
+
+pub use self::{
+    error::{StoreError, StoreErrorKind},
+    key::{BodyBytes, Key, MakeKey, OriginalMessageId},
+    memory::{MemoryStore, MemoryToken},
+    service::{Dedup, DedupLayer, ResponseFuture},
+    stats::DedupStats,
+    store::{Begin, DedupStore},
+};

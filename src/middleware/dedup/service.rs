@@ -1,0 +1,278 @@
+use std::{
+    fmt,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{
+    Begin, DedupStats, DedupStore, Key, MakeKey, OriginalMessageId, StoreError, reservation::Reservation, stats::count,
+};
+use crate::{Disposition, Message};
+
+/// Makes [`Dedup`] services. They share the store, the scope and the counts.
+pub struct DedupLayer<St, K = OriginalMessageId> {
+    store: Arc<St>,
+    scope: Arc<str>,
+    key: Arc<K>,
+    times: Times,
+    stats: DedupStats,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    lease: Duration,
+    wait: Duration,
+}
+
+impl<St: DedupStore> DedupLayer<St> {
+    /// How long a reservation lasts by default, and so the longest run of a handler: five minutes, as long as the
+    /// library's own driver renews a lock.
+    pub const LEASE: Duration = Duration::from_secs(300);
+
+    /// How long a call waits by default for an id that is being handled elsewhere: five minutes, so that after a crash it
+    /// outlasts the lease of the process that is gone.
+    pub const WAIT: Duration = Duration::from_secs(300);
+
+    /// Knows ids by `store`, in `scope`: what the messages come from, as a queue or a subscription by its path. Two
+    /// subscriptions of a topic get the same messages, and so must not have the same scope.
+    #[must_use]
+    pub fn new(store: St, scope: impl Into<Arc<str>>) -> Self {
+        Self {
+            store: Arc::new(store),
+            scope: scope.into(),
+            key: Arc::new(OriginalMessageId),
+            times: Times { lease: Self::LEASE, wait: Self::WAIT },
+            stats: DedupStats::default(),
+        }
+    }
+}
+
+impl<St, K> DedupLayer<St, K> {
+    /// Knows messages by `key`.
+    #[must_use]
+    pub fn key<N: MakeKey>(self, key: N) -> DedupLayer<St, N> {
+        let Self { store, scope, times, stats, .. } = self;
+        DedupLayer { store, scope, key: Arc::new(key), times, stats }
+    }
+
+    /// How long a reservation lasts if nobody ends it: at least 1 ms, and longer than the longest run of a handler, for
+    /// after it a duplicate is handled too. A process that dies holds its messages up for so long.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.times.lease = lease.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How long a call waits for an id that is being handled elsewhere, or for a store that fails. With zero such a message
+    /// is abandoned at once, and each time costs a delivery.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.times.wait = wait;
+        self
+    }
+
+    /// The counts so far, and from now on.
+    #[must_use]
+    pub fn stats(&self) -> DedupStats {
+        self.stats.clone()
+    }
+}
+
+impl<St, K> Clone for DedupLayer<St, K> {
+    fn clone(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            scope: Arc::clone(&self.scope),
+            key: Arc::clone(&self.key),
+            times: self.times,
+            stats: self.stats.clone(),
+        }
+    }
+}
+
+impl<St, K> fmt::Debug for DedupLayer<St, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DedupLayer")
+            .field("scope", &self.scope)
+            .field("times", &self.times)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, St, K> Layer<S> for DedupLayer<St, K> {
+    type Service = Dedup<S, St, K>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Dedup { inner, layer: self.clone() }
+    }
+}
+
+/// Completes what was handled before; see the [module](super).
+pub struct Dedup<S, St, K = OriginalMessageId> {
+    inner: S,
+    layer: DedupLayer<St, K>,
+}
+
+impl<S: Clone, St, K> Clone for Dedup<S, St, K> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), layer: self.layer.clone() }
+    }
+}
+
+impl<S: fmt::Debug, St, K> fmt::Debug for Dedup<S, St, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dedup").field("inner", &self.inner).field("layer", &self.layer).finish()
+    }
+}
+
+impl<S, St, K> Service<Message> for Dedup<S, St, K>
+where
+    S: Service<Message, Response = Disposition> + Clone + Send + 'static,
+    S::Error: Into<BoxError> + Send,
+    S::Future: Send,
+    St: DedupStore,
+    K: MakeKey + Send + Sync + 'static,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = ResponseFuture;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, message: Message) -> ResponseFuture {
+        // The instance that was made ready goes into the call; a clone that was not stays.
+        let clone = self.inner.clone();
+        let inner = mem::replace(&mut self.inner, clone);
+        ResponseFuture(Box::pin(self.layer.clone().handle(inner, message)))
+    }
+}
+
+/// The future of a message: handled, or known.
+#[must_use = "a message is not handled until this is awaited"]
+pub struct ResponseFuture(Pin<Box<dyn Future<Output = Result<Disposition, BoxError>> + Send>>);
+
+impl Future for ResponseFuture {
+    type Output = Result<Disposition, BoxError>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+/// What a message may do.
+enum Verdict<St: DedupStore> {
+    HandOn(Reservation<St>),
+    HandOnWithoutKey,
+    Known,
+    InProgress,
+}
+
+impl<St: DedupStore, K: MakeKey> DedupLayer<St, K> {
+    async fn handle<S>(self, mut inner: S, message: Message) -> Result<Disposition, BoxError>
+    where
+        S: Service<Message, Response = Disposition>,
+        S::Error: Into<BoxError>,
+    {
+        let reservation = match self.reserve(&message).await? {
+            Verdict::HandOn(reservation) => reservation,
+            Verdict::HandOnWithoutKey => {
+                count::without_key(&self.stats);
+                return inner.call(message).await.map_err(Into::into);
+            }
+            Verdict::Known => {
+                count::duplicates(&self.stats);
+                return Ok(Disposition::Complete);
+            }
+            Verdict::InProgress => {
+                count::given_up(&self.stats);
+                return Ok(Disposition::ABANDON);
+            }
+        };
+        count::handled(&self.stats);
+        let answer = inner.call(message).await.map_err(Into::into);
+        if let Ok(Disposition::Complete) = answer {
+            reservation.commit().await;
+        } else {
+            reservation.forget().await;
+        }
+        answer
+    }
+
+    /// Reserves the id of a message, and waits for that if it must.
+    async fn reserve(&self, message: &Message) -> Result<Verdict<St>, StoreError> {
+        let Some(id) = self.key.make_key(message) else { return Ok(Verdict::HandOnWithoutKey) };
+        let key = Key::new(&self.scope, &id);
+        let mut waiting = Waiting::new(self.times.wait);
+        let mut met = false;
+        loop {
+            let (left, failure) = match self.store.begin(key, self.times.lease).await {
+                Ok(Begin::New(token)) => {
+                    let reservation = Reservation::new(Arc::clone(&self.store), self.stats.clone(), token);
+                    return Ok(Verdict::HandOn(reservation));
+                }
+                Ok(Begin::Committed) => return Ok(Verdict::Known),
+                Ok(Begin::InProgress { left }) => {
+                    if !mem::replace(&mut met, true) {
+                        count::in_progress(&self.stats);
+                    }
+                    (left, None)
+                }
+                Err(error) => {
+                    count::store_failed(&self.stats);
+                    (Duration::ZERO, Some(error))
+                }
+            };
+            match (waiting.next(left), failure) {
+                (Some(pause), _) => sleep(pause).await,
+                (None, Some(error)) => return Err(error),
+                (None, None) => return Ok(Verdict::InProgress),
+            }
+        }
+    }
+}
+
+/// How a call waits: for a short while at first, and then for longer.
+struct Waiting {
+    since: Instant,
+    total: Duration,
+    pause: Duration,
+}
+
+impl Waiting {
+    const SHORTEST: Duration = Duration::from_millis(1);
+    const FIRST: Duration = Duration::from_millis(10);
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    fn new(total: Duration) -> Self {
+        Self { since: Instant::now(), total, pause: Self::FIRST }
+    }
+
+    /// How long to pause. `left` is when there is something new at the latest, zero if that is not known; `None` if the
+    /// time is over.
+    fn next(&mut self, left: Duration) -> Option<Duration> {
+        let rest = self.total.saturating_sub(self.since.elapsed());
+        let pause = if left.is_zero() { self.pause } else { self.pause.min(left) };
+        self.pause = (self.pause * 2).min(Self::LONGEST);
+        (!rest.is_zero()).then(|| pause.min(rest).max(Self::SHORTEST))
+    }
+}
