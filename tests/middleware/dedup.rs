@@ -338,6 +338,29 @@ async fn w_11_a_full_store_refuses_and_forgets_nothing_early() {
 }
 
 #[tokio::test]
+async fn w_04_many_windows_that_end_at_once_are_exact_too() {
+    let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
+    let store = MemoryStore::with_clock(WINDOW, Arc::clone(&clock));
+    let ids: Vec<_> = (0..500_u32).map(u32::to_le_bytes).collect();
+    let new = async |id| match store.begin(Key::new("", id), seconds(1)).await.unwrap() {
+        Begin::New(token) => store.commit(&token).await.is_ok(),
+        _ => false,
+    };
+    for id in &ids {
+        assert!(new(id).await);
+    }
+    // The last first, while the others are still to be forgotten.
+    clock.advance(WINDOW);
+    for id in ids.iter().rev() {
+        assert!(new(id).await);
+    }
+    for id in &ids {
+        assert!(!new(id).await, "its second window lasts");
+    }
+    assert_eq!(store.len(), ids.len());
+}
+
+#[tokio::test]
 async fn w_11_what_is_in_progress_has_a_bound_of_its_own() {
     let store = MemoryStore::new(WINDOW).max_ids(8_000);
     let mut tokens = vec![];

@@ -8,6 +8,7 @@ mod catch_panic;
 mod contract;
 mod dead_letter;
 mod dedup;
+mod dedup_faults;
 #[cfg(feature = "json")]
 mod encode;
 mod expiry;

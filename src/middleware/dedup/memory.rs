@@ -12,7 +12,7 @@ use crate::time::{Clock, SystemClock};
 
 /// Ids in the memory of this process. They are gone with it.
 ///
-/// An id takes about 35 bytes, as a keyed digest of 128 bits whose secret is drawn for each store: a million of them take
+/// An id takes about 36 bytes, as a keyed digest of 128 bits whose secret is drawn for each store: a million of them take
 /// less than 96 MiB, and their length does not matter. A store that is full refuses, as
 /// [`Full`](StoreErrorKind::Full); it never forgets early. Ids are forgotten in the order of their commits, by the calls
 /// that follow the end of their window.
