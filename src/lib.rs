@@ -128,12 +128,14 @@
 //! - [`rpc`]: typed calls: a request, and its reply or a fault.
 //! - [`rules`]: which messages a subscription gets, and what is changed on its copies.
 //! - [`settlement`]: what becomes of a message.
+//! - [`dead_letters`]: what has become of those that could not be handled.
 //! - [`transport`]: what a broker of yours implements.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "embedded")]
 pub mod broker;
 pub mod consumer;
+pub mod dead_letters;
 mod decode;
 pub mod message;
 pub mod middleware;

@@ -1,0 +1,6 @@
+//! What is done with dead letters: looking at them, resubmitting and purging them.
+#![cfg(feature = "full")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod peek;
+mod support;
