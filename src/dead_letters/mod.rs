@@ -27,22 +27,35 @@
 //! # }
 //! ```
 
+mod action;
 mod explained;
 mod filter;
 mod queue;
+mod report;
+mod run;
 mod show;
 
 use std::{fmt, sync::Arc};
 
-pub use self::{explained::Explained, filter::Filter, queue::DeadLetterQueue};
+pub use self::{
+    action::{Action, Purge, Resubmit},
+    explained::Explained,
+    filter::Filter,
+    queue::DeadLetterQueue,
+    report::{ActionError, ActionErrorKind, End, Failure, Report, RunError},
+    run::Run,
+};
 use crate::{
     message::SequenceNumber,
     time::{Clock, SystemClock},
-    transport::{ErrorKind, ReceiveError},
+    transport::{ErrorKind, ReceiveError, Sender},
 };
 
 /// The application property that counts how often a message was resubmitted.
 pub const RESUBMIT_COUNT: &str = "x-resubmit-count";
+
+/// How often a message may be resubmitted: 4 times.
+pub const MAX_HOPS: u32 = 4;
 
 /// The dead letters of one entity. It holds no lock and no connection of its own.
 pub struct DeadLetters<Q> {
@@ -90,6 +103,17 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
                 .await?;
         }
         Ok(found)
+    }
+
+    /// Sends a copy of each dead letter that passes `filter` by `sender`, and removes it when the copy is accepted. Nothing is
+    /// done until [`Run::run`].
+    pub fn resubmit<S: Sender>(&self, filter: Filter, sender: S) -> Run<'_, Q, Resubmit<S>> {
+        Run::new(self, filter, Resubmit::new(sender))
+    }
+
+    /// Removes each dead letter that passes `filter`. Nothing is done until [`Run::run`].
+    pub fn purge(&self, filter: Filter) -> Run<'_, Q, Purge> {
+        Run::new(self, filter, Purge)
     }
 
     /// Calls `each` on the dead letters of one page, and answers where the next begins.

@@ -4,9 +4,10 @@ use consign::{
     Message,
     broker::{Queue, QueueSettings},
     dead_letters::DeadLetters,
+    message::ApplicationProperties,
     settlement::{DeadLetter, DeadLetterReason},
     testing::{TestBroker, TestQueue},
-    transport::ReceiverExt,
+    transport::{Batch, BoxFuture, ReceiverExt, SendError, Sender},
 };
 
 pub(crate) const OTHER: DeadLetterReason = DeadLetterReason::HandlerPermanent;
@@ -36,7 +37,10 @@ impl Bench {
 
     pub(crate) async fn kill(&self, reason: DeadLetterReason) {
         let delivery = self.queue.receiver().receive().await.unwrap();
-        delivery.dead_letter(DeadLetter::new(reason, "why")).await.unwrap();
+        let mut dead_letter = DeadLetter::new(reason, "why");
+        let trail = ApplicationProperties::from_iter([(DeadLetter::TRAIL, "json;exact;Syntax;1:5")]);
+        dead_letter.changes = trail.into();
+        delivery.dead_letter(dead_letter).await.unwrap();
     }
 
     /// Messages with the ids from `from` on.
@@ -49,5 +53,30 @@ impl Bench {
 
     pub(crate) fn dead(&self) -> DeadLetters<Queue> {
         DeadLetters::new(self.queue.dead_letter())
+    }
+}
+
+/// A sender that is a closure.
+pub(crate) struct Sending<F>(F);
+
+pub(crate) fn sending<F>(send: F) -> Sending<F>
+where
+    F: Fn(Message) -> BoxFuture<Result<(), SendError>> + Send + Sync + 'static,
+{
+    Sending(send)
+}
+
+impl<F> Sender for Sending<F>
+where
+    F: Fn(Message) -> BoxFuture<Result<(), SendError>> + Send + Sync + 'static,
+{
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, message: Message) -> Self::Send {
+        (self.0)(message)
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        unimplemented!("nothing is sent in batches")
     }
 }

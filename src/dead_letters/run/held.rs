@@ -1,0 +1,114 @@
+//! Locks that a run holds.
+
+use std::{convert::Infallible, future::pending, time::Duration};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    Disposition,
+    transport::{Lease, SettleError},
+};
+
+/// A lease that is given back uncounted when it is dropped.
+pub(super) struct Kept<L: Lease>(Option<L>);
+
+impl<L: Lease> Kept<L> {
+    pub(super) fn new(lease: L) -> Self {
+        Self(Some(lease))
+    }
+
+    /// Removes the message.
+    pub(super) async fn complete(mut self) -> Result<(), SettleError> {
+        match self.0.take() {
+            Some(lease) => lease.settle(Disposition::Complete).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn release(mut self) -> Option<L::Settle> {
+        Some(self.0.take()?.release())
+    }
+
+    pub(super) fn renew(&self) -> Option<L::Renew> {
+        Some(self.0.as_ref()?.renew())
+    }
+
+    /// How long after a renewal the next is due.
+    pub(super) fn renewal(&self) -> Option<Duration> {
+        Some((self.0.as_ref()?.lock_duration()? / 2).max(Duration::from_millis(1)))
+    }
+}
+
+impl<L: Lease> Drop for Kept<L> {
+    fn drop(&mut self) {
+        if let Some(lease) = self.0.take() {
+            // It begins when it is called, and nothing can wait here.
+            drop(lease.release());
+        }
+    }
+}
+
+/// What stays is held until the end of the run, so that a receiver meets what is behind it and meets nothing twice.
+pub(super) struct Held<L: Lease> {
+    leases: Vec<Kept<L>>,
+    /// So many have been renewed in this round, or were taken after the last one.
+    renewed: usize,
+    renewing: FuturesUnordered<L::Renew>,
+    due: Instant,
+}
+
+impl<L: Lease> Held<L> {
+    /// Most renewals, or releases, at once.
+    const AT_ONCE: usize = 64;
+
+    pub(super) fn new() -> Self {
+        Self { leases: Vec::new(), renewed: 0, renewing: FuturesUnordered::new(), due: Instant::now() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    pub(super) fn push(&mut self, lease: Kept<L>) {
+        if self.leases.is_empty() {
+            self.due = Instant::now() + lease.renewal().unwrap_or_default();
+        }
+        if self.renewed == self.leases.len() {
+            self.renewed += 1;
+        }
+        self.leases.push(lease);
+    }
+
+    /// Renews each lock before its time. It can be dropped and called again at any point. A lock that is lost all the same
+    /// is nobody's loss: the dead letter is met again.
+    pub(super) async fn keep(&mut self) -> Infallible {
+        loop {
+            let Some(every) = self.leases.first().and_then(Kept::renewal) else {
+                return pending().await;
+            };
+            if self.renewed == self.leases.len() && self.renewing.is_empty() {
+                sleep_until(self.due).await;
+                self.due = Instant::now() + every;
+                self.renewed = 0;
+            }
+            while self.renewed < self.leases.len() && self.renewing.len() < Self::AT_ONCE {
+                self.renewing.extend(self.leases[self.renewed].renew());
+                self.renewed += 1;
+            }
+            self.renewing.next().await;
+        }
+    }
+
+    /// Gives all of them back, uncounted.
+    pub(super) async fn release(mut self) {
+        let mut releasing = FuturesUnordered::new();
+        while let Some(lease) = self.leases.pop() {
+            releasing.extend(lease.release());
+            if releasing.len() == Self::AT_ONCE {
+                releasing.next().await;
+            }
+        }
+        while releasing.next().await.is_some() {}
+    }
+}

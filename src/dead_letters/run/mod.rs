@@ -1,0 +1,305 @@
+//! One pass over a dead-letter sub-queue.
+
+mod finish;
+mod held;
+mod numbers;
+
+use std::{fmt, future::Future, time::Duration};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::timeout;
+
+use self::{
+    finish::{Finished, finish},
+    held::{Held, Kept},
+    numbers::Numbers,
+};
+use super::{
+    ActionError, DeadLetterQueue, DeadLetters, End, Explained, Failure, Filter, Report, RunError, action::Action,
+    action::Refused, no_dead_letter,
+};
+use crate::{
+    message::SequenceNumber,
+    time::Timestamp,
+    transport::{Delivery, Lease, ReceiveError, Receiver, ReceiverExt},
+};
+
+/// Something that is to be done with all dead letters that pass a filter; see the [module](super).
+#[must_use = "nothing is done until `run` is awaited"]
+pub struct Run<'d, Q, A> {
+    dead: &'d DeadLetters<Q>,
+    filter: Filter,
+    pub(super) action: A,
+    concurrency: usize,
+    most_held: usize,
+    patience: Duration,
+    progress: Option<Progress<'d>>,
+}
+
+type Progress<'d> = Box<dyn FnMut(&Report) + Send + 'd>;
+
+impl<'d, Q, A> Run<'d, Q, A> {
+    pub(super) fn new(dead: &'d DeadLetters<Q>, filter: Filter, action: A) -> Self {
+        let patience = Duration::from_secs(1);
+        Self { dead, filter, action, concurrency: 16, most_held: 16_384, patience, progress: None }
+    }
+
+    /// So many are handled at once, 16 unless set, at least 1. They begin in the order of their numbers.
+    pub fn concurrency(mut self, most: usize) -> Self {
+        self.concurrency = most.max(1);
+        self
+    }
+
+    /// So many are held at once that stay, 16,384 unless set, at least 1. A held one costs a lease, which is tens of bytes,
+    /// and the renewal of its lock.
+    pub fn most_held(mut self, most: usize) -> Self {
+        self.most_held = most.max(1);
+        self
+    }
+
+    /// How long the run waits for dead letters that should be there and that others may have locked: 1 s unless set.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Calls `progress` with the report so far, again and again. It must not block.
+    pub fn on_progress(mut self, progress: impl FnMut(&Report) + Send + 'd) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+}
+
+impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
+    /// Does it, once over the queue.
+    ///
+    /// Errors: those of a peek or a receive, and
+    /// [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) if the queue is no dead-letter sub-queue. What
+    /// goes wrong with one dead letter is in the report.
+    ///
+    /// Dropping the future loses nothing: what was not settled stays, and its lock is given back. A copy that was on its
+    /// way may have been accepted, see the [module](super).
+    pub async fn run(mut self) -> Result<Report, RunError> {
+        let mut report = Report::default();
+        let passed = match last_matching(self.dead, &self.filter, &mut report).await {
+            Ok(None) => Ok(()),
+            Ok(Some(last)) => self.pass(last, &mut report).await,
+            Err(error) => Err(error),
+        };
+        match passed {
+            Ok(()) => Ok(report),
+            Err(error) => {
+                report.end = End::Failed;
+                Err(RunError::new(error, report))
+            }
+        }
+    }
+
+    async fn pass(&mut self, last: SequenceNumber, report: &mut Report) -> Result<(), ReceiveError> {
+        let mut receiver = self.dead.queue.receiver();
+        let mut in_flight = FuturesUnordered::new();
+        let mut pass = Pass::new(last, report);
+        let mut failed = None;
+        loop {
+            pass.check(self.most_held);
+            let free = self.concurrency.saturating_sub(in_flight.len());
+            if pass.is_over && in_flight.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                Some(finished) = in_flight.next() => pass.finished(finished),
+                never = pass.held.keep() => match never {},
+                received = timeout(self.patience, receiver.receive_batch(free)), if free > 0 && !pass.is_over => {
+                    match received {
+                        Ok(Ok(deliveries)) => {
+                            let now = self.dead.clock.now().utc;
+                            for delivery in deliveries {
+                                match pass.take(delivery, now, &self.filter, &self.action) {
+                                    Ok(Some(Begun { number, lease, send, copied })) => {
+                                        in_flight.push(finish(number, lease, send, copied));
+                                    }
+                                    Ok(None) => {}
+                                    Err(error) => {
+                                        pass.is_over = true;
+                                        failed = Some(error);
+                                    }
+                                }
+                            }
+                        }
+                        Ok(Err(error)) => {
+                            pass.is_over = true;
+                            failed = Some(error);
+                        }
+                        Err(_) => pass.is_over = in_flight.is_empty(),
+                    }
+                }
+            }
+            if let Some(progress) = &mut self.progress {
+                progress(pass.report);
+            }
+        }
+        receiver.stop();
+        pass.report.missed = pass.report.matching.saturating_sub(pass.done);
+        pass.held.release().await;
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Counts what passes the filter, and answers the last of it. Nothing behind that is touched, the copies of this run that
+/// die again among it.
+async fn last_matching<Q: DeadLetterQueue>(
+    dead: &DeadLetters<Q>,
+    filter: &Filter,
+    report: &mut Report,
+) -> Result<Option<SequenceNumber>, ReceiveError> {
+    let mut last = None;
+    let mut next = Some(SequenceNumber::default());
+    while let Some(from) = next {
+        let count = &mut |dead: Explained| {
+            if filter.matches(&dead) {
+                report.matching += 1;
+                last = last.max(Some(dead.sequence_number()));
+            }
+        };
+        next = dead.page(from, count).await?;
+    }
+    Ok(last)
+}
+
+/// The state of one pass.
+struct Pass<'r, L: Lease> {
+    last: SequenceNumber,
+    report: &'r mut Report,
+    /// So many of those that match are removed, or are held.
+    done: u64,
+    held: Held<L>,
+    in_hand: Numbers,
+    /// Of these a copy was accepted. Met again, they are only removed.
+    copied: Numbers,
+    is_over: bool,
+}
+
+/// Something that is to be done with one dead letter.
+struct Begun<L: Lease, F> {
+    number: SequenceNumber,
+    lease: Kept<L>,
+    send: Option<F>,
+    copied: bool,
+}
+
+impl<'r, L: Lease> Pass<'r, L> {
+    fn new(last: SequenceNumber, report: &'r mut Report) -> Self {
+        let (in_hand, copied) = (Numbers::default(), Numbers::default());
+        Self { last, report, done: 0, held: Held::new(), in_hand, copied, is_over: false }
+    }
+
+    fn check(&mut self, most_held: usize) {
+        if self.is_over {
+            return;
+        }
+        if self.done >= self.report.matching {
+            self.is_over = true;
+        } else if self.report.failures.len() >= Report::MAX_FAILURES {
+            self.is_over = true;
+            self.report.end = End::TooManyFailures;
+        } else if self.held.len() >= most_held {
+            self.is_over = true;
+            self.report.end = End::TooManyHeld;
+        }
+    }
+
+    fn take<A: Action>(
+        &mut self,
+        delivery: Delivery<L>,
+        now: Timestamp,
+        filter: &Filter,
+        action: &A,
+    ) -> Result<Option<Begun<L, A::Send>>, ReceiveError> {
+        let lease = Kept::new(delivery.lease);
+        let received = delivery.message.received().copied();
+        let Some(received) = received.filter(|received| received.dead_lettered) else {
+            return Err(no_dead_letter());
+        };
+        let number = received.sequence_number;
+        // The numbers of several partitions come in no order.
+        if number > self.last && received.partition_id.is_none() {
+            self.is_over = true;
+            return Ok(None);
+        }
+        self.report.examined += 1;
+        if self.in_hand.contains(number) {
+            self.held.push(lease);
+            return Ok(None);
+        }
+        if self.copied.contains(number) {
+            self.in_hand.insert(number);
+            return Ok(Some(Begun { number, lease, send: None, copied: true }));
+        }
+        let dead = Explained::new(delivery.message, now);
+        if !filter.matches(&dead) {
+            self.report.skipped += 1;
+            self.held.push(lease);
+            return Ok(None);
+        }
+        match action.begin(&dead) {
+            Ok(send) => {
+                self.in_hand.insert(number);
+                return Ok(Some(Begun { number, lease, send, copied: false }));
+            }
+            Err(Refused::HopLimit) => self.report.stopped_at_hop_limit += 1,
+            Err(Refused::Failed(error)) => self.failed(number, error),
+        }
+        self.done += 1;
+        self.held.push(lease);
+        Ok(None)
+    }
+
+    fn finished(&mut self, finished: Finished<L>) {
+        let Finished { number, copied, result, lease } = finished;
+        self.in_hand.remove(number);
+        let copied_before = self.copied.contains(number);
+        if copied {
+            self.report.resubmitted += 1;
+            self.copied.insert(number);
+        }
+        // Whether it failed before makes no difference now.
+        self.report.failures.retain(|failure| failure.sequence_number != number);
+        match result {
+            Ok(()) => {
+                self.done += 1;
+                self.report.purged += u64::from(!copied && !copied_before);
+            }
+            Err(error) => {
+                // One that was not settled may come again, and the run waits for it.
+                self.done += u64::from(lease.is_some());
+                self.failed(number, error);
+            }
+        }
+        if let Some(lease) = lease {
+            self.held.push(lease);
+        }
+    }
+
+    fn failed(&mut self, sequence_number: SequenceNumber, error: ActionError) {
+        self.report.failures.push(Failure { sequence_number, error });
+    }
+}
+
+impl<Q, A> fmt::Debug for Run<'_, Q, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("filter", &self.filter)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A run may be spawned.
+const _: fn() = || {
+    fn is_send(_: impl Future + Send) {}
+    fn run<Q: DeadLetterQueue, A: Action>(run: Run<'_, Q, A>) {
+        is_send(run.run());
+    }
+    let _ = run::<crate::broker::Queue, super::Purge>;
+};

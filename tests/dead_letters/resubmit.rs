@@ -1,0 +1,258 @@
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    broker::{Broker, QueueSettings},
+    dead_letters::{ActionErrorKind, DeadLetters, Filter, MAX_HOPS, RESUBMIT_COUNT},
+    message::{Body, Properties, PropertyValue, SequenceNumber},
+    settlement::DeadLetter,
+    testing::Recorder,
+    transport::{ReceiverExt, Sender},
+};
+
+use crate::support::{Bench, OTHER, UNDECODABLE, sending};
+
+#[tokio::test(start_paused = true)]
+async fn l_10_a_copy_is_as_it_was_sent_with_another_id() {
+    let bench = Bench::new();
+    let mut message = Message::builder()
+        .message_id("first")
+        .correlation_id("c")
+        .subject("s")
+        .reply_to("r")
+        .reply_to_session_id("rs")
+        .session_id("session")
+        .to("t")
+        .time_to_live(Duration::from_secs(7))
+        .property("mine", 7)
+        .content_type("Application/JSON; Charset=utf-8")
+        .build(Body::sections(vec!["a".into(), "\u{0}b".into()]))
+        .unwrap();
+    message.properties_mut().pass_through_mut().priority = Some(3);
+    bench.bury(message.clone(), OTHER).await;
+
+    // What the broker strips itself is stripped before it gets there, for others do not.
+    let copies = Recorder::new();
+    let report = bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    assert_eq!((report.matching, report.resubmitted, report.missed), (1, 1, 0));
+    let [copy] = &copies.sent()[..] else { panic!("one") };
+    let (copy, new_id) = (copy.message.clone(), copy.message.message_id().unwrap().to_owned());
+    assert!(new_id != "first" && copy.original_message_id() == Some("first"));
+    assert_eq!(copy.application().get(RESUBMIT_COUNT), Some(&PropertyValue::U32(1)));
+    assert_eq!(copy.body(), message.body());
+    let mut expected = message.properties().clone();
+    expected.set_message_id(new_id).unwrap();
+    expected.application_mut().insert(RESUBMIT_COUNT, 1_u32);
+    expected.application_mut().insert(Properties::ORIGINAL_MESSAGE_ID, "first");
+    assert_eq!(copy.properties(), &expected);
+    assert!(bench.queue.dead_letters().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_10_what_other_transports_leave_on_a_dead_letter_is_stripped() {
+    let bench = Bench::new();
+    bench.bury(Message::new("body"), UNDECODABLE).await;
+    let copies = Recorder::new();
+    let trail = |properties: &mut Properties, _: &mut Body| {
+        let application = properties.application();
+        assert!(
+            [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL]
+                .iter()
+                .all(|name| application.get(name).is_none())
+        );
+        Ok(())
+    };
+    bench.dead().resubmit(Filter::all(), copies.accepting()).edit(trail).run().await.unwrap();
+    let [copy] = &copies.sent()[..] else { panic!("one") };
+    assert_eq!((copy.message.dead_letter_reason(), copy.message.dead_letter_description()), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_10_it_passes_a_broker_that_detects_duplicates() {
+    let bench = Bench::with(QueueSettings::default().with_duplicate_detection(Duration::from_secs(600)));
+    bench.bury(Message::builder().message_id("m-1").build("body").unwrap(), OTHER).await;
+    let sender = bench.queue.sender().unwrap();
+    bench.dead().resubmit(Filter::all(), sender).run().await.unwrap();
+    let [again] = &bench.queue.messages()[..] else { panic!("one") };
+    assert_eq!((again.original_message_id(), again.payload()), (Some("m-1"), Some(&b"body"[..])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_13_a_bomb_stops_at_its_fourth_hop() {
+    let bench = Bench::new();
+    bench.bury(Message::builder().message_id("bomb").build("bomb").unwrap(), OTHER).await;
+    let (mut resubmitted, mut stopped) = (0, 0);
+    for _ in 0..100 {
+        let report = bench.dead().resubmit(Filter::all(), bench.queue.sender().unwrap()).run().await.unwrap();
+        resubmitted += report.resubmitted;
+        stopped += report.stopped_at_hop_limit;
+        if report.resubmitted == 1 {
+            bench.kill(OTHER).await;
+        }
+    }
+    assert_eq!((resubmitted, stopped), (u64::from(MAX_HOPS), 96));
+    let [bomb] = &bench.queue.dead_letters()[..] else { panic!("it stays") };
+    assert_eq!((bomb.original_message_id(), bomb.dead_letter_reason()), (Some("bomb"), Some(OTHER.as_str())));
+    bench.queue.assert_empty();
+    assert_eq!(bench.queue.dead_letter().counts().locked, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_14_a_run_leaves_alone_what_dies_while_it_runs() {
+    let bench = Bench::new();
+    bench.bury_many(0, 20, &OTHER).await;
+    // Whatever is sent dies again before its answer is there.
+    let (sender, queue) = (bench.queue.sender().unwrap(), bench.queue.clone());
+    let bomb = sending(move |message| {
+        let (sent, queue) = (sender.send(message), queue.clone());
+        Box::pin(async move {
+            sent.await?;
+            let again = queue.receiver().receive().await.unwrap();
+            again.dead_letter(DeadLetter::new(OTHER, "")).await.unwrap();
+            Ok(())
+        })
+    });
+    let report = bench.dead().resubmit(Filter::all(), bomb).run().await.unwrap();
+    assert_eq!((report.resubmitted, report.missed), (20, 0));
+    assert!(bench.queue.dead_letters().iter().all(|dead| dead.received().unwrap().sequence_number.get() > 20));
+    assert_eq!(bench.queue.dead_letter().counts().active, 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l_15_two_runs_at_once_handle_each_dead_letter_once() {
+    two_at_once().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_15_two_runs_in_turns_handle_each_dead_letter_once() {
+    two_at_once().await;
+}
+
+async fn two_at_once() {
+    const MANY: usize = 1_000;
+    let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
+    let bench = Bench::new();
+    for id in 0..MANY {
+        let message = Message::builder().message_id(id.to_string()).build("body").unwrap();
+        bench.bury(message, UNDECODABLE).await;
+    }
+    bench.bury(Message::new("other"), OTHER).await;
+    let run = || {
+        let (dead, sender) = (bench.dead(), queue.sender().unwrap());
+        tokio::spawn(async move {
+            let filter = Filter::all().reason(UNDECODABLE.as_str());
+            dead.resubmit(filter, sender).patience(Duration::from_millis(50)).run().await.unwrap()
+        })
+    };
+    let (one, two) = (run(), run());
+    let (one, two) = (one.await.unwrap(), two.await.unwrap());
+    assert_eq!(one.resubmitted + two.resubmitted, MANY as u64);
+    assert!(one.failures.is_empty() && two.failures.is_empty());
+    let copies = queue.peek(SequenceNumber::new(0), 2 * MANY);
+    let first_ids: HashSet<_> = copies.iter().filter_map(|copy| copy.original_message_id()).collect();
+    let ids: HashSet<_> = copies.iter().filter_map(|copy| copy.message_id()).collect();
+    assert_eq!((copies.len(), first_ids.len(), ids.len()), (MANY, MANY, MANY));
+    let [left] = &bench.queue.dead_letters()[..] else { panic!("one") };
+    assert_eq!(left.payload(), Some(&b"other"[..]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_16_an_edit_changes_the_copy_alone_and_a_failed_one_sends_nothing() {
+    let bench = Bench::new();
+    for subject in ["good", "bad"] {
+        bench.bury(Message::builder().message_id(subject).subject(subject).build("old").unwrap(), OTHER).await;
+    }
+    let copies = Recorder::new();
+    let run = bench.dead();
+    let report = run
+        .resubmit(Filter::all(), copies.accepting())
+        .edit(|properties, body| {
+            if properties.subject() == Some("bad") {
+                return Err("no".into());
+            }
+            properties.set_subject("better").set_message_id("stolen")?;
+            properties.application_mut().insert(RESUBMIT_COUNT, 0);
+            *body = Body::from("new");
+            Ok(())
+        })
+        .edit(|properties, body| {
+            assert_eq!((properties.subject(), body.codec_view()), (Some("better"), Some(&b"new"[..])));
+            Ok(())
+        })
+        .run()
+        .await
+        .unwrap();
+    let [copy] = &copies.sent()[..] else { panic!("one") };
+    let copy = &copy.message;
+    assert_eq!(
+        (copy.subject(), copy.payload(), copy.original_message_id()),
+        (Some("better"), Some(&b"new"[..]), Some("good"))
+    );
+    assert_ne!(copy.message_id(), Some("stolen"));
+    assert_eq!(copy.application().get(RESUBMIT_COUNT), Some(&PropertyValue::U32(1)));
+    let [failure] = &report.failures[..] else { panic!("one") };
+    assert_eq!((failure.sequence_number.get(), failure.error.kind()), (2, ActionErrorKind::Change));
+    let [left] = &bench.queue.dead_letters()[..] else { panic!("one") };
+    assert_eq!((left.subject(), left.payload()), (Some("bad"), Some(&b"old"[..])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_18_a_purge_removes_what_passes_and_nothing_else() {
+    let bench = Bench::new();
+    bench.bury_many(0, 3, &OTHER).await;
+    bench.bury_many(3, 5, &UNDECODABLE).await;
+    bench.queue.send("alive");
+    let report = bench.dead().purge(Filter::all().reason(UNDECODABLE.as_str())).run().await.unwrap();
+    assert_eq!((report.purged, report.resubmitted, report.skipped), (5, 0, 3));
+    let ids: BTreeSet<_> =
+        bench.queue.dead_letters().iter().filter_map(|dead| Some(dead.message_id()?.to_owned())).collect();
+    assert_eq!(ids, ["0", "1", "2"].map(String::from).into());
+    assert_eq!(bench.queue.messages().len(), 1);
+    let one = Filter::number(SequenceNumber::new(2));
+    assert_eq!(bench.dead().purge(one).run().await.unwrap().purged, 1);
+    assert_eq!(bench.queue.dead_letters().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_06_a_run_touches_no_live_message() {
+    let bench = Bench::new();
+    bench.queue.send("alive");
+    let live = DeadLetters::new(consign::broker::Queue::clone(&bench.queue));
+    let error = live.purge(Filter::all()).run().await.unwrap_err();
+    assert_eq!(error.receive_error().kind(), consign::transport::ErrorKind::InvalidOperation);
+    assert_eq!((error.report().purged, bench.queue.messages().len()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_22_progress_is_told_and_ends_as_the_report() {
+    let bench = Bench::new();
+    bench.bury_many(0, 100, &OTHER).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let calls = AtomicUsize::new(0);
+    let told = Arc::clone(&seen);
+    let report = bench
+        .dead()
+        .purge(Filter::all())
+        .concurrency(7)
+        .on_progress(|so_far| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            told.lock().unwrap().push((so_far.matching, so_far.purged));
+        })
+        .run()
+        .await
+        .unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(calls.into_inner() >= 100 && seen.is_sorted() && seen[0] == (100, 0), "{seen:?}");
+    assert_eq!((seen.last(), report.purged), (Some(&(100, 100)), 100));
+    assert_eq!(
+        report.to_string(),
+        "100 matching, 100 examined: 0 resubmitted, 100 purged, 0 skipped, 0 at the hop limit, 0 missed, 0 failed; done"
+    );
+}
