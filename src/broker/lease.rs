@@ -166,16 +166,17 @@ impl Lease for QueueLease {
     }
 
     fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) {
-        let is_beside =
-            |one: &Self, other: &Self| one.serial == other.serial && Arc::ptr_eq(&one.namespace, &other.namespace);
+        let mut rest = batch;
         // Nearly always all are of one entity.
-        for together in batch.chunk_by_mut(is_beside) {
-            let Some(first) = together.first() else { continue };
+        while let Some(first) = rest.first() {
             let (namespace, store) = (Arc::clone(&first.namespace), first.store());
             let now = namespace.now();
-            namespace.with(|state| {
+            let done = namespace.with(|state| {
                 let mut entity = state.engine.completing(now, store);
-                for lease in together {
+                for (done, lease) in rest.iter_mut().enumerate() {
+                    if lease.serial != store.serial || !Arc::ptr_eq(&lease.namespace, &namespace) {
+                        return done;
+                    }
                     let completed = lease
                         .take_lock()
                         .and_then(|lock| entity.complete(lease.key, lock).map_err(|refused| lease.answer(refused)));
@@ -184,7 +185,9 @@ impl Lease for QueueLease {
                         Err(failure) => failures.push(failure),
                     }
                 }
+                rest.len()
             });
+            rest = &mut rest[done..];
         }
     }
 

@@ -62,8 +62,8 @@ where
     #[inline]
     pub(super) fn gathers(&self, lease: &R::Lease) -> bool {
         // The last of a batch is completed next, if no other handler goes on.
-        let is_next = self.batch.is_empty() && self.free.len() + 1 == self.slots.len();
-        R::Lease::COMPLETES_TOGETHER && (is_next || self.pace.is_quick()) && lease.lock_duration().is_some()
+        let is_next = || self.batch.is_empty() && self.free.len() + 1 == self.slots.len();
+        R::Lease::COMPLETES_TOGETHER && (self.pace.is_quick() || is_next()) && lease.lock_duration().is_some()
     }
 
     /// Completes what has been gathered.
