@@ -1,0 +1,142 @@
+use std::{error, fmt, path::Path, time::Duration};
+
+use consign::{
+    middleware::dedup::{StoreError, StoreErrorKind},
+    time::Timestamp,
+};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+
+/// Until when each id is known, in milliseconds of UTC.
+const IDS: TableDefinition<u128, i64> = TableDefinition::new("ids");
+/// The same in the order of time.
+const ORDER: TableDefinition<(i64, u128), ()> = TableDefinition::new("order");
+const META: TableDefinition<&str, u128> = TableDefinition::new("meta");
+
+const FORMAT: u128 = 1;
+
+/// The committed ids.
+pub(crate) struct File {
+    database: Database,
+    secret: u128,
+    window: Duration,
+    max: u64,
+}
+
+/// The committed ids as they were after the latest write.
+pub(crate) struct View(ReadOnlyTable<u128, i64>);
+
+impl File {
+    /// How many ids a write forgets at most for each one that it adds.
+    const FORGET: usize = 4;
+    /// redb's own is a gigabyte.
+    const CACHE: usize = 64 << 20;
+
+    pub(crate) fn open(path: &Path, window: Duration, max: u64) -> Result<Self, StoreError> {
+        let database = Database::builder().set_cache_size(Self::CACHE).create(path).map_err(unavailable)?;
+        let secret = secret(&database)?;
+        Ok(Self { database, secret, window, max })
+    }
+
+    pub(crate) fn secret(&self) -> [u8; 16] {
+        self.secret.to_le_bytes()
+    }
+
+    pub(crate) fn view(&self) -> Result<View, redb::Error> {
+        Ok(View(self.database.begin_read()?.open_table(IDS)?))
+    }
+
+    /// Adds ids from these instants on, which are on the disk when this returns. `false` is for one that is too many.
+    pub(crate) fn commit(&self, added: &[(u128, Timestamp)]) -> Result<Vec<bool>, redb::Error> {
+        let mut transaction = self.database.begin_write()?;
+        // After a kill the file opens in the same time, whatever its size.
+        transaction.set_quick_repair(true);
+        let mut answers = Vec::with_capacity(added.len());
+        {
+            let (mut ids, mut order) = (transaction.open_table(IDS)?, transaction.open_table(ORDER)?);
+            for &(digest, now) in added {
+                for _ in 0..Self::FORGET {
+                    let oldest = order.first()?.map(|(key, _)| key.value());
+                    let Some((until, over)) = oldest.filter(|(until, _)| *until <= now.as_millis()) else { break };
+                    order.remove((until, over))?;
+                    ids.remove(over)?;
+                }
+                let before = ids.get(digest)?.map(|until| until.value());
+                let has_room = before.is_some() || ids.len()? < self.max;
+                if has_room {
+                    if let Some(before) = before {
+                        order.remove((before, digest))?;
+                    }
+                    let until = now.saturating_add(self.window).as_millis();
+                    ids.insert(digest, until)?;
+                    order.insert((until, digest), ())?;
+                }
+                answers.push(has_room);
+            }
+        }
+        transaction.commit()?;
+        Ok(answers)
+    }
+
+    /// Whether an id that is not known could not be added.
+    pub(crate) fn is_full(&self, view: &View, now: Timestamp) -> Result<bool, redb::Error> {
+        if view.0.len()? < self.max {
+            return Ok(false);
+        }
+        let order = self.database.begin_read()?.open_table(ORDER)?;
+        let oldest = order.first()?.map(|(key, _)| key.value().0);
+        Ok(oldest.is_none_or(|until| until > now.as_millis()))
+    }
+}
+
+impl View {
+    pub(crate) fn is_known(&self, digest: u128, now: Timestamp) -> Result<bool, redb::Error> {
+        Ok(self.0.get(digest)?.is_some_and(|until| until.value() > now.as_millis()))
+    }
+}
+
+/// Reads the secret of a file, or makes a new file what it has to be.
+fn secret(database: &Database) -> Result<u128, StoreError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).expect("the system has random numbers");
+    let read = || -> Result<_, redb::Error> {
+        let transaction = database.begin_write()?;
+        let is_new = transaction.list_tables()?.next().is_none();
+        {
+            let mut meta = transaction.open_table(META)?;
+            if !is_new {
+                // Nothing is written, in a file of somebody else's neither.
+                return Ok((value(&meta, "format")?, value(&meta, "secret")?));
+            }
+            meta.insert("format", FORMAT)?;
+            meta.insert("secret", u128::from_le_bytes(random))?;
+            transaction.open_table(IDS)?;
+            transaction.open_table(ORDER)?;
+        }
+        transaction.commit()?;
+        Ok((Some(FORMAT), Some(u128::from_le_bytes(random))))
+    };
+    match read().map_err(unavailable)? {
+        (Some(FORMAT), Some(secret)) => Ok(secret),
+        _ => Err(unavailable(UnknownFormat(()))),
+    }
+}
+
+fn value(meta: &impl ReadableTable<&'static str, u128>, name: &str) -> Result<Option<u128>, redb::Error> {
+    Ok(meta.get(name)?.map(|value| value.value()))
+}
+
+pub(crate) fn unavailable(source: impl error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable).with_source(source)
+}
+
+/// The file is a redb database, but not of this crate, or of a later version.
+#[derive(Debug)]
+pub struct UnknownFormat(());
+
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the file is not a store of handled ids that this version can read")
+    }
+}
+
+impl error::Error for UnknownFormat {}

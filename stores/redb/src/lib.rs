@@ -1,0 +1,181 @@
+//! The ids of handled messages in a file: a [`DedupStore`] that outlives its process, on [redb](https://docs.rs/redb).
+//!
+//! ```
+//! use std::time::Duration;
+//! use consign::{Disposition, Message, middleware::dedup::DedupLayer};
+//! use consign_redb::RedbStore;
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("handled.redb");
+//! // Ids are known for a day after their message was handled.
+//! let store = RedbStore::open(path, Duration::from_secs(24 * 3_600))?;
+//! let stack = ServiceBuilder::new()
+//!     .layer(DedupLayer::new(store, "orders"))
+//!     .service(service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete)));
+//! stack.oneshot(Message::builder().message_id("order-17").build("one order")?).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is in the file
+//!
+//! Committed ids, as keyed digests of 128 bits whose secret is drawn with the file, and until when each is known. A commit
+//! is answered when it is on the disk. Those that come while another is being written go to the disk together.
+//!
+//! What is reserved is not in the file. One process at a time has it open, so when that has gone nobody is handling
+//! anything: a message that it had begun is handled as soon as it comes again, and need not wait for a lease.
+//!
+//! The windows are of UTC, for the monotonic clock ends with the process; leases are of monotonic time.
+//!
+//! # Failure
+//!
+//! What fails is a [`StoreError`] whose source is redb's error. After an error of input or output redb refuses further
+//! writes, and the store has to be opened again. A process that is killed loses no commit that was answered.
+//!
+//! # Threads
+//!
+//! A store has one thread of its own, which does all reading and writing. At most 1,024 requests wait for it, and the next
+//! one waits to be let in. Dropping the store waits for the write that is under way.
+#![forbid(unsafe_code)]
+
+mod file;
+mod request;
+mod reserved;
+mod worker;
+
+use std::{fmt, future::Future, path::Path, thread::JoinHandle, time::Duration};
+
+use consign::{
+    middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind},
+    time::{Clock, SystemClock},
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    file::File,
+    request::{Answer, Request},
+    worker::Worker,
+};
+pub use crate::{file::UnknownFormat, request::RedbToken};
+
+/// Ids in a file; see the [crate](self).
+pub struct RedbStore<C = SystemClock> {
+    secret: [u8; 16],
+    clock: C,
+    requests: Option<mpsc::Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How a store is opened.
+#[derive(Debug)]
+#[must_use = "nothing is opened until `open` is called"]
+pub struct Builder<C = SystemClock> {
+    window: Duration,
+    max_ids: u64,
+    clock: C,
+}
+
+impl RedbStore {
+    /// How many committed ids a file keeps by default.
+    pub const MAX_IDS: u64 = 10_000_000;
+
+    /// How many ids are reserved at once at most. One more is refused as [`Full`](StoreErrorKind::Full).
+    pub const MAX_RESERVED: usize = reserved::Reserved::MOST;
+
+    /// Opens a file, or makes it. An id is known for `window` after its commit, whole milliseconds. It reads and writes,
+    /// and so blocks for a few milliseconds.
+    ///
+    /// Fails as [`Unavailable`](StoreErrorKind::Unavailable) if the file cannot be opened, is open already, in this
+    /// process or another, or is [not of this kind](UnknownFormat).
+    pub fn open(path: impl AsRef<Path>, window: Duration) -> Result<Self, StoreError> {
+        Self::builder(window).open(path)
+    }
+
+    /// Opens a file with other settings.
+    pub fn builder(window: Duration) -> Builder {
+        Builder { window, max_ids: Self::MAX_IDS, clock: SystemClock::new() }
+    }
+}
+
+impl<C: Clock> RedbStore<C> {
+    const WAITING: usize = 1_024;
+
+    async fn ask<T>(&self, request: impl FnOnce(Answer<T>) -> Request) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        if let Some(requests) = &self.requests
+            && requests.send(request(answer)).await.is_ok()
+            && let Ok(answer) = answered.await
+        {
+            return answer;
+        }
+        // Its thread has ended, as by a panic.
+        Err(StoreError::new(StoreErrorKind::Unavailable))
+    }
+}
+
+impl<C: Clock> Builder<C> {
+    /// Keeps at most so many committed ids, at least 1. One more is refused as [`Full`](StoreErrorKind::Full), and none is
+    /// forgotten early.
+    pub fn max_ids(mut self, max: u64) -> Self {
+        self.max_ids = max.max(1);
+        self
+    }
+
+    /// Takes the time from `clock`.
+    pub fn clock<N: Clock>(self, clock: N) -> Builder<N> {
+        Builder { window: self.window, max_ids: self.max_ids, clock }
+    }
+
+    /// Opens a file, or makes it, as [`RedbStore::open`] does.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<RedbStore<C>, StoreError> {
+        let file = File::open(path.as_ref(), self.window, self.max_ids)?;
+        let secret = file.secret();
+        let (requests, incoming) = mpsc::channel(RedbStore::<C>::WAITING);
+        let worker = Worker::new(file, incoming);
+        let thread = std::thread::Builder::new().name("consign-redb".into()).spawn(move || worker.run());
+        let thread = thread.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
+        Ok(RedbStore { secret, clock: self.clock, requests: Some(requests), thread: Some(thread) })
+    }
+}
+
+impl<C: Clock> DedupStore for RedbStore<C> {
+    type Token = RedbToken;
+
+    fn begin(
+        &self,
+        key: Key<'_>,
+        lease: Duration,
+    ) -> impl Future<Output = Result<Begin<RedbToken>, StoreError>> + Send {
+        let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now());
+        self.ask(move |answer| Request::Begin { digest, now, lease, answer })
+    }
+
+    fn commit(&self, token: &RedbToken) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let (token, now) = (*token.inner(), self.clock.now());
+        self.ask(move |answer| Request::Commit { token, now, answer })
+    }
+
+    fn forget(&self, token: &RedbToken) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let token = *token.inner();
+        self.ask(move |answer| Request::Forget { token, answer })
+    }
+}
+
+impl<C> Drop for RedbStore<C> {
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // It has said itself why it panicked, if it did.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<C> fmt::Debug for RedbStore<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedbStore").finish_non_exhaustive()
+    }
+}

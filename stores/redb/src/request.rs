@@ -1,0 +1,38 @@
+use std::time::Duration;
+
+use consign::{
+    middleware::dedup::{Begin, StoreError},
+    time::Moment,
+};
+use tokio::sync::oneshot;
+
+/// Where the answer to a request goes.
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What the thread of a store is asked.
+pub(crate) enum Request {
+    Begin { digest: u128, now: Moment, lease: Duration, answer: Answer<Begin<RedbToken>> },
+    Commit { token: Holder, now: Moment, answer: Answer<()> },
+    Forget { token: Holder, answer: Answer<()> },
+}
+
+/// The right to end a reservation in a [`RedbStore`](crate::RedbStore).
+#[derive(Debug)]
+pub struct RedbToken(Holder);
+
+/// One reservation of one id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holder {
+    pub(crate) digest: u128,
+    pub(crate) number: u64,
+}
+
+impl RedbToken {
+    pub(crate) const fn new(holder: Holder) -> Self {
+        Self(holder)
+    }
+
+    pub(crate) const fn inner(&self) -> &Holder {
+        &self.0
+    }
+}

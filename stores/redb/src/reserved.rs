@@ -1,0 +1,61 @@
+use std::{collections::HashMap, time::Duration};
+
+use crate::request::Holder;
+
+/// The ids that are reserved. Instants are readings of monotonic time.
+#[derive(Default)]
+pub(crate) struct Reserved {
+    ids: HashMap<u128, Reservation>,
+    next: u64,
+}
+
+struct Reservation {
+    until: Duration,
+    number: u64,
+}
+
+/// Whether a reservation is still that of who asks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Yes,
+    /// Nobody has it: its lease was over, or it was ended.
+    Gone,
+    BySomebodyElse,
+}
+
+impl Reserved {
+    pub(crate) const MOST: usize = 65_536;
+
+    /// How long the id is still reserved.
+    pub(crate) fn left(&self, digest: u128, now: Duration) -> Option<Duration> {
+        self.ids.get(&digest).map(|held| held.until.saturating_sub(now)).filter(|left| !left.is_zero())
+    }
+
+    /// Reserves an id that is not reserved. `None` if there are too many.
+    pub(crate) fn insert(&mut self, digest: u128, now: Duration, lease: Duration) -> Option<Holder> {
+        if self.ids.len() >= Self::MOST {
+            self.ids.retain(|_, held| held.until > now);
+        }
+        if self.ids.len() >= Self::MOST {
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        self.ids.insert(digest, Reservation { until: now.saturating_add(lease), number });
+        Some(Holder { digest, number })
+    }
+
+    pub(crate) fn held(&self, holder: Holder) -> Held {
+        match self.ids.get(&holder.digest) {
+            Some(held) if held.number == holder.number => Held::Yes,
+            Some(_) => Held::BySomebodyElse,
+            None => Held::Gone,
+        }
+    }
+
+    pub(crate) fn remove(&mut self, holder: Holder) {
+        if self.held(holder) == Held::Yes {
+            self.ids.remove(&holder.digest);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use std::{sync::Arc, time::Duration};
+
+use consign::{
+    middleware::dedup::{Begin, StoreError, StoreErrorKind},
+    time::{Moment, Timestamp},
+};
+use tokio::sync::mpsc;
+
+use crate::{
+    file::{File, View, unavailable},
+    request::{Answer, Holder, RedbToken, Request},
+    reserved::{Held, Reserved},
+};
+
+struct Commit {
+    token: Holder,
+    now: Timestamp,
+    answer: Answer<()>,
+}
+
+/// The thread of a store: answers requests in their order, and writes commits together.
+pub(crate) struct Worker {
+    file: File,
+    incoming: mpsc::Receiver<Request>,
+    reserved: Reserved,
+    /// Is opened when it is needed, and closed before a write, which would have to keep what it shows.
+    view: Option<View>,
+    commits: Vec<Commit>,
+}
+
+impl Worker {
+    /// How many commits are written together.
+    const TOGETHER: usize = 256;
+
+    pub(crate) fn new(file: File, incoming: mpsc::Receiver<Request>) -> Self {
+        Self { file, incoming, reserved: Reserved::default(), view: None, commits: Vec::new() }
+    }
+
+    pub(crate) fn run(mut self) {
+        while let Some(request) = self.incoming.blocking_recv() {
+            self.take(request);
+            while self.commits.len() < Self::TOGETHER
+                && let Ok(request) = self.incoming.try_recv()
+            {
+                self.take(request);
+            }
+            self.write();
+        }
+    }
+
+    fn take(&mut self, request: Request) {
+        match request {
+            Request::Begin { digest, now, lease, answer } => {
+                let begun = self.begin(digest, now, lease);
+                if let Err(Ok(Begin::New(token))) = answer.send(begun) {
+                    // Whoever asked has gone.
+                    self.reserved.remove(*token.inner());
+                }
+            }
+            Request::Commit { token, now: Moment { utc: now, .. }, answer } => match self.may_commit(token, now) {
+                Ok(true) => self.commits.push(Commit { token, now, answer }),
+                Ok(false) => drop(answer.send(Ok(()))),
+                Err(error) => drop(answer.send(Err(error))),
+            },
+            Request::Forget { token, answer } => {
+                self.reserved.remove(token);
+                drop(answer.send(Ok(())));
+            }
+        }
+    }
+
+    fn begin(&mut self, digest: u128, now: Moment, lease: Duration) -> Result<Begin<RedbToken>, StoreError> {
+        if let Some(left) = self.reserved.left(digest, now.elapsed) {
+            return Ok(Begin::InProgress { left });
+        }
+        if self.is_known(digest, now.utc)? {
+            return Ok(Begin::Committed);
+        }
+        let view = Self::view(&mut self.view, &self.file)?;
+        if self.file.is_full(view, now.utc).map_err(unavailable)? {
+            return Err(StoreError::new(StoreErrorKind::Full));
+        }
+        match self.reserved.insert(digest, now.elapsed, lease) {
+            Some(holder) => Ok(Begin::New(RedbToken::new(holder))),
+            None => Err(StoreError::new(StoreErrorKind::Full)),
+        }
+    }
+
+    /// `false` if there is nothing to do.
+    fn may_commit(&mut self, token: Holder, now: Timestamp) -> Result<bool, StoreError> {
+        match self.reserved.held(token) {
+            Held::Yes => Ok(true),
+            Held::Gone => Ok(!self.is_known(token.digest, now)?),
+            Held::BySomebodyElse => Err(StoreError::new(StoreErrorKind::Superseded)),
+        }
+    }
+
+    fn is_known(&mut self, digest: u128, now: Timestamp) -> Result<bool, StoreError> {
+        Self::view(&mut self.view, &self.file)?.is_known(digest, now).map_err(unavailable)
+    }
+
+    fn view<'a>(view: &'a mut Option<View>, file: &File) -> Result<&'a View, StoreError> {
+        match view {
+            Some(view) => Ok(view),
+            None => Ok(view.insert(file.view().map_err(unavailable)?)),
+        }
+    }
+
+    fn write(&mut self) {
+        if self.commits.is_empty() {
+            return;
+        }
+        self.view = None;
+        let added: Vec<_> = self.commits.iter().map(|commit| (commit.token.digest, commit.now)).collect();
+        let written = self.file.commit(&added);
+        let commits = self.commits.drain(..);
+        match written {
+            Ok(added) => {
+                for (Commit { token, answer, .. }, added) in commits.zip(added) {
+                    self.reserved.remove(token);
+                    let full = || StoreError::new(StoreErrorKind::Full);
+                    drop(answer.send(if added { Ok(()) } else { Err(full()) }));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "ids could not be committed");
+                let error = Arc::new(error);
+                for Commit { answer, .. } in commits {
+                    drop(answer.send(Err(unavailable(Arc::clone(&error)))));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[test]
+    fn an_id_that_nobody_waits_for_any_more_is_not_reserved() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = File::open(&folder.path().join("ids.redb"), Duration::from_secs(60), 10).expect("a file");
+        let (_requests, incoming) = mpsc::channel(1);
+        let mut worker = Worker::new(file, incoming);
+        let (answer, asked) = oneshot::channel();
+        drop(asked);
+        let now = Moment { elapsed: Duration::ZERO, utc: Timestamp::EPOCH };
+        worker.take(Request::Begin { digest: 7, now, lease: Duration::from_secs(60), answer });
+        assert!(matches!(worker.begin(7, now, Duration::from_secs(60)), Ok(Begin::New(_))));
+    }
+}

@@ -1,0 +1,138 @@
+//! A process that uses a file is killed, and the file is opened again.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    collections::HashSet,
+    env,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::middleware::dedup::{Begin, DedupStore, Key};
+use consign_redb::RedbStore;
+
+const WINDOW: Duration = Duration::from_secs(24 * 3_600);
+const LEASE: Duration = Duration::from_secs(3_600);
+const OPERATIONS: u32 = 10_000;
+/// Where the file of a child is.
+const FILE: &str = "CONSIGN_REDB_FILE";
+
+fn open(path: impl AsRef<Path>) -> RedbStore {
+    RedbStore::open(path, WINDOW).unwrap()
+}
+
+/// What the child does: 16 tasks begin the next id each. Of three ids one is committed, one is forgotten and then
+/// committed, and one stays reserved. It says what it is about to commit, and what is committed.
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn work(path: &str) {
+    let store = Arc::new(open(path));
+    let next = Arc::new(AtomicU32::new(0));
+    let tasks: Vec<_> = (0..16)
+        .map(|_| {
+            let (store, next) = (Arc::clone(&store), Arc::clone(&next));
+            tokio::spawn(async move {
+                loop {
+                    let id = next.fetch_add(1, Ordering::Relaxed);
+                    if id >= OPERATIONS {
+                        return;
+                    }
+                    let bytes = id.to_le_bytes();
+                    let key = Key::new("orders", &bytes);
+                    let Begin::New(mut token) = store.begin(key, LEASE).await.unwrap() else { continue };
+                    match id % 3 {
+                        0 => continue,
+                        1 => {
+                            store.forget(&token).await.unwrap();
+                            let Begin::New(second) = store.begin(key, LEASE).await.unwrap() else {
+                                panic!("forgotten")
+                            };
+                            token = second;
+                        }
+                        _ => {}
+                    }
+                    say("tries", id);
+                    store.commit(&token).await.unwrap();
+                    say("committed", id);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    say("done", 0);
+}
+
+/// Standard output writes each line when it is whole.
+fn say(what: &str, id: u32) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{what} {id}").unwrap();
+    out.flush().unwrap();
+}
+
+#[derive(Default)]
+struct Said {
+    tried: HashSet<u32>,
+    committed: HashSet<u32>,
+}
+
+/// Runs a child and kills it when it has committed so many ids.
+fn run_and_kill(path: &Path, commits: usize, said: &mut Said) {
+    let this_test = ["--exact", "w_13_a_process_that_is_killed_loses_no_commit", "--nocapture"];
+    let mut command = Command::new(env::current_exe().unwrap());
+    let mut child = command.args(this_test).env(FILE, path).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut seen, mut done) = (0, false);
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        let Some((what, id)) = line.rsplit_once(' ').and_then(|(what, id)| Some((what, id.parse().ok()?))) else {
+            continue;
+        };
+        match what {
+            "tries" => drop(said.tried.insert(id)),
+            "committed" => {
+                said.committed.insert(id);
+                seen += 1;
+                if seen == commits {
+                    // What it has written to the pipe by then is still read.
+                    child.kill().unwrap();
+                }
+            }
+            "done" => done = true,
+            _ => {}
+        }
+    }
+    child.wait().unwrap();
+    assert!(!done && seen >= commits, "killed in the middle of its work: {seen} of {commits}");
+}
+
+#[test]
+fn w_13_a_process_that_is_killed_loses_no_commit() {
+    if let Ok(path) = env::var(FILE) {
+        return work(&path);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("handled.redb");
+    let mut said = Said::default();
+    // The next child finds what the ones before it have left.
+    for commits in [1, 100, 1_000, 2_000] {
+        run_and_kill(&path, commits, &mut said);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let store = open(&path);
+        runtime.block_on(async {
+            for id in 0..OPERATIONS {
+                let begun = store.begin(Key::new("orders", &id.to_le_bytes()), LEASE).await.unwrap();
+                match begun {
+                    Begin::Committed => assert!(said.tried.contains(&id), "{id} was never committed"),
+                    Begin::New(_) => assert!(!said.committed.contains(&id), "the commit of {id} is lost"),
+                    Begin::InProgress { .. } => panic!("{id} is reserved by a process that is gone"),
+                }
+            }
+        });
+    }
+}
