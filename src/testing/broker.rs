@@ -77,6 +77,12 @@ impl TestBroker {
         self.inner.clock.now().utc
     }
 
+    /// The broker's clock, for what has to agree with it.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.inner.clock) as _
+    }
+
     /// Moves the broker's time on, whole milliseconds. What is due by then has happened when the call returns: locks have
     /// run out, messages have expired. tokio's time stays as it is; where it is paused, `tokio::time::sleep` moves both.
     pub fn advance(&self, by: Duration) {
