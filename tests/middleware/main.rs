@@ -9,6 +9,8 @@ mod contract;
 mod dead_letter;
 mod dedup;
 mod dedup_faults;
+#[cfg(feature = "testing")]
+mod delayed_retry;
 #[cfg(feature = "json")]
 mod encode;
 mod expiry;

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use tower::BoxError;
 
 use crate::{
@@ -7,7 +9,9 @@ use crate::{
 };
 
 /// An answer of a handler after which the message would be abandoned.
-pub(super) enum Failure {
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Failure {
     Abandon(Changes),
     Error(BoxError),
 }
@@ -21,11 +25,30 @@ impl Failure {
         }
     }
 
+    pub(super) fn changes(&self) -> &Changes {
+        match self {
+            Self::Abandon(changes) => changes,
+            Self::Error(_) => &Changes::NONE,
+        }
+    }
+
     /// The answer, as it was.
     pub(super) fn into_answer(self) -> Result<Disposition, BoxError> {
         match self {
             Self::Abandon(changes) => Ok(Disposition::Abandon(changes)),
             Self::Error(error) => Err(error),
+        }
+    }
+}
+
+/// Why an attempt failed.
+pub(super) struct Cause<'f>(pub(super) &'f Failure);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Failure::Abandon(_) => f.write_str("the handler abandoned the message"),
+            Failure::Error(error) => error.fmt(f),
         }
     }
 }

@@ -10,61 +10,75 @@ use pin_project_lite::pin_project;
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{RetryLayer, failure::Failure};
+use super::{Later, RetryLayer, delayed::Plan, failure::Failure};
 use crate::{Disposition, Message};
 
 pin_project! {
-    /// The future of a handler and of its further attempts.
-    pub struct ResponseFuture<S: Service<Message>> {
+    /// The future of a handler, of its further attempts, and of the copy that is sent when they have failed.
+    pub struct ResponseFuture<S: Service<Message>, L: Later> {
         #[pin]
-        state: State<S::Future>,
+        state: State<S::Future, L::Send>,
         // Not ready until an attempt needs it.
         again: S,
         message: Message,
         left: u32,
-        rules: Arc<RetryLayer>,
+        rules: Arc<RetryLayer<L>>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
-    enum State<F> {
+    enum State<F, X> {
         Calling { #[pin] call: F },
         MakingReady,
+        Sending { #[pin] send: X, failure: Option<Failure> },
         Done,
     }
 }
 
-impl<S: Service<Message>> ResponseFuture<S> {
+impl<S: Service<Message>, L: Later> ResponseFuture<S, L> {
     #[inline]
-    pub(super) fn new(call: S::Future, again: S, message: Message, rules: Arc<RetryLayer>) -> Self {
+    pub(super) fn new(call: S::Future, again: S, message: Message, rules: Arc<RetryLayer<L>>) -> Self {
         Self { state: State::Calling { call }, again, message, left: rules.immediate, rules }
     }
 }
 
-impl<S> ResponseFuture<S>
+impl<S, L> ResponseFuture<S, L>
 where
     S: Service<Message, Response = Disposition>,
     S::Error: Into<BoxError>,
+    L: Later,
 {
-    /// What is done about a failure. Ready if nothing is.
+    /// What is done about a failure. The answer, if nothing is.
     #[cold]
-    fn failed(self: Pin<&mut Self>, failure: Failure) -> Poll<Result<Disposition, BoxError>> {
+    fn failed(self: Pin<&mut Self>, failure: Failure) -> Option<Result<Disposition, BoxError>> {
         let mut this = self.project();
-        if *this.left == 0 || !this.rules.may_pass(&failure) {
-            this.state.set(State::Done);
-            return Poll::Ready(failure.into_answer());
+        let may_pass = this.rules.may_pass(&failure);
+        if may_pass && *this.left > 0 {
+            *this.left -= 1;
+            this.state.set(State::MakingReady);
+            return None;
         }
-        *this.left -= 1;
-        this.state.set(State::MakingReady);
-        Poll::Pending
+        let plan =
+            if may_pass { this.rules.later.after(this.message, &failure, this.rules.counts()) } else { Plan::PassOn };
+        let answer = match plan {
+            Plan::Send(send) => {
+                this.state.set(State::Sending { send, failure: Some(failure) });
+                return None;
+            }
+            Plan::PassOn => failure.into_answer(),
+            Plan::GiveUp(letter) => Ok(Disposition::DeadLetter(letter)),
+        };
+        this.state.set(State::Done);
+        Some(answer)
     }
 }
 
-impl<S> Future for ResponseFuture<S>
+impl<S, L> Future for ResponseFuture<S, L>
 where
     S: Service<Message, Response = Disposition>,
     S::Error: Into<BoxError>,
+    L: Later,
 {
     type Output = Result<Disposition, BoxError>;
 
@@ -79,7 +93,7 @@ where
                         Ok(answer) => return Poll::Ready(Ok(answer)),
                         Err(error) => Failure::Error(error.into()),
                     };
-                    if let Poll::Ready(answer) = self.as_mut().failed(failure) {
+                    if let Some(answer) = self.as_mut().failed(failure) {
                         return Poll::Ready(answer);
                     }
                 }
@@ -92,13 +106,18 @@ where
                     let call = this.again.call(this.message.clone());
                     this.state.set(State::Calling { call });
                 }
+                StateProj::Sending { send, failure } => {
+                    let result = ready!(send.poll(cx));
+                    let Some(failure) = failure.take() else { panic!("`ResponseFuture` polled after completion") };
+                    return Poll::Ready(this.rules.sent(result, failure));
+                }
                 StateProj::Done => panic!("`ResponseFuture` polled after completion"),
             }
         }
     }
 }
 
-impl<S: Service<Message>> fmt::Debug for ResponseFuture<S> {
+impl<S: Service<Message>, L: Later> fmt::Debug for ResponseFuture<S, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture")
             .field("message", &self.message)

@@ -8,14 +8,20 @@ use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{ResponseFuture, RetryCounts, failure::Failure};
-use crate::{Disposition, Message};
+use super::{DelayedRetries, Later, NoDelay, ResponseFuture, RetryCounts, failure::Failure};
+use crate::{
+    Disposition, Message,
+    time::Clock,
+    transport::{SendError, Sender},
+};
+
+type MayPass = dyn Fn(&BoxError) -> bool + Send + Sync;
 
 /// Makes [`Retry`] services. All of them count together.
-#[derive(Clone, Default)]
-pub struct RetryLayer {
+pub struct RetryLayer<L = NoDelay> {
     pub(super) immediate: u32,
-    retry_if: Option<Arc<dyn Fn(&BoxError) -> bool + Send + Sync>>,
+    retry_if: Option<Arc<MayPass>>,
+    pub(super) later: Arc<L>,
     counts: Arc<RetryCounts>,
 }
 
@@ -28,12 +34,28 @@ impl RetryLayer {
     pub fn new() -> Self {
         Self::default()
     }
+}
 
-    /// Makes up to `attempts` further attempts within a delivery, at most [`RetryLayer::MAX_IMMEDIATE`].
+impl Default for RetryLayer {
+    fn default() -> Self {
+        Self { immediate: 0, retry_if: None, later: Arc::new(NoDelay), counts: Arc::default() }
+    }
+}
+
+impl<L> RetryLayer<L> {
+    /// Makes up to `attempts` further attempts within a delivery, at most
+    /// [`RetryLayer::MAX_IMMEDIATE`].
     #[must_use]
     pub fn immediate(mut self, attempts: u32) -> Self {
-        self.immediate = attempts.min(Self::MAX_IMMEDIATE);
+        self.immediate = attempts.min(RetryLayer::MAX_IMMEDIATE);
         self
+    }
+
+    /// Delivers later, and again, what has failed every attempt of a delivery.
+    #[must_use]
+    pub fn delayed<X: Sender, C: Clock>(self, retries: DelayedRetries<X, C>) -> RetryLayer<DelayedRetries<X, C>> {
+        let Self { immediate, retry_if, counts, .. } = self;
+        RetryLayer { immediate, retry_if, later: Arc::new(retries), counts }
     }
 
     /// Asks `may_pass` of each error whether it may: `false` passes it on. What is never tried again it is not asked about.
@@ -57,46 +79,80 @@ impl RetryLayer {
                 _ => true,
             }
     }
+
+    /// What becomes of the message when a copy has been sent, or has not.
+    #[cold]
+    pub(super) fn sent(&self, result: Result<(), SendError>, failure: Failure) -> Result<Disposition, BoxError> {
+        match result {
+            Ok(()) => {
+                self.counts.count_delayed();
+                Ok(Disposition::Complete)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the copy of a message that is to come later was not sent");
+                self.counts.count_not_sent();
+                failure.into_answer()
+            }
+        }
+    }
 }
 
-impl fmt::Debug for RetryLayer {
+impl<L> Clone for RetryLayer<L> {
+    fn clone(&self) -> Self {
+        Self {
+            immediate: self.immediate,
+            retry_if: self.retry_if.clone(),
+            later: Arc::clone(&self.later),
+            counts: Arc::clone(&self.counts),
+        }
+    }
+}
+
+impl<L: fmt::Debug> fmt::Debug for RetryLayer<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryLayer")
             .field("immediate", &self.immediate)
+            .field("later", &self.later)
             .field("counts", &self.counts)
             .finish_non_exhaustive()
     }
 }
 
-impl<S> Layer<S> for RetryLayer {
-    type Service = Retry<S>;
+impl<S, L> Layer<S> for RetryLayer<L> {
+    type Service = Retry<S, L>;
 
-    fn layer(&self, inner: S) -> Retry<S> {
+    fn layer(&self, inner: S) -> Retry<S, L> {
         Retry { inner, rules: Arc::new(self.clone()) }
     }
 }
 
 /// Tries again what may pass; see the [module](super).
-#[derive(Clone)]
-pub struct Retry<S> {
+pub struct Retry<S, L = NoDelay> {
     inner: S,
-    rules: Arc<RetryLayer>,
+    rules: Arc<RetryLayer<L>>,
 }
 
-impl<S: fmt::Debug> fmt::Debug for Retry<S> {
+impl<S: Clone, L> Clone for Retry<S, L> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), rules: Arc::clone(&self.rules) }
+    }
+}
+
+impl<S: fmt::Debug, L: fmt::Debug> fmt::Debug for Retry<S, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retry").field("inner", &self.inner).field("rules", &self.rules).finish()
     }
 }
 
-impl<S> Service<Message> for Retry<S>
+impl<S, L> Service<Message> for Retry<S, L>
 where
     S: Service<Message, Response = Disposition> + Clone,
     S::Error: Into<BoxError>,
+    L: Later,
 {
     type Response = Disposition;
     type Error = BoxError;
-    type Future = ResponseFuture<S>;
+    type Future = ResponseFuture<S, L>;
 
     #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {

@@ -1,22 +1,36 @@
-//! Calls a handler again that has failed and may succeed: at once, within the same delivery.
+//! Tries again what has failed and may succeed: at once, within the same delivery, and then later, by a copy that the broker
+//! holds until it is due.
 //!
 //! ```
-//! use std::sync::atomic::{AtomicU32, Ordering};
-//! use consign::{Disposition, Message, middleware::retry::RetryLayer};
+//! use std::time::Duration;
+//! use consign::{
+//!     Disposition, Message,
+//!     broker::{Broker, QueueSettings},
+//!     middleware::retry::{Backoff, DelayedRetries, RetryLayer},
+//!     transport::{ReceiverExt, Sender},
+//! };
 //! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 //!
-//! # #[tokio::main(flavor = "current_thread")]
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), BoxError> {
-//! let retry = RetryLayer::new().immediate(2);
-//! let calls = AtomicU32::new(0);
-//! let stack = ServiceBuilder::new().layer(&retry).service(service_fn(|_: Message| async {
-//!     match calls.fetch_add(1, Ordering::Relaxed) {
-//!         0 | 1 => Err(BoxError::from("the database is away")),
-//!         _ => Ok(Disposition::Complete),
-//!     }
-//! }));
-//! assert_eq!(stack.oneshot(Message::new("body")).await?, Disposition::Complete);
-//! assert_eq!(retry.counts().immediate(), 2);
+//! let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
+//! // Three attempts in each of five deliveries, after 10, 20, 40 and 80 seconds or up to half less.
+//! let later = DelayedRetries::new(queue.sender()?, Backoff::exponential(Duration::from_secs(10))).deliveries(5);
+//! let retry = RetryLayer::new().immediate(2).delayed(later);
+//! let stack = ServiceBuilder::new()
+//!     .layer(&retry)
+//!     .service(service_fn(|_: Message| async { Err::<Disposition, _>(BoxError::from("the database is away")) }));
+//!
+//! queue.sender()?.send(Message::new("an order")).await?;
+//! let delivery = queue.receiver().receive().await?;
+//! // The copy is at the broker: the message has been dealt with.
+//! assert_eq!(stack.oneshot(delivery.message.clone()).await?, Disposition::Complete);
+//! delivery.complete().await?;
+//! assert_eq!((retry.counts().immediate(), retry.counts().delayed()), (2, 1));
+//!
+//! let again = queue.receiver().receive().await?;
+//! assert_ne!(again.message.message_id(), again.message.original_message_id());
+//! # again.complete().await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -33,10 +47,32 @@
 //!
 //! Those are passed on, and so is every other answer: a [`Permanent`](crate::settlement::Permanent) is a dead letter.
 //!
+//! # The copy
+//!
+//! Nothing waits in this process. The copy has a new `MessageId`, for a broker that detects duplicates would drop the old
+//! one; the first one is in the property `x-original-message-id`
+//! ([`Properties::original_message_id`](crate::message::Properties::original_message_id)). It has the
+//! `ScheduledEnqueueTime`, what is left of the time to live when it is due, the changes of the abandon, and a
+//! [`RetryHistory`]. All else is as it was, byte for byte. Its delivery count begins anew.
+//!
+//! It goes where the [`Sender`](crate::transport::Sender) leads. That should be the queue that the message came from. It
+//! must not be the topic of a subscription, or every subscription has the copy: give such a consumer a queue of its own,
+//! and forward it there. In a session the copy comes behind what was sent meanwhile: where the order of a session counts,
+//! do not deliver later.
+//!
 //! # Failure
 //!
-//! When no attempt is left the last failure is passed on as it is, which is to say that the message is abandoned. If the
-//! service inside fails to become ready for a further attempt, that error is passed on.
+//! The message is completed once the broker has accepted the copy. If the copy is not accepted, the failure of the handler
+//! is passed on: the message is abandoned and comes again, as often as its queue delivers it. So a message is not lost, and
+//! there may be two of it: if the answer to the copy is lost, if the settlement is lost after it, or if the call is dropped
+//! while the copy is under way. Both have the same first id. The chain of each ends for itself.
+//!
+//! A message is dead-lettered as `RetriesExhausted`, with the last error in the description, when it was the last
+//! delivery, when the next one would begin after [`DelayedRetries::max_age`], or when it would expire before that.
+//!
+//! Without later deliveries the last failure is passed on as it is. So it is for a dead letter, whose copy would leave the
+//! sub-queue; for a message that has expired under its lock, which is the broker's; and for one whose properties leave no
+//! room for a history. If the service inside fails to become ready for a further attempt, that error is passed on.
 //!
 //! The lock of the message runs meanwhile. A call that is dropped makes no further attempt.
 //!
@@ -45,14 +81,24 @@
 //! Inside of lock renewal and of expiry. Outside of timeout, which then is for one attempt, of catch panic, whose error is
 //! one that may pass, and of the handler. What is inside has to be `Clone`; each attempt is made on an instance that was
 //! made ready for it.
+//!
+//! What recognises messages by their first id, to handle each once, stands inside. There it sees the failure, forgets the
+//! message, and lets the first of its copies that succeeds be the only one. Outside it sees the message completed when the
+//! copy was sent, takes the copy for one that is done, and **the message is lost**.
 
+mod backoff;
 mod counts;
+mod delayed;
 mod failure;
 mod future;
+mod history;
 mod layer;
 
 pub use self::{
+    backoff::{Backoff, Jitter},
     counts::RetryCounts,
+    delayed::{DelayedRetries, Later, NoDelay},
     future::ResponseFuture,
+    history::RetryHistory,
     layer::{Retry, RetryLayer},
 };
