@@ -8,7 +8,7 @@
 //! | outer to inner | layers |
 //! |---|---|
 //! | sending | [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`dedup`] · handler |
+//! | receiving | [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · handler |
 //!
 //! A layer of the user's own is an `async fn`: [`from_fn`].
 //!
@@ -19,6 +19,7 @@
 
 pub mod busy_pause;
 pub mod catch_panic;
+pub mod circuit_breaker;
 pub mod dead_letter;
 pub mod dedup;
 pub mod encode;

@@ -14,6 +14,7 @@ use consign::{
     middleware::{
         busy_pause::BusyPauseLayer,
         catch_panic::CatchPanicLayer,
+        circuit_breaker::CircuitBreakerLayer,
         dead_letter::DeadLetterLayer,
         dedup::{DedupLayer, MemoryStore},
         expiry::ExpiryLayer,
@@ -111,6 +112,7 @@ receiving! {
         |_: &Message| async { Ok::<_, SettleError>(()) },
         Renewal::new(Duration::from_millis(4)),
     );
+    i_36_circuit_breaker: CircuitBreakerLayer::new(1, 1, Duration::from_secs(1));
     i_36_retry: RetryLayer::new().immediate(2);
 }
 

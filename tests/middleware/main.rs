@@ -5,6 +5,7 @@ mod support;
 
 mod busy_pause;
 mod catch_panic;
+mod circuit_breaker;
 mod contract;
 mod dead_letter;
 mod dedup;

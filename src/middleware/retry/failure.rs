@@ -21,7 +21,7 @@ impl Failure {
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Abandon(_) => true,
-            Self::Error(error) => !error.is::<Undecodable>() && !error.is::<LockLost>() && !error.is::<LockExpired>(),
+            Self::Error(error) => is_transient(error),
         }
     }
 
@@ -39,6 +39,12 @@ impl Failure {
             Self::Error(error) => Err(error),
         }
     }
+}
+
+/// Whether a further attempt may succeed, unless the user knows better.
+#[cold]
+pub(in crate::middleware) fn is_transient(error: &BoxError) -> bool {
+    !error.is::<Undecodable>() && !error.is::<LockLost>() && !error.is::<LockExpired>()
 }
 
 /// Why an attempt failed.

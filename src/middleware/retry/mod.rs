@@ -94,6 +94,7 @@ mod future;
 mod history;
 mod layer;
 
+pub(super) use self::failure::is_transient;
 pub use self::{
     backoff::{Backoff, Jitter},
     counts::RetryCounts,

@@ -1,0 +1,177 @@
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use pin_project_lite::pin_project;
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::gate::{CircuitCounts, CircuitState, Gate, Outcome, Place};
+use crate::{Disposition, Message, middleware::retry::is_transient};
+
+/// Makes [`CircuitBreaker`] services. All of them have one circuit.
+#[derive(Clone)]
+pub struct CircuitBreakerLayer {
+    gate: Arc<Gate>,
+}
+
+impl CircuitBreakerLayer {
+    /// Opens for `pause`, at most a day, when `failures` of the latest `of` calls have failed: 1 to 64 calls, and at least
+    /// one failure. What is outside is brought inside.
+    #[must_use]
+    pub fn new(failures: u32, of: u32, pause: Duration) -> Self {
+        Self { gate: Arc::new(Gate::new(failures, of, pause)) }
+    }
+
+    /// Whether messages are let through now.
+    #[must_use]
+    pub fn state(&self) -> CircuitState {
+        self.gate.state()
+    }
+
+    /// What the circuit has done so far.
+    #[must_use]
+    pub fn counts(&self) -> &CircuitCounts {
+        &self.gate.counts
+    }
+}
+
+impl<S> Layer<S> for CircuitBreakerLayer {
+    type Service = CircuitBreaker<S>;
+
+    fn layer(&self, inner: S) -> CircuitBreaker<S> {
+        CircuitBreaker { inner, gate: Arc::clone(&self.gate), place: Place::default() }
+    }
+}
+
+impl fmt::Debug for CircuitBreakerLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CircuitBreakerLayer")
+            .field("state", &self.state())
+            .field("counts", self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Is not ready while handlers fail; see the [module](super).
+pub struct CircuitBreaker<S> {
+    inner: S,
+    gate: Arc<Gate>,
+    place: Place,
+}
+
+impl<S: Clone> Clone for CircuitBreaker<S> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), gate: Arc::clone(&self.gate), place: Place::default() }
+    }
+}
+
+impl<S> Drop for CircuitBreaker<S> {
+    fn drop(&mut self) {
+        self.gate.leave(&self.place);
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for CircuitBreaker<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CircuitBreaker")
+            .field("inner", &self.inner)
+            .field("state", &self.gate.state())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S> Service<Message> for CircuitBreaker<S>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        if !self.gate.is_closed() {
+            ready!(self.gate.poll_pass(cx, &mut self.place));
+        }
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    #[inline]
+    fn call(&mut self, message: Message) -> Self::Future {
+        let is_probe = !self.gate.is_closed() && self.gate.begin_probe();
+        // Made before the call, which may panic.
+        let seat = Seat { gate: Arc::clone(&self.gate), is_probe };
+        ResponseFuture { handler: self.inner.call(message), seat }
+    }
+}
+
+pin_project! {
+    /// The future of a handler whose outcome is watched.
+    pub struct ResponseFuture<F> {
+        #[pin]
+        handler: F,
+        seat: Seat,
+    }
+}
+
+/// A call that is under way. A probe ends with it, however that comes.
+struct Seat {
+    gate: Arc<Gate>,
+    is_probe: bool,
+}
+
+impl Seat {
+    #[inline]
+    fn end(&mut self, outcome: Outcome) {
+        if self.is_probe {
+            self.is_probe = false;
+            self.gate.end_probe(outcome);
+        } else {
+            self.gate.note(outcome);
+        }
+    }
+}
+
+impl Drop for Seat {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_probe {
+            self.end(Outcome::Nothing);
+        }
+    }
+}
+
+impl<F, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<Disposition, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<Disposition, BoxError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let answer = ready!(this.handler.poll(cx)).map_err(Into::into);
+        this.seat.end(match &answer {
+            Ok(Disposition::Complete | Disposition::Defer(_)) => Outcome::Success,
+            Ok(Disposition::Abandon(_)) => Outcome::Failure,
+            Err(error) if is_transient(error) => Outcome::Failure,
+            Ok(Disposition::DeadLetter(_)) | Err(_) => Outcome::Nothing,
+        });
+        Poll::Ready(answer)
+    }
+}
+
+impl<F> fmt::Debug for ResponseFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").field("is_probe", &self.seat.is_probe).finish_non_exhaustive()
+    }
+}

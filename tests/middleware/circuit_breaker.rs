@@ -1,0 +1,259 @@
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::{
+    Disposition, Message,
+    middleware::{
+        circuit_breaker::{CircuitBreaker, CircuitBreakerLayer, CircuitState},
+        lock_renewal::LockLost,
+    },
+    transport::{ErrorKind, SettleError},
+};
+use tokio::time::{Instant, sleep};
+use tokio_test::{assert_pending, assert_ready_ok, task};
+use tower::{BoxError, Layer, Service, ServiceExt};
+use tower_test::mock::{self, Mock};
+
+use super::support::message;
+
+const SECOND: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(30);
+
+type Answer = Result<Disposition, BoxError>;
+type Stack = CircuitBreaker<Mock<Message, Disposition>>;
+
+fn stack(failures: u32, of: u32) -> (CircuitBreakerLayer, Stack, mock::Handle<Message, Disposition>) {
+    let layer = CircuitBreakerLayer::new(failures, of, PAUSE);
+    let (service, mut handle) = mock::pair();
+    handle.allow(1_000);
+    (layer.clone(), layer.layer(service), handle)
+}
+
+/// Makes a call that is answered so.
+async fn answered(stack: &mut Stack, handle: &mut mock::Handle<Message, Disposition>, answer: Answer) {
+    let mut call = task::spawn(stack.ready().await.unwrap().call(message("m")));
+    assert_pending!(call.poll());
+    let (_, answering) = handle.next_request().await.unwrap();
+    match answer {
+        Ok(answer) => answering.send_response(answer),
+        Err(error) => answering.send_error(error),
+    }
+    let _ = call.await;
+}
+
+fn failure() -> Answer {
+    Err("away".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_30_it_opens_when_so_many_of_the_latest_calls_have_failed() {
+    let (layer, mut stack, mut handle) = stack(3, 5);
+    // Two in five, for ever, are not enough; nor is what says nothing.
+    for n in 0..50 {
+        let answer = if n % 5 < 2 { failure() } else { Ok(Disposition::Complete) };
+        answered(&mut stack, &mut handle, answer).await;
+    }
+    let dead = || Ok(Disposition::dead_letter(consign::settlement::DeadLetterReason::HandlerPermanent, ""));
+    let lost = || Err(LockLost::from(SettleError::new(ErrorKind::MessageLockLost)).into());
+    answered(&mut stack, &mut handle, failure()).await;
+    for answer in [dead(), lost(), dead(), lost(), Ok(Disposition::DEFER)] {
+        answered(&mut stack, &mut handle, answer).await;
+    }
+    answered(&mut stack, &mut handle, Ok(Disposition::ABANDON)).await;
+    assert_eq!((layer.state(), layer.counts().opened()), (CircuitState::Closed, 0));
+    answered(&mut stack, &mut handle, failure()).await;
+    assert_eq!((layer.state(), layer.counts().opened()), (CircuitState::Open, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_31_an_open_circuit_is_not_ready_for_a_pause_and_then_makes_one_probe() {
+    let (layer, mut stack, mut handle) = stack(1, 1);
+    let start = Instant::now();
+    let mut others = [stack.clone(), stack.clone()];
+    answered(&mut stack, &mut handle, failure()).await;
+    let mut waiting = task::spawn(stack.ready());
+    assert_pending!(waiting.poll());
+    sleep(PAUSE - Duration::from_millis(1)).await;
+    assert!(!waiting.is_woken());
+    assert_pending!(waiting.poll());
+    assert_eq!(layer.state(), CircuitState::Open);
+    sleep(Duration::from_millis(1)).await;
+    assert!(waiting.is_woken());
+    assert_eq!(layer.state(), CircuitState::HalfOpen);
+    let mut probe = task::spawn(assert_ready_ok!(waiting.poll()).call(message("probe")));
+    assert_pending!(probe.poll());
+    let [first, second] = &mut others;
+    let mut waiting = [task::spawn(first.ready()), task::spawn(second.ready())];
+    for other in &mut waiting {
+        assert_pending!(other.poll());
+    }
+    // It fails: another pause. Those that wait are told of the end of each probe.
+    handle.next_request().await.unwrap().1.send_error("away");
+    assert!(probe.await.is_err());
+    assert_eq!((layer.state(), layer.counts().opened(), layer.counts().probes()), (CircuitState::Open, 2, 1));
+    for other in &mut waiting {
+        assert!(other.is_woken());
+        assert_pending!(other.poll());
+    }
+    sleep(PAUSE).await;
+    let [mut first, mut second] = waiting;
+    let mut probe = task::spawn(assert_ready_ok!(first.poll()).call(message("probe")));
+    assert_pending!(probe.poll());
+    assert_pending!(second.poll());
+    handle.next_request().await.unwrap().1.send_response(Disposition::Complete);
+    assert_eq!(probe.await.unwrap(), Disposition::Complete);
+    assert!(second.is_woken());
+    assert_ready_ok!(second.poll());
+    assert_eq!((layer.state(), layer.counts().closed(), start.elapsed()), (CircuitState::Closed, 1, 2 * PAUSE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_31_a_probe_that_says_nothing_is_followed_by_another() {
+    let (layer, mut stack, mut handle) = stack(1, 1);
+    let mut other = stack.clone();
+    answered(&mut stack, &mut handle, failure()).await;
+    sleep(PAUSE).await;
+    for probes in 1..=3 {
+        let mut probe = task::spawn(stack.ready().await.unwrap().call(message("probe")));
+        assert_pending!(probe.poll());
+        let mut waiting = task::spawn(other.ready());
+        assert_pending!(waiting.poll());
+        let (_, answer) = handle.next_request().await.unwrap();
+        match probes {
+            1 => drop(probe),
+            _ => {
+                answer.send_error(LockLost::from(SettleError::new(ErrorKind::MessageLockLost)));
+                assert!(probe.await.is_err());
+            }
+        }
+        assert!(waiting.is_woken());
+        assert_ready_ok!(waiting.poll());
+        assert_eq!((layer.state(), layer.counts().probes()), (CircuitState::HalfOpen, probes));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_31_an_idle_clone_that_is_ready_holds_no_probe() {
+    let (layer, mut stack, mut handle) = stack(1, 1);
+    let mut idle = stack.clone();
+    answered(&mut stack, &mut handle, failure()).await;
+    sleep(PAUSE).await;
+    idle.ready().await.unwrap();
+    answered(&mut stack, &mut handle, Ok(Disposition::Complete)).await;
+    assert_eq!(layer.state(), CircuitState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_31_what_began_before_it_opened_changes_nothing() {
+    let (layer, mut stack, mut handle) = stack(1, 1);
+    let mut slow = task::spawn(stack.ready().await.unwrap().call(message("slow")));
+    let mut slower = task::spawn(stack.ready().await.unwrap().call(message("slower")));
+    assert_pending!(slow.poll());
+    assert_pending!(slower.poll());
+    let (_, slow_answer) = handle.next_request().await.unwrap();
+    let (_, slower_answer) = handle.next_request().await.unwrap();
+    answered(&mut stack, &mut handle, failure()).await;
+    slow_answer.send_response(Disposition::Complete);
+    slow.await.unwrap();
+    assert_eq!(layer.state(), CircuitState::Open);
+    sleep(PAUSE).await;
+    slower_answer.send_error("away");
+    slower.await.unwrap_err();
+    assert_eq!((layer.state(), layer.counts().opened()), (CircuitState::HalfOpen, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_32_a_service_that_is_dropped_waits_no_more() {
+    let (layer, mut stack, mut handle) = stack(1, 1);
+    answered(&mut stack, &mut handle, failure()).await;
+    sleep(PAUSE).await;
+    let mut probe = task::spawn(stack.ready().await.unwrap().call(message("probe")));
+    assert_pending!(probe.poll());
+    let mut other = stack.clone();
+    let waker = Arc::new(Woken(AtomicBool::new(false)));
+    let std_waker = std::task::Waker::from(Arc::clone(&waker));
+    assert!(other.poll_ready(&mut std::task::Context::from_waker(&std_waker)).is_pending());
+    drop((other, std_waker));
+    assert_eq!(Arc::strong_count(&waker), 1);
+    drop(probe);
+    assert_eq!(layer.state(), CircuitState::HalfOpen);
+    assert!(!waker.0.load(Ordering::Relaxed));
+}
+
+struct Woken(AtomicBool);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn limits_are_brought_inside() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    for (failures, of) in [(0, 0), (u32::MAX, u32::MAX), (64, 64), (65, 64)] {
+        runtime.block_on(async {
+            let layer = CircuitBreakerLayer::new(failures, of, Duration::MAX);
+            let mut stack = layer.layer(tower::service_fn(|_: Message| async { Err::<Disposition, _>("away") }));
+            let needed = failures.clamp(1, of.clamp(1, 64));
+            for n in 0..needed {
+                assert_eq!(layer.state(), CircuitState::Closed, "{n}");
+                let _ = stack.ready().await.unwrap().call(message("m")).await;
+            }
+            assert_eq!(layer.state(), CircuitState::Open);
+        });
+    }
+}
+
+#[cfg(feature = "testing")]
+#[tokio::test(start_paused = true)]
+async fn y_32_a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
+    use consign::{broker::QueueSettings, consumer::Consumer, testing::TestBroker};
+
+    let broker = TestBroker::new();
+    let queue = broker.queue_with("orders", QueueSettings::default().with_lock_duration(10 * SECOND));
+    for _ in 0..40 {
+        queue.send("an order");
+    }
+    let start = Instant::now();
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let called = Arc::clone(&calls);
+    let breaker = CircuitBreakerLayer::new(4, 8, PAUSE);
+    // What it depends on is away for 100 seconds.
+    let handler = tower::service_fn(move |message: Message| {
+        let now = start.elapsed().as_secs();
+        called.lock().unwrap().push((now, message.received().unwrap().delivery_count));
+        async move { if now < 100 { Err(BoxError::from("away")) } else { Ok(Disposition::Complete) } }
+    });
+    let consumer = Consumer::new(queue.receiver(), breaker.layer(handler)).concurrency(4);
+    let stats = consumer.stats();
+    let run = consumer.run_until(sleep(200 * SECOND));
+    let watch = async {
+        let mut most = 0;
+        while start.elapsed() < 190 * SECOND {
+            most = most.max(queue.counts().locked);
+            sleep(SECOND / 10).await;
+        }
+        most
+    };
+    let (run, most) = tokio::join!(run, watch);
+    run.unwrap();
+    let calls = calls.lock().unwrap();
+    let failed: Vec<_> = calls.iter().map(|(at, _)| *at).take_while(|&at| at < 100).collect();
+    assert_eq!(failed, [0, 0, 0, 0, 30, 60, 90]);
+    // The probe of second 120 and all that waited.
+    assert!(calls[7..].iter().all(|&(at, _)| at == 120), "{calls:?}");
+    let deliveries = calls.iter().map(|(_, delivery)| *delivery).max();
+    assert!(deliveries <= Some(8) && most <= 4, "{deliveries:?} {most}");
+    assert_eq!((stats.completed(), stats.abandoned()), (40, 7));
+    // Given back at half of the lock.
+    assert!(stats.released() >= 4 * 20, "{}", stats.released());
+    queue.assert_empty();
+    assert!(queue.dead_letters().is_empty());
+    assert_eq!((breaker.counts().opened(), breaker.counts().closed(), breaker.counts().probes()), (4, 1, 4));
+}
