@@ -18,11 +18,15 @@ use consign::{
     Disposition, Message,
     broker::{Broker, Queue, QueueSettings},
     consumer::Consumer,
-    middleware::dedup::{Begin, DedupStore, Key, MemoryStore, StoreErrorKind},
+    middleware::{
+        circuit_breaker::CircuitBreakerLayer,
+        dedup::{Begin, DedupStore, Key, MemoryStore, StoreErrorKind},
+        retry::{Backoff, DelayedRetries, RetryLayer},
+    },
     rules::{CorrelationFilter, Rule, RuleSet, SqlFilter},
     transport::{Receiver, Sender},
 };
-use tower::{Service, service_fn};
+use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 
 const MESSAGES: usize = 10_000;
 
@@ -246,6 +250,20 @@ fn a_handler_from_a_function_allocates_nothing() {
             Ok(Disposition::Complete)
         });
         assert_eq!(steady_state(slots, handler), 0, "{slots} slots");
+    }
+}
+
+#[test]
+fn a_success_through_retries_and_a_circuit_breaker_allocates_nothing() {
+    let handler = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::Complete)));
+    let queue = Broker::new().create_queue("orders", QueueSettings::default()).expect("a new queue");
+    let backoff = Backoff::exponential(Duration::from_secs(1));
+    let later = DelayedRetries::new(queue.sender().expect("a queue takes messages"), backoff);
+    let retry = RetryLayer::new().immediate(2).delayed(later);
+    for slots in [1, 16] {
+        let stack = retry.layer(CircuitBreakerLayer::new(1, 2, Duration::from_secs(1)).layer(handler));
+        let stack = stack.map_err(|error: BoxError| -> Infallible { panic!("{error}") });
+        assert_eq!(steady_state(slots, stack), 0, "{slots} slots");
     }
 }
 
