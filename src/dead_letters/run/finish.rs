@@ -10,11 +10,23 @@ use crate::{
     transport::{Lease, SendError},
 };
 
+/// What is to be done with it.
+pub(super) struct Begun<L: Lease, F> {
+    pub(super) number: SequenceNumber,
+    pub(super) lease: Kept<L>,
+    /// What has to be accepted before it is removed.
+    pub(super) send: Option<F>,
+    /// Whether a copy was accepted before.
+    pub(super) copied_before: bool,
+}
+
 /// What came of it.
 pub(super) struct Finished<L: Lease> {
     pub(super) number: SequenceNumber,
     /// Whether a copy was accepted now.
     pub(super) copied: bool,
+    /// Whether one was accepted before.
+    pub(super) copied_before: bool,
     /// Whether the dead letter is removed.
     pub(super) result: Result<(), ActionError>,
     /// The lock, if the dead letter was not settled.
@@ -22,12 +34,12 @@ pub(super) struct Finished<L: Lease> {
 }
 
 /// Waits for the copy to be accepted, under the lock, and removes the dead letter then.
-pub(super) async fn finish<L: Lease>(
-    number: SequenceNumber,
-    lease: Kept<L>,
-    send: Option<impl Future<Output = Result<(), SendError>>>,
-    copied_before: bool,
-) -> Finished<L> {
+pub(super) async fn finish<L, F>(begun: Begun<L, F>) -> Finished<L>
+where
+    L: Lease,
+    F: Future<Output = Result<(), SendError>>,
+{
+    let Begun { number, lease, send, copied_before } = begun;
     let copied = send.is_some();
     if let Some(send) = send {
         let mut send = pin!(send);
@@ -47,10 +59,11 @@ pub(super) async fn finish<L: Lease>(
             }
         };
         if let Err(error) = sent {
-            return Finished { number, copied: false, result: Err(ActionError::send(error)), lease: Some(lease) };
+            let result = Err(ActionError::send(error));
+            return Finished { number, copied: false, copied_before, result, lease: Some(lease) };
         }
     }
     let settled = lease.complete().await;
     let result = settled.map_err(|error| ActionError::settle(error, copied || copied_before));
-    Finished { number, copied, result, lease: None }
+    Finished { number, copied, copied_before, result, lease: None }
 }

@@ -1,27 +1,20 @@
 //! One pass over a dead-letter sub-queue.
 
+mod fates;
 mod finish;
 mod held;
-mod numbers;
+mod pass;
 
 use std::{fmt, future::Future, time::Duration};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 
-use self::{
-    finish::{Finished, finish},
-    held::{Held, Kept},
-    numbers::Numbers,
-};
-use super::{
-    ActionError, DeadLetterQueue, DeadLetters, End, Explained, Failure, Filter, Report, RunError, action::Action,
-    action::Refused, no_dead_letter,
-};
+use self::{finish::finish, pass::Pass};
+use super::{DeadLetterQueue, DeadLetters, End, Explained, Filter, Report, RunError, action::Action};
 use crate::{
     message::SequenceNumber,
-    time::Timestamp,
-    transport::{Delivery, Lease, ReceiveError, Receiver, ReceiverExt},
+    transport::{ReceiveError, Receiver, ReceiverExt},
 };
 
 /// Something that is to be done with all dead letters that pass a filter; see the [module](super).
@@ -101,8 +94,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
         let mut pass = Pass::new(last, report);
         let mut failed = None;
         loop {
-            pass.check(self.most_held);
-            let free = self.concurrency.saturating_sub(in_flight.len());
+            let free = pass.room(self.most_held).min(self.concurrency).saturating_sub(in_flight.len());
             if pass.is_over && in_flight.is_empty() {
                 break;
             }
@@ -116,9 +108,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
                             let now = self.dead.clock.now().utc;
                             for delivery in deliveries {
                                 match pass.take(delivery, now, &self.filter, &self.action) {
-                                    Ok(Some(Begun { number, lease, send, copied })) => {
-                                        in_flight.push(finish(number, lease, send, copied));
-                                    }
+                                    Ok(Some(begun)) => in_flight.push(finish(begun)),
                                     Ok(None) => {}
                                     Err(error) => {
                                         pass.is_over = true;
@@ -140,8 +130,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
             }
         }
         receiver.stop();
-        pass.report.missed = pass.report.matching.saturating_sub(pass.done);
-        pass.held.release().await;
+        pass.end().await;
         failed.map_or(Ok(()), Err)
     }
 }
@@ -165,125 +154,6 @@ async fn last_matching<Q: DeadLetterQueue>(
         next = dead.page(from, count).await?;
     }
     Ok(last)
-}
-
-/// The state of one pass.
-struct Pass<'r, L: Lease> {
-    last: SequenceNumber,
-    report: &'r mut Report,
-    /// So many of those that match are removed, or are held.
-    done: u64,
-    held: Held<L>,
-    in_hand: Numbers,
-    /// Of these a copy was accepted. Met again, they are only removed.
-    copied: Numbers,
-    is_over: bool,
-}
-
-/// Something that is to be done with one dead letter.
-struct Begun<L: Lease, F> {
-    number: SequenceNumber,
-    lease: Kept<L>,
-    send: Option<F>,
-    copied: bool,
-}
-
-impl<'r, L: Lease> Pass<'r, L> {
-    fn new(last: SequenceNumber, report: &'r mut Report) -> Self {
-        let (in_hand, copied) = (Numbers::default(), Numbers::default());
-        Self { last, report, done: 0, held: Held::new(), in_hand, copied, is_over: false }
-    }
-
-    fn check(&mut self, most_held: usize) {
-        if self.is_over {
-            return;
-        }
-        if self.done >= self.report.matching {
-            self.is_over = true;
-        } else if self.report.failures.len() >= Report::MAX_FAILURES {
-            self.is_over = true;
-            self.report.end = End::TooManyFailures;
-        } else if self.held.len() >= most_held {
-            self.is_over = true;
-            self.report.end = End::TooManyHeld;
-        }
-    }
-
-    fn take<A: Action>(
-        &mut self,
-        delivery: Delivery<L>,
-        now: Timestamp,
-        filter: &Filter,
-        action: &A,
-    ) -> Result<Option<Begun<L, A::Send>>, ReceiveError> {
-        let lease = Kept::new(delivery.lease);
-        let received = delivery.message.received().copied();
-        let Some(received) = received.filter(|received| received.dead_lettered) else {
-            return Err(no_dead_letter());
-        };
-        let number = received.sequence_number;
-        // The numbers of several partitions come in no order.
-        if number > self.last && received.partition_id.is_none() {
-            self.is_over = true;
-            return Ok(None);
-        }
-        self.report.examined += 1;
-        if self.in_hand.contains(number) {
-            self.held.push(lease);
-            return Ok(None);
-        }
-        if self.copied.contains(number) {
-            self.in_hand.insert(number);
-            return Ok(Some(Begun { number, lease, send: None, copied: true }));
-        }
-        let dead = Explained::new(delivery.message, now);
-        if !filter.matches(&dead) {
-            self.report.skipped += 1;
-            self.held.push(lease);
-            return Ok(None);
-        }
-        match action.begin(&dead) {
-            Ok(send) => {
-                self.in_hand.insert(number);
-                return Ok(Some(Begun { number, lease, send, copied: false }));
-            }
-            Err(Refused::HopLimit) => self.report.stopped_at_hop_limit += 1,
-            Err(Refused::Failed(error)) => self.failed(number, error),
-        }
-        self.done += 1;
-        self.held.push(lease);
-        Ok(None)
-    }
-
-    fn finished(&mut self, finished: Finished<L>) {
-        let Finished { number, copied, result, lease } = finished;
-        self.in_hand.remove(number);
-        let copied_before = self.copied.contains(number);
-        if copied {
-            self.report.resubmitted += 1;
-            self.copied.insert(number);
-        }
-        // Whether it failed before makes no difference now.
-        self.report.failures.retain(|failure| failure.sequence_number != number);
-        match result {
-            Ok(()) => {
-                self.done += 1;
-                self.report.purged += u64::from(!copied && !copied_before);
-            }
-            Err(error) => {
-                // One that was not settled may come again, and the run waits for it.
-                self.done += u64::from(lease.is_some());
-                self.failed(number, error);
-            }
-        }
-        if let Some(lease) = lease {
-            self.held.push(lease);
-        }
-    }
-
-    fn failed(&mut self, sequence_number: SequenceNumber, error: ActionError) {
-        self.report.failures.push(Failure { sequence_number, error });
-    }
 }
 
 impl<Q, A> fmt::Debug for Run<'_, Q, A> {

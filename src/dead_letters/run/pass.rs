@@ -1,0 +1,134 @@
+use super::{
+    super::{ActionError, End, Explained, Failure, Filter, Report, action::Action, action::Refused, no_dead_letter},
+    fates::{Fate, Fates},
+    finish::{Begun, Finished},
+    held::{Held, Kept},
+};
+use crate::{
+    message::SequenceNumber,
+    time::Timestamp,
+    transport::{Delivery, Lease, ReceiveError},
+};
+
+/// The state of one pass.
+pub(super) struct Pass<'r, L: Lease> {
+    last: SequenceNumber,
+    pub(super) report: &'r mut Report,
+    /// So many of those that match are removed, or stay.
+    done: u64,
+    pub(super) held: Held<L>,
+    fates: Fates,
+    /// Nothing more is received.
+    pub(super) is_over: bool,
+}
+
+impl<'r, L: Lease> Pass<'r, L> {
+    pub(super) fn new(last: SequenceNumber, report: &'r mut Report) -> Self {
+        Self { last, report, done: 0, held: Held::new(), fates: Fates::default(), is_over: false }
+    }
+
+    /// For how many more there is room, with those in hand, whatever comes of them.
+    pub(super) fn room(&mut self, most_held: usize) -> usize {
+        let failures = Report::MAX_FAILURES.saturating_sub(self.report.failures.len());
+        let held = most_held.saturating_sub(self.held.len());
+        if self.done >= self.report.matching {
+            self.is_over = true;
+        } else if !self.is_over && failures.min(held) == 0 {
+            self.is_over = true;
+            self.report.end = if failures == 0 { End::TooManyFailures } else { End::TooManyHeld };
+        }
+        failures.min(held)
+    }
+
+    /// Looks at what was received, and says what is to be done with it. Errors: it is no dead letter.
+    pub(super) fn take<A: Action>(
+        &mut self,
+        delivery: Delivery<L>,
+        now: Timestamp,
+        filter: &Filter,
+        action: &A,
+    ) -> Result<Option<Begun<L, A::Send>>, ReceiveError> {
+        let lease = Kept::new(delivery.lease);
+        let received = delivery.message.received().copied();
+        let Some(received) = received.filter(|received| received.dead_lettered) else {
+            return Err(no_dead_letter());
+        };
+        let number = received.sequence_number;
+        // The numbers of several partitions come in no order.
+        if number > self.last && received.partition_id.is_none() {
+            self.is_over = true;
+            return Ok(None);
+        }
+        self.report.examined += 1;
+        let fate = self.fates.of(number);
+        if fate == Some(Fate::InDoubt { copied: true }) {
+            self.fates.set(number, Fate::InHand);
+            return Ok(Some(Begun { number, lease, send: None, copied_before: true }));
+        }
+        if matches!(fate, Some(Fate::InHand | Fate::Removed | Fate::Stays)) {
+            self.held.push(lease);
+            return Ok(None);
+        }
+        let dead = Explained::new(delivery.message, now);
+        if !filter.matches(&dead) {
+            self.report.skipped += 1;
+            self.held.push(lease);
+            return Ok(None);
+        }
+        match action.begin(&dead) {
+            Ok(send) => {
+                self.fates.set(number, Fate::InHand);
+                return Ok(Some(Begun { number, lease, send, copied_before: false }));
+            }
+            Err(Refused::HopLimit) => self.report.stopped_at_hop_limit += 1,
+            Err(Refused::Failed(error)) => self.failed(number, error),
+        }
+        self.stays(number);
+        self.held.push(lease);
+        Ok(None)
+    }
+
+    pub(super) fn finished(&mut self, finished: Finished<L>) {
+        let Finished { number, copied, copied_before, result, lease } = finished;
+        self.report.resubmitted += u64::from(copied);
+        let failed_before = self.report.failures.iter().position(|failure| failure.sequence_number == number);
+        if let Some(failed) = failed_before {
+            self.report.failures.remove(failed);
+        }
+        match (result, lease) {
+            (Ok(()), _) => {
+                self.report.purged += u64::from(!copied && !copied_before);
+                self.done += 1;
+                self.fates.set(number, Fate::Removed);
+            }
+            (Err(error), Some(lease)) => {
+                self.failed(number, error);
+                self.stays(number);
+                self.held.push(lease);
+            }
+            (Err(error), None) => {
+                self.failed(number, error);
+                // It may come again. That it is tried twice only ends the run where nothing can be settled.
+                match failed_before {
+                    Some(_) => self.stays(number),
+                    None => self.fates.set(number, Fate::InDoubt { copied: copied || copied_before }),
+                }
+            }
+        }
+    }
+
+    /// Gives back what is held.
+    pub(super) async fn end(self) {
+        self.report.missed = self.report.matching.saturating_sub(self.done);
+        self.held.release().await;
+    }
+
+    fn stays(&mut self, number: SequenceNumber) {
+        self.done += 1;
+        self.fates.set(number, Fate::Stays);
+    }
+
+    fn failed(&mut self, sequence_number: SequenceNumber, error: ActionError) {
+        self.report.failures.push(Failure { sequence_number, error });
+    }
+}

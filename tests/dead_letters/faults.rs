@@ -1,0 +1,295 @@
+//! What goes wrong: sends, settlements, locks, receives, and the run itself.
+
+use std::{
+    collections::BTreeSet,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    broker::{Queue, QueueReceiver, QueueSettings},
+    dead_letters::{ActionErrorKind, DeadLetterQueue, DeadLetters, End, Filter, Report},
+    message::SequenceNumber,
+    testing::{DeliveryFault, Faults, Link, LinkReceiver, LinkSettings, Recorder, SendFault},
+    transport::{ErrorKind, ReceiveError, Sender},
+};
+use tokio_test::task;
+
+use crate::support::{Bench, OTHER, UNDECODABLE, sending};
+
+const LOCK: Duration = Duration::from_secs(10);
+
+/// A dead-letter queue that is received from over a connection.
+struct Linked {
+    queue: Queue,
+    link: Link,
+}
+
+impl DeadLetterQueue for Linked {
+    type Receiver = LinkReceiver<QueueReceiver>;
+
+    fn receiver(&self) -> Self::Receiver {
+        self.link.receiver(self.queue.receiver())
+    }
+
+    async fn peek(&self, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        Ok(self.queue.peek(from, max))
+    }
+}
+
+fn link(faults: Faults) -> Link {
+    Link::new(LinkSettings::default().with_round_trip(Duration::from_millis(10)).with_faults(faults))
+}
+
+fn linked(bench: &Bench, faults: Faults) -> DeadLetters<Linked> {
+    DeadLetters::new(Linked { queue: bench.queue.dead_letter(), link: link(faults) })
+}
+
+fn bench() -> Bench {
+    Bench::with(QueueSettings::default().with_lock_duration(LOCK))
+}
+
+fn assert_free(bench: &Bench, count: usize) {
+    let counts = bench.queue.dead_letter().counts();
+    assert_eq!((counts.active, counts.locked), (count, 0));
+    for dead in bench.queue.dead_letters() {
+        assert_eq!(dead.received().unwrap().delivery_count, 0, "{dead:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_11_a_dead_letter_stays_until_its_copy_is_accepted() {
+    let bench = bench();
+    bench.bury_many(0, 5, &OTHER).await;
+    let (dead, seen) = (bench.queue.dead_letter(), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&seen);
+    let sender = sending(move |message| {
+        let (dead, counted) = (dead.clone(), Arc::clone(&counted));
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let left = dead.peek(SequenceNumber::default(), 10);
+            assert!(left.iter().any(|dead| dead.message_id() == message.original_message_id()));
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        })
+    });
+    let report = bench.dead().resubmit(Filter::all(), sender).concurrency(5).run().await.unwrap();
+    assert_eq!((report.resubmitted, seen.load(Ordering::Relaxed)), (5, 5));
+    assert_free(&bench, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_11_one_whose_copy_is_refused_stays_and_the_others_go() {
+    let bench = bench();
+    bench.bury_many(0, 5, &OTHER).await;
+    let faults = Faults::none()
+        .on_send(2, SendFault::Reject(ErrorKind::QuotaExceeded))
+        .on_send(4, SendFault::LoseMessage(ErrorKind::CommunicationProblem));
+    let copies = Recorder::new();
+    let sender = link(faults).sender(copies.accepting());
+    let report = bench.dead().resubmit(Filter::all(), sender).run().await.unwrap();
+    assert_eq!((report.resubmitted, report.failures.len(), report.missed), (3, 2, 0));
+    let failed: BTreeSet<_> = report.failures.iter().map(|failure| failure.sequence_number.get()).collect();
+    assert_eq!(failed, BTreeSet::from([2, 4]));
+    assert!(
+        report
+            .failures
+            .iter()
+            .all(|failure| failure.error.kind() == ActionErrorKind::Send && !failure.error.is_copied())
+    );
+    assert_free(&bench, 2);
+
+    let again = bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    assert_eq!(again.resubmitted, 2);
+    copies.assert_sent_count(5);
+    assert_free(&bench, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_12_a_lost_settlement_sends_no_second_copy_in_the_same_run() {
+    let bench = bench();
+    bench.bury_many(0, 3, &OTHER).await;
+    let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
+    let copies = Recorder::new();
+    let dead = linked(&bench, Faults::none().on_delivery(2, lost));
+    let report = dead.resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    assert_eq!((report.resubmitted, report.missed, report.purged, report.examined), (3, 0, 0, 4));
+    assert!(report.failures.is_empty(), "{report}");
+    copies.assert_sent_count(3);
+    assert_free(&bench, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_12_a_lost_settlement_makes_the_next_run_send_a_copy_with_the_same_first_id() {
+    let bench = bench();
+    bench.bury(Message::builder().message_id("first").build("body").unwrap(), OTHER).await;
+    let copies = Recorder::new();
+    // Nothing can be settled.
+    let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
+    let dead = linked(&bench, Faults::seeded(1).deliveries(1.0, lost));
+    let report = dead.resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let [failure] = &report.failures[..] else { panic!("{report}") };
+    assert!(failure.error.is_copied() && report.resubmitted == 1, "{report}");
+    copies.assert_sent_count(1);
+    assert_eq!(bench.queue.dead_letters().len(), 1);
+
+    let report = bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    assert_eq!((report.resubmitted, report.failures.len()), (1, 0));
+    let [one, two] = &copies.sent()[..] else { panic!("two") };
+    assert_ne!(one.message.message_id(), two.message.message_id());
+    for copy in [one, two] {
+        assert_eq!(copy.message.original_message_id(), Some("first"));
+    }
+    assert_free(&bench, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_12_what_cannot_be_removed_ends_a_purge() {
+    let bench = bench();
+    bench.bury_many(0, 3, &OTHER).await;
+    let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
+    let report = linked(&bench, Faults::seeded(1).deliveries(1.0, lost)).purge(Filter::all()).run().await.unwrap();
+    assert_eq!((report.purged, report.failures.len(), report.end), (0, 3, End::Done));
+    assert!(report.failures.iter().all(|failure| failure.error.kind() == ActionErrorKind::Settle { copied: false }));
+    assert_eq!(bench.queue.dead_letters().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_15_a_transport_that_delivers_twice_makes_no_second_copy() {
+    let bench = bench();
+    bench.bury_many(0, 50, &OTHER).await;
+    let copies = Recorder::new();
+    let dead = linked(&bench, Faults::seeded(1).deliveries(0.5, DeliveryFault::Duplicate));
+    let report = dead.resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    assert_eq!((report.resubmitted, report.failures.len()), (50, 0));
+    copies.assert_sent_count(50);
+    assert_free(&bench, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_17_what_is_skipped_is_met_once_given_back_uncounted_and_hides_nothing() {
+    let bench = bench();
+    bench.bury_many(0, 200, &OTHER).await;
+    bench.bury_many(200, 20, &UNDECODABLE).await;
+    // Each send takes longer than a lock holds.
+    let (copies, slow) = (Recorder::new(), LOCK * 5 / 2);
+    let accepting = copies.accepting();
+    let sender = sending(move |message| {
+        let sent = accepting.send(message);
+        Box::pin(async move {
+            tokio::time::sleep(slow).await;
+            sent.await
+        })
+    });
+    let filter = Filter::all().reason(UNDECODABLE.as_str());
+    let report = bench.dead().resubmit(filter, sender).concurrency(4).run().await.unwrap();
+    assert_eq!((report.skipped, report.resubmitted, report.examined), (200, 20, 220));
+    copies.assert_sent_count(20);
+    assert_free(&bench, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_19_a_run_ends_at_a_hundred_failures() {
+    let bench = bench();
+    bench.bury_many(0, 150, &OTHER).await;
+    let refusing = link(Faults::seeded(1).sends(1.0, SendFault::Reject(ErrorKind::QuotaExceeded)));
+    let sender = refusing.sender(Recorder::new().accepting());
+    let report = bench.dead().resubmit(Filter::all(), sender).run().await.unwrap();
+    assert_eq!((report.failures.len(), report.end), (Report::MAX_FAILURES, End::TooManyFailures));
+    assert_eq!((report.resubmitted, report.missed), (0, 50));
+    assert_free(&bench, 150);
+    let dead = bench.dead();
+    let edited = dead.resubmit(Filter::all(), Recorder::new().accepting()).edit(|_, _| Err("no".into()));
+    assert_eq!(edited.run().await.unwrap().failures.len(), Report::MAX_FAILURES);
+    assert_free(&bench, 150);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_19_a_run_holds_no_more_than_it_may() {
+    let bench = bench();
+    bench.bury_many(0, 100, &OTHER).await;
+    bench.bury_many(100, 1, &UNDECODABLE).await;
+    let purge = || bench.dead();
+    let filter = Filter::all().reason(UNDECODABLE.as_str());
+    let report = purge().purge(filter.clone()).most_held(100).run().await.unwrap();
+    assert_eq!((report.end, report.purged, report.skipped, report.missed), (End::TooManyHeld, 0, 100, 1));
+    assert_free(&bench, 101);
+    let report = purge().purge(filter).most_held(101).run().await.unwrap();
+    assert_eq!((report.end, report.purged, report.skipped), (End::Done, 1, 100));
+    assert_free(&bench, 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_20_a_run_that_is_dropped_loses_nothing_and_leaves_no_lock() {
+    let bench = bench();
+    bench.bury_many(0, 10, &OTHER).await;
+    bench.bury_many(10, 10, &UNDECODABLE).await;
+    let copies = Recorder::new();
+    let (accepting, answers) = (copies.accepting(), Arc::new(AtomicBool::new(false)));
+    let answering = Arc::clone(&answers);
+    // The copy is accepted, and the answer does not come.
+    let sender = Arc::new(move |message| {
+        let (sent, answering) = (accepting.send(message), Arc::clone(&answering));
+        Box::pin(async move {
+            sent.await?;
+            if answering.load(Ordering::Relaxed) { Ok(()) } else { pending().await }
+        }) as _
+    });
+    let to = || {
+        let sender = Arc::clone(&sender);
+        sending(move |message| sender(message))
+    };
+    let (dead, filter) = (bench.dead(), Filter::all().reason(UNDECODABLE.as_str()));
+    let mut run = task::spawn(dead.resubmit(filter.clone(), to()).concurrency(4).run());
+    assert!(run.poll().is_pending());
+    assert_eq!(bench.queue.dead_letter().counts().locked, 14);
+    drop(run);
+    assert_free(&bench, 20);
+
+    answers.store(true, Ordering::Relaxed);
+    assert_eq!(dead.resubmit(filter, to()).run().await.unwrap().resubmitted, 10);
+    let sent = copies.sent();
+    let first_ids: BTreeSet<_> = sent.iter().filter_map(|copy| copy.message.original_message_id()).collect();
+    // The four whose outcome nobody knew were sent twice, under one first id each.
+    assert_eq!((sent.len(), first_ids.len()), (14, 10));
+    assert_free(&bench, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_20_a_receive_that_fails_ends_the_run_with_what_was_done() {
+    let bench = bench();
+    bench.bury_many(0, 40, &OTHER).await;
+    let link = link(Faults::none());
+    let dead = DeadLetters::new(Linked { queue: bench.queue.dead_letter(), link: link.clone() });
+    let copies = Recorder::new();
+    let accepting = copies.accepting();
+    let sender = sending(move |message| {
+        if copies.sent().len() == 9 {
+            link.disconnect();
+        }
+        Box::pin(accepting.send(message))
+    });
+    let error = dead.resubmit(Filter::all(), sender).concurrency(1).run().await.unwrap_err();
+    assert_eq!((error.receive_error().kind(), error.report().end), (ErrorKind::CommunicationProblem, End::Failed));
+    assert_eq!((error.report().resubmitted, error.report().failures.len()), (10, 1));
+    assert_eq!(bench.queue.dead_letter().counts().active, 31);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_21_ten_thousand_dead_letters() {
+    let bench = bench();
+    bench.bury_many(0, 10_000, &OTHER).await;
+    let hundredth = Filter::all().matching(|dead| dead.sequence_number().get() % 100 == 0);
+    let report = bench.dead().purge(hundredth).run().await.unwrap();
+    assert_eq!((report.matching, report.purged, report.skipped, report.examined), (100, 100, 9_900, 10_000));
+    assert_eq!(bench.queue.dead_letter().counts().locked, 0);
+    let copies = Recorder::new();
+    let report = bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    assert_eq!((report.resubmitted, report.missed), (9_900, 0));
+    assert_free(&bench, 0);
+}
