@@ -165,7 +165,7 @@ mod tests {
             (String::new(), 0, false),
             (format!("{entry},garbage,{entry}"), 2, true),
             (format!("{entry},"), 1, true),
-            (vec![entry; 9].join(","), 8, true),
+            ([entry; 9].join(","), 8, true),
             ("\u{1b}[31m".to_owned(), 0, true),
         ] {
             let (entries, is_unreadable) = attempts(&text);

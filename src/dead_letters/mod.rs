@@ -34,6 +34,7 @@ mod queue;
 mod report;
 mod run;
 mod show;
+mod transcode;
 
 use std::{fmt, sync::Arc};
 
@@ -44,6 +45,7 @@ pub use self::{
     queue::DeadLetterQueue,
     report::{ActionError, ActionErrorKind, End, Failure, Report, RunError},
     run::Run,
+    transcode::TranscodeError,
 };
 use crate::{
     message::SequenceNumber,

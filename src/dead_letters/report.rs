@@ -132,6 +132,12 @@ impl ActionError {
         self.kind
     }
 
+    /// What went wrong: a [`SendError`], a [`SettleError`], or the error of a change.
+    #[must_use]
+    pub fn into_source(self) -> BoxError {
+        self.source
+    }
+
     /// Whether a copy was accepted although the dead letter may still be there. The next run sends another one, with the
     /// same first id.
     #[must_use]

@@ -6,3 +6,4 @@ mod faults;
 mod peek;
 mod resubmit;
 mod support;
+mod transcode;

@@ -166,6 +166,7 @@ impl<Q, A> fmt::Debug for Run<'_, Q, A> {
 }
 
 /// A run may be spawned.
+#[cfg(feature = "embedded")]
 const _: fn() = || {
     fn is_send(_: impl Future + Send) {}
     fn run<Q: DeadLetterQueue, A: Action>(run: Run<'_, Q, A>) {

@@ -1,0 +1,82 @@
+//! From one format to another, without the Rust type.
+
+mod value;
+
+use std::{error, fmt};
+
+use consign_codecs::{CodecSet, Codecs, EncodeError};
+
+use self::value::Value;
+use super::{Resubmit, Run};
+use crate::{
+    Message,
+    message::{Body, Properties},
+    settlement::Undecodable,
+};
+
+impl<Q, S> Run<'_, Q, Resubmit<S>> {
+    /// Writes the body of each copy anew, in the format of `content_type`: it is read by the message's ContentType and the
+    /// rules of `codecs`, by a fallback too, and the ContentType becomes the one that is written.
+    ///
+    /// Nothing is guessed and nothing is lost: what was written is read again, and unless it says the same the dead letter
+    /// stays, with a [`TranscodeError`]. So bytes do not become JSON, nor do keys that are no text; and nothing comes from
+    /// or goes to a positional format, which only a Rust type can read.
+    pub fn transcode<C>(self, codecs: Codecs<C>, content_type: impl Into<String>) -> Self
+    where
+        C: CodecSet + Send + Sync + 'static,
+    {
+        let content_type = content_type.into();
+        self.edit(move |properties, body| Ok(transcode(&codecs, &content_type, properties, body)?))
+    }
+}
+
+fn transcode<C: CodecSet>(
+    codecs: &Codecs<C>,
+    content_type: &str,
+    properties: &mut Properties,
+    body: &mut Body,
+) -> Result<(), TranscodeError> {
+    let message = Message::from_parts(properties.clone(), body.clone());
+    let value: Value = message.decode(codecs).map_err(TranscodeError::Undecodable)?;
+    let encoded = codecs.encode_as(&value, content_type).map_err(TranscodeError::Unencodable)?;
+    // A fallback might read what its own codec does not.
+    let again = codecs.decode_traced::<Value>(Some(encoded.content_type), &encoded.body);
+    if !again.is_ok_and(|again| again.attempts.is_empty() && again.value.is_same(&value)) {
+        return Err(TranscodeError::Lossy);
+    }
+    properties.set_content_type(encoded.content_type);
+    *body = encoded.body.into();
+    Ok(())
+}
+
+/// Why a body was not written in another format.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TranscodeError {
+    /// It cannot be read: no codec does, or the one that does needs a Rust type.
+    Undecodable(Undecodable),
+    /// It cannot be written: no codec is that of the ContentType, or the format has no room for it.
+    Unencodable(EncodeError),
+    /// What was written does not say the same.
+    Lossy,
+}
+
+impl fmt::Display for TranscodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Undecodable(error) => fmt::Display::fmt(error, f),
+            Self::Unencodable(error) => fmt::Display::fmt(error, f),
+            Self::Lossy => f.write_str("the other format does not hold all of the body"),
+        }
+    }
+}
+
+impl error::Error for TranscodeError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Undecodable(error) => Some(error),
+            Self::Unencodable(error) => Some(error),
+            Self::Lossy => None,
+        }
+    }
+}
