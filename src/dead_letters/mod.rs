@@ -1,31 +1,75 @@
-//! Dead letters: looked at, with what they died of.
+//! Dead letters: looked at with what they died of, sent again, purged.
 //!
 //! ```
-//! # #[cfg(feature = "embedded")] {
+//! # #[cfg(all(feature = "embedded", feature = "json", feature = "msgpack"))] {
 //! use consign::{
 //!     Message,
 //!     broker::{Broker, QueueSettings},
+//!     codecs::{Codecs, Json, MessagePack},
+//!     consumer::Consumer,
 //!     dead_letters::{DeadLetters, Filter},
 //!     message::SequenceNumber,
-//!     settlement::{DeadLetter, DeadLetterReason},
+//!     routing::{Body, Router},
 //!     transport::{ReceiverExt, Sender},
 //! };
 //!
 //! # tokio_test::block_on(async {
 //! let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
-//! queue.sender()?.send(Message::new("an order")).await?;
-//! let order = queue.receiver().receive().await?;
-//! order.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "no such customer")).await?;
+//! // Declared as JSON, and MessagePack; the consumer reads JSON alone.
+//! let order = Message::builder().content_type("application/json").build(b"\x92\xa5sku-7\x03")?;
+//! queue.sender()?.send(order).await?;
+//! let router = Router::new(Codecs::json()).otherwise(async |Body(_): Body<(String, u32)>| {}).build()?;
+//! let mut first = queue.dead_letter().receiver();
+//! Consumer::new(queue.receiver(), router).run_until(first.receive()).await?;
 //!
 //! let dead = DeadLetters::new(queue.dead_letter());
-//! for letter in dead.peek(&Filter::all(), SequenceNumber::default(), 10).await? {
+//! let undecodable = Filter::all().reason("DeserializationFailed").codec("json");
+//! for letter in dead.peek(&undecodable, SequenceNumber::default(), 10).await? {
 //!     println!("{letter}");
-//!     assert_eq!(letter.reason(), Some("HandlerPermanent"));
+//!     assert_eq!(letter.attempts()[0].codec(), "json");
 //! }
+//!
+//! let codecs = Codecs::builder().with(Json::default()).with(MessagePack).fallback(["json", "msgpack"]).build()?;
+//! let run = dead.resubmit(undecodable, queue.sender()?).transcode(codecs, "application/json");
+//! let report = run.on_progress(|so_far| println!("{} of {}", so_far.resubmitted, so_far.matching)).run().await?;
+//! assert_eq!((report.resubmitted, report.failures.len()), (1, 0));
+//! assert_eq!(queue.receiver().receive().await?.message.payload(), Some(&br#"["sku-7",3]"#[..]));
 //! # Ok::<(), tower::BoxError>(())
 //! # }).unwrap();
 //! # }
 //! ```
+//!
+//! # A run
+//!
+//! [`DeadLetters::resubmit`] and [`DeadLetters::purge`] go once over the queue, under peek-lock. First they peek, which says
+//! where the last match is; what lies behind that is left alone, and so are copies of the run that die again. Then they
+//! receive from the front. A dead letter that passes the filter is handled at once. One that stays is held, and its lock
+//! renewed, until the end of the run, and then given back uncounted: so nothing is met twice and nothing hides what is
+//! behind it. While a run holds what it skips, others cannot have it: two runs with different filters are better made one
+//! after the other.
+//!
+//! A resubmitted copy has a new `MessageId`, for a broker may drop the old one as a duplicate, and says the first one in
+//! [`x-original-message-id`](crate::message::Properties::ORIGINAL_MESSAGE_ID). It counts in [`RESUBMIT_COUNT`] how often that
+//! was done; after [`MAX_HOPS`] times the dead letter stays, and is reported. Reason, description and attempts are not
+//! on it. Everything else is as it was sent, unless it is [edited](Run::edit) or [transcoded](Run::transcode).
+//!
+//! # Failure
+//!
+//! The copy is accepted first, the dead letter removed then. If the copy is refused the dead letter stays. If the copy is
+//! accepted and the removal fails, the run tries once more when it meets the dead letter again, and sends no second copy;
+//! a later run does, with the same first id, by which a consumer that detects duplicates knows it. The same holds where a
+//! run is dropped between the two. Nothing is ever lost.
+//!
+//! What fails is in the [`Report`], by number; after [`Report::MAX_FAILURES`] the run ends. A peek or a receive that fails
+//! ends it with a [`RunError`], which has the report too. To run again is safe, and so are several runs at once: each dead
+//! letter is handled under its lock. One that others hold is waited for no longer than [`Run::patience`], and is
+//! [`missed`](Report::missed) then.
+//!
+//! # Bounds
+//!
+//! A run has [`Run::concurrency`] dead letters in hand, and of those that stay the leases, up to [`Run::most_held`]; no
+//! message that it is done with. To hold more than that would be needed where what it looks for is behind more dead
+//! letters that do not pass: it ends as [`End::TooManyHeld`] then.
 
 mod action;
 mod explained;

@@ -1,6 +1,9 @@
 //! Dead letters as text for people. All of it may come from elsewhere, so it is escaped and cut.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt::{self, Write as _},
+    time::Duration,
+};
 
 use super::Explained;
 
@@ -9,13 +12,21 @@ const TEXT: usize = 200;
 /// Most lines of a description.
 const LINES: usize = 16;
 
-/// One text: cut, and what is not printable escaped.
+/// Escapes what is not printable.
+fn escaped(f: &mut fmt::Formatter<'_>, text: impl IntoIterator<Item = char>) -> fmt::Result {
+    text.into_iter().try_for_each(|char| match char {
+        '"' | '\'' => f.write_char(char),
+        _ => write!(f, "{}", char.escape_debug()),
+    })
+}
+
+/// One text, cut.
 struct Shown<'t>(&'t str);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut chars = self.0.chars();
-        chars.by_ref().take(TEXT).flat_map(char::escape_debug).try_for_each(|char| fmt::Write::write_char(f, char))?;
+        escaped(f, chars.by_ref().take(TEXT))?;
         if chars.next().is_some() { f.write_str("…") } else { Ok(()) }
     }
 }
@@ -38,7 +49,7 @@ impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = self.message();
         write!(f, "#{} {}", self.sequence_number(), Shown(self.reason().unwrap_or("(no reason)")))?;
-        if let Some(failed) = self.failed_deliveries() {
+        if let Some(failed @ 1..) = self.failed_deliveries() {
             write!(f, ", {failed} failed {}", if failed == 1 { "delivery" } else { "deliveries" })?;
         }
         if let (Some(enqueued), Some(age)) = (self.enqueued_time(), self.age()) {
@@ -107,7 +118,10 @@ impl fmt::Display for BodyShown<'_> {
             return f.write_str("is no bytes");
         };
         let shown = &payload[..payload.len().min(self.max)];
-        write!(f, "{}", shown.escape_ascii())?;
+        for chunk in shown.utf8_chunks() {
+            escaped(f, chunk.valid().chars())?;
+            write!(f, "{}", chunk.invalid().escape_ascii())?;
+        }
         if shown.len() < payload.len() { f.write_str("…") } else { Ok(()) }
     }
 }
@@ -164,9 +178,10 @@ mod tests {
             .property(DeadLetter::REASON, nasty)
             .property(DeadLetter::DESCRIPTION, nasty.repeat(400))
             .content_type(nasty)
-            .build("canary\u{1b}")
+            .build(&b"canary\x1b\xe2\x80\xae\xff'\xe8\xaa\x9e\""[..])
             .unwrap();
         let explained = explained(message, 0);
+        assert!(explained.with_body(100).to_string().ends_with("canary\\u{1b}\\u{202e}\\xff'語\""));
         for shown in [explained.to_string(), format!("{explained:?}"), explained.with_body(100).to_string()] {
             assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
             assert!(shown.len() < 6_000, "{}", shown.len());

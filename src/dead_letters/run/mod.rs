@@ -5,7 +5,7 @@ mod finish;
 mod held;
 mod pass;
 
-use std::{fmt, future::Future, time::Duration};
+use std::{fmt, time::Duration};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
@@ -168,7 +168,7 @@ impl<Q, A> fmt::Debug for Run<'_, Q, A> {
 /// A run may be spawned.
 #[cfg(feature = "embedded")]
 const _: fn() = || {
-    fn is_send(_: impl Future + Send) {}
+    fn is_send(_: impl std::future::Future + Send) {}
     fn run<Q: DeadLetterQueue, A: Action>(run: Run<'_, Q, A>) {
         is_send(run.run());
     }
