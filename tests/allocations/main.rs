@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod calls;
+mod dead_letters;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
