@@ -28,8 +28,7 @@ async fn behind(messages: u64, each: Duration) -> Vec<u64> {
     let stats = within(600, consumer.run_until(until(move || stats.completed() == messages))).await.unwrap();
     assert_eq!((stats.handled(), stats.completed(), stats.lock_lost()), (messages, messages, 0));
     assert_empty(&queue);
-    let seen = seen.lock().unwrap().clone();
-    seen
+    Arc::into_inner(seen).unwrap().into_inner().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
