@@ -1,6 +1,6 @@
 use std::error;
 
-use super::{DeadLetterReason, Disposition, IntoDisposition, Undecodable};
+use super::{Changes, DeadLetterReason, Disposition, IntoDisposition, Undecodable};
 
 type BoxError = Box<dyn error::Error + Send + Sync>;
 
@@ -11,7 +11,7 @@ impl IntoDisposition for BoxError {
     }
 }
 
-/// A failure that may pass: the message is abandoned. Any error converts into it with `?`, and one does not become
+/// A failure that may pass: the message is abandoned, and [`Changes::cause`] says why. Any error converts into it with `?`, and one does not become
 /// transient by it: an [`Undecodable`] is still a dead letter, for no further attempt can read the body.
 #[derive(Debug)]
 pub struct Transient(BoxError);
@@ -62,8 +62,9 @@ impl<E: Into<BoxError>> From<E> for Permanent {
 }
 
 impl IntoDisposition for Transient {
+    #[cold]
     fn into_disposition(self) -> Disposition {
-        self.0.into_disposition()
+        unless_undecodable(self.0, |error| Disposition::Abandon(Changes::because(error.to_string())))
     }
 }
 

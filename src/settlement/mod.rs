@@ -4,7 +4,7 @@ mod dead_letter;
 mod failure;
 mod undecodable;
 
-use std::{borrow::Cow, convert::Infallible};
+use std::{borrow::Cow, convert::Infallible, fmt};
 
 pub use self::{
     dead_letter::{DeadLetter, DeadLetterReason},
@@ -29,8 +29,14 @@ pub enum Disposition {
 
 /// Application properties to replace or add when a message is settled. Nothing is removed, and what the broker sets
 /// cannot be changed this way.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changes(Option<Box<ApplicationProperties>>);
+#[derive(Clone, Default)]
+pub struct Changes(Option<Box<Inner>>);
+
+#[derive(Clone, Default)]
+struct Inner {
+    properties: ApplicationProperties,
+    cause: Option<Box<str>>,
+}
 
 impl Changes {
     /// No changes.
@@ -39,26 +45,49 @@ impl Changes {
     /// What is to be replaced or added.
     #[must_use]
     pub fn properties(&self) -> Option<&ApplicationProperties> {
-        self.0.as_deref()
+        self.0.as_deref().map(|inner| &inner.properties).filter(|properties| !properties.is_empty())
+    }
+
+    /// Why the handler gave the message up: the text of a [`Transient`]. It stays in this process, and is not compared.
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        self.0.as_ref()?.cause.as_deref()
+    }
+
+    /// Changes nothing, for this cause.
+    pub(crate) fn because(cause: String) -> Self {
+        Self(Some(Box::new(Inner { properties: ApplicationProperties::new(), cause: Some(cause.into()) })))
     }
 
     /// Takes the properties out.
     #[must_use]
     pub fn into_properties(self) -> ApplicationProperties {
-        self.0.map_or_else(ApplicationProperties::new, |properties| *properties)
+        self.0.map_or_else(ApplicationProperties::new, |inner| inner.properties)
     }
 
     /// Whether there is nothing to change.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.properties().is_none()
+    }
+}
+
+impl PartialEq for Changes {
+    fn eq(&self, other: &Self) -> bool {
+        self.properties() == other.properties()
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Changes").field(&self.properties()).finish()
     }
 }
 
 impl From<ApplicationProperties> for Changes {
     fn from(properties: ApplicationProperties) -> Self {
-        Self((!properties.is_empty()).then(|| Box::new(properties)))
+        Self((!properties.is_empty()).then(|| Box::new(Inner { properties, cause: None })))
     }
 }
 

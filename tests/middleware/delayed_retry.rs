@@ -11,10 +11,12 @@ use std::{
 use consign::{
     Disposition, Message,
     broker::QueueSettings,
+    codecs::{Codecs, Text},
     consumer::{Consumer, Stats},
     message::{ApplicationProperties, Properties, PropertyValue, limits},
     middleware::retry::{Backoff, DelayedRetries, Jitter, RetryHistory, RetryLayer},
-    settlement::{DeadLetter, DeadLetterReason},
+    routing::Router,
+    settlement::{DeadLetter, DeadLetterReason, Transient},
     testing::{DeliveryFault, Faults, Link, LinkSettings, SendFault, TestBroker, TestQueue},
     time::Clock,
     transport::{ErrorKind, Receiver, SendError, Sender},
@@ -229,6 +231,19 @@ async fn y_14_after_the_last_delivery_it_is_a_dead_letter_that_says_why() {
     assert_eq!(RetryHistory::of(dead.properties()).unwrap().failures, 3);
     assert_eq!((dead.original_message_id(), dead.body()), (Some("m-1"), full().body()));
     world.queue.assert_empty();
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_14_a_handler_of_a_router_is_quoted_too() {
+    let world = World::new();
+    world.queue.send_message(message("m"));
+    let away = async || Err::<(), _>(Transient::new("the bank is away"));
+    let router = Router::new(Codecs::builder().with(Text).build().unwrap()).otherwise(away).build().unwrap();
+    let retries = world.retries(Backoff::fixed(SECOND)).deliveries(2);
+    world.run(60 * SECOND, RetryLayer::new().delayed(retries).layer(router)).await;
+    let dead = world.queue.assert_dead_lettered(&DeadLetterReason::RetriesExhausted);
+    assert!(dead.dead_letter_description().unwrap().ends_with(": the bank is away"));
+    assert_eq!(RetryHistory::of(dead.properties()).unwrap().last_error, "the bank is away");
 }
 
 #[tokio::test(start_paused = true)]

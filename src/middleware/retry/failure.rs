@@ -53,7 +53,7 @@ pub(super) struct Cause<'f>(pub(super) &'f Failure);
 impl fmt::Display for Cause<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Failure::Abandon(_) => f.write_str("the handler abandoned the message"),
+            Failure::Abandon(changes) => f.write_str(changes.cause().unwrap_or("the handler abandoned the message")),
             Failure::Error(error) => error.fmt(f),
         }
     }
