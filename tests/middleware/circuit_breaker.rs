@@ -1,6 +1,6 @@
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -21,7 +21,6 @@ use tower_test::mock::{self, Mock};
 
 use super::support::message;
 
-const SECOND: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(30);
 
 type Answer = Result<Disposition, BoxError>;
@@ -213,6 +212,7 @@ fn limits_are_brought_inside() {
 #[tokio::test(start_paused = true)]
 async fn y_32_a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
     use consign::{broker::QueueSettings, consumer::Consumer, testing::TestBroker};
+    const SECOND: Duration = Duration::from_secs(1);
 
     let broker = TestBroker::new();
     let queue = broker.queue_with("orders", QueueSettings::default().with_lock_duration(10 * SECOND));
@@ -220,7 +220,7 @@ async fn y_32_a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
         queue.send("an order");
     }
     let start = Instant::now();
-    let calls = Arc::new(Mutex::new(Vec::new()));
+    let calls = Arc::new(std::sync::Mutex::new(Vec::new()));
     let called = Arc::clone(&calls);
     let breaker = CircuitBreakerLayer::new(4, 8, PAUSE);
     // What it depends on is away for 100 seconds.
