@@ -8,6 +8,7 @@ mod faults;
 mod formats;
 mod gather;
 mod poison;
+mod replay;
 mod responder;
 mod shuffled;
 mod styles;

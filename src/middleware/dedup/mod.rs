@@ -40,7 +40,7 @@
 //! | the id is | answer |
 //! |---|---|
 //! | unknown, or its window or lease is over | it is reserved, and the message is handed on |
-//! | committed | [`Complete`](crate::Disposition::Complete) at once, and counted |
+//! | committed | [`Complete`](crate::Disposition::Complete) at once, or what [`DedupLayer::on_duplicate`] says; counted |
 //! | reserved: the message is being handled elsewhere | the call waits, see below |
 //!
 //! | the service inside | the id |
@@ -93,7 +93,7 @@ pub use self::{
     error::{StoreError, StoreErrorKind},
     key::{BodyBytes, Key, MakeKey, OriginalMessageId},
     memory::{MemoryStore, MemoryToken},
-    service::{Dedup, DedupLayer, ResponseFuture},
+    service::{CompleteDuplicates, Dedup, DedupLayer, ResponseFuture},
     stats::DedupStats,
     store::{Begin, DedupStore},
 };

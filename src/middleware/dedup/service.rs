@@ -1,6 +1,7 @@
 use std::{
+    convert::Infallible,
     fmt,
-    future::Future,
+    future::{Future, Ready, ready},
     mem,
     pin::Pin,
     sync::Arc,
@@ -9,7 +10,7 @@ use std::{
 };
 
 use tokio::time::{Instant, sleep};
-use tower::BoxError;
+use tower::{BoxError, ServiceExt};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -19,7 +20,13 @@ use super::{
 use crate::{Disposition, Message};
 
 /// Makes [`Dedup`] services. They share the store, the scope and the counts.
-pub struct DedupLayer<St, K = OriginalMessageId> {
+pub struct DedupLayer<St, K = OriginalMessageId, D = CompleteDuplicates> {
+    ids: Ids<St, K>,
+    duplicates: D,
+}
+
+/// How ids are known.
+struct Ids<St, K> {
     store: Arc<St>,
     scope: Arc<str>,
     key: Arc<K>,
@@ -46,29 +53,40 @@ impl<St: DedupStore> DedupLayer<St> {
     /// subscriptions of a topic get the same messages, and so must not have the same scope.
     #[must_use]
     pub fn new(store: St, scope: impl Into<Arc<str>>) -> Self {
-        Self {
+        let ids = Ids {
             store: Arc::new(store),
             scope: scope.into(),
             key: Arc::new(OriginalMessageId),
             times: Times { lease: Self::LEASE, wait: Self::WAIT },
             stats: DedupStats::default(),
-        }
+        };
+        Self { ids, duplicates: CompleteDuplicates(()) }
     }
 }
 
-impl<St, K> DedupLayer<St, K> {
+impl<St, K, D> DedupLayer<St, K, D> {
     /// Knows messages by `key`.
     #[must_use]
-    pub fn key<N: MakeKey>(self, key: N) -> DedupLayer<St, N> {
-        let Self { store, scope, times, stats, .. } = self;
-        DedupLayer { store, scope, key: Arc::new(key), times, stats }
+    pub fn key<N: MakeKey>(self, key: N) -> DedupLayer<St, N, D> {
+        let Self { ids: Ids { store, scope, times, stats, .. }, duplicates } = self;
+        DedupLayer { ids: Ids { store, scope, key: Arc::new(key), times, stats }, duplicates }
+    }
+
+    /// Hands duplicates of what was handled to `duplicates`, which says what becomes of them. By default they are
+    /// completed. [`Responder::replay`](crate::rpc::Responder::replay) sends the reply of the first one again.
+    #[must_use]
+    pub fn on_duplicate<N>(self, duplicates: N) -> DedupLayer<St, K, N>
+    where
+        N: Service<Message, Response = Disposition> + Clone,
+    {
+        DedupLayer { ids: self.ids, duplicates }
     }
 
     /// How long a reservation lasts if nobody ends it: at least 1 ms, and longer than the longest run of a handler, for
     /// after it a duplicate is handled too. A process that dies holds its messages up for so long.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.times.lease = lease.max(Duration::from_millis(1));
+        self.ids.times.lease = lease.max(Duration::from_millis(1));
         self
     }
 
@@ -76,18 +94,24 @@ impl<St, K> DedupLayer<St, K> {
     /// is abandoned at once, and each time costs a delivery.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.times.wait = wait;
+        self.ids.times.wait = wait;
         self
     }
 
     /// The counts so far, and from now on.
     #[must_use]
     pub fn stats(&self) -> DedupStats {
-        self.stats.clone()
+        self.ids.stats.clone()
     }
 }
 
-impl<St, K> Clone for DedupLayer<St, K> {
+impl<St, K, D: Clone> Clone for DedupLayer<St, K, D> {
+    fn clone(&self) -> Self {
+        Self { ids: self.ids.clone(), duplicates: self.duplicates.clone() }
+    }
+}
+
+impl<St, K> Clone for Ids<St, K> {
     fn clone(&self) -> Self {
         Self {
             store: Arc::clone(&self.store),
@@ -99,18 +123,18 @@ impl<St, K> Clone for DedupLayer<St, K> {
     }
 }
 
-impl<St, K> fmt::Debug for DedupLayer<St, K> {
+impl<St, K, D> fmt::Debug for DedupLayer<St, K, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DedupLayer")
-            .field("scope", &self.scope)
-            .field("times", &self.times)
-            .field("stats", &self.stats)
+            .field("scope", &self.ids.scope)
+            .field("times", &self.ids.times)
+            .field("stats", &self.ids.stats)
             .finish_non_exhaustive()
     }
 }
 
-impl<S, St, K> Layer<S> for DedupLayer<St, K> {
-    type Service = Dedup<S, St, K>;
+impl<S, St, K, D: Clone> Layer<S> for DedupLayer<St, K, D> {
+    type Service = Dedup<S, St, K, D>;
 
     fn layer(&self, inner: S) -> Self::Service {
         Dedup { inner, layer: self.clone() }
@@ -118,30 +142,33 @@ impl<S, St, K> Layer<S> for DedupLayer<St, K> {
 }
 
 /// Completes what was handled before; see the [module](super).
-pub struct Dedup<S, St, K = OriginalMessageId> {
+pub struct Dedup<S, St, K = OriginalMessageId, D = CompleteDuplicates> {
     inner: S,
-    layer: DedupLayer<St, K>,
+    layer: DedupLayer<St, K, D>,
 }
 
-impl<S: Clone, St, K> Clone for Dedup<S, St, K> {
+impl<S: Clone, St, K, D: Clone> Clone for Dedup<S, St, K, D> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone(), layer: self.layer.clone() }
     }
 }
 
-impl<S: fmt::Debug, St, K> fmt::Debug for Dedup<S, St, K> {
+impl<S: fmt::Debug, St, K, D> fmt::Debug for Dedup<S, St, K, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dedup").field("inner", &self.inner).field("layer", &self.layer).finish()
     }
 }
 
-impl<S, St, K> Service<Message> for Dedup<S, St, K>
+impl<S, St, K, D> Service<Message> for Dedup<S, St, K, D>
 where
     S: Service<Message, Response = Disposition> + Clone + Send + 'static,
     S::Error: Into<BoxError> + Send,
     S::Future: Send,
     St: DedupStore,
     K: MakeKey + Send + Sync + 'static,
+    D: Service<Message, Response = Disposition> + Clone + Send + 'static,
+    D::Error: Into<BoxError> + Send,
+    D::Future: Send,
 {
     type Response = Disposition;
     type Error = BoxError;
@@ -156,7 +183,28 @@ where
         // The instance that was made ready goes into the call; a clone that was not stays.
         let clone = self.inner.clone();
         let inner = mem::replace(&mut self.inner, clone);
-        ResponseFuture(Box::pin(self.layer.clone().handle(inner, message)))
+        let DedupLayer { ids, duplicates } = self.layer.clone();
+        ResponseFuture(Box::pin(handle(inner, ids, duplicates, message)))
+    }
+}
+
+/// Completes every message.
+#[derive(Clone, Copy, Debug)]
+pub struct CompleteDuplicates(());
+
+impl Service<Message> for CompleteDuplicates {
+    type Response = Disposition;
+    type Error = Infallible;
+    type Future = Ready<Result<Disposition, Infallible>>;
+
+    #[inline]
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, _: Message) -> Self::Future {
+        ready(Ok(Disposition::Complete))
     }
 }
 
@@ -187,37 +235,49 @@ enum Verdict<St: DedupStore> {
     InProgress,
 }
 
-impl<St: DedupStore, K: MakeKey> DedupLayer<St, K> {
-    async fn handle<S>(self, mut inner: S, message: Message) -> Result<Disposition, BoxError>
-    where
-        S: Service<Message, Response = Disposition>,
-        S::Error: Into<BoxError>,
-    {
-        let reservation = match self.reserve(&message).await? {
-            Verdict::HandOn(reservation) => reservation,
-            Verdict::HandOnWithoutKey => {
-                count::without_key(&self.stats);
-                return inner.call(message).await.map_err(Into::into);
-            }
-            Verdict::Known => {
-                count::duplicates(&self.stats);
-                return Ok(Disposition::Complete);
-            }
-            Verdict::InProgress => {
-                count::given_up(&self.stats);
-                return Ok(Disposition::ABANDON);
-            }
-        };
-        count::handled(&self.stats);
-        let answer = inner.call(message).await.map_err(Into::into);
-        if let Ok(Disposition::Complete) = answer {
-            reservation.commit().await;
-        } else {
-            reservation.forget().await;
+/// Handles one message.
+async fn handle<S, St, K, D>(
+    mut inner: S,
+    ids: Ids<St, K>,
+    duplicates: D,
+    message: Message,
+) -> Result<Disposition, BoxError>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    St: DedupStore,
+    K: MakeKey,
+    D: Service<Message, Response = Disposition>,
+    D::Error: Into<BoxError>,
+{
+    let reservation = match ids.reserve(&message).await? {
+        Verdict::HandOn(reservation) => reservation,
+        Verdict::HandOnWithoutKey => {
+            count::without_key(&ids.stats);
+            return inner.call(message).await.map_err(Into::into);
         }
-        answer
+        Verdict::Known => {
+            count::duplicates(&ids.stats);
+            // What is inside need not be kept ready for it.
+            drop(inner);
+            return duplicates.oneshot(message).await.map_err(Into::into);
+        }
+        Verdict::InProgress => {
+            count::given_up(&ids.stats);
+            return Ok(Disposition::ABANDON);
+        }
+    };
+    count::handled(&ids.stats);
+    let answer = inner.call(message).await.map_err(Into::into);
+    if let Ok(Disposition::Complete) = answer {
+        reservation.commit().await;
+    } else {
+        reservation.forget().await;
     }
+    answer
+}
 
+impl<St: DedupStore, K: MakeKey> Ids<St, K> {
     /// Reserves the id of a message, and waits for that if it must.
     async fn reserve(&self, message: &Message) -> Result<Verdict<St>, StoreError> {
         let Some(id) = self.key.make_key(message) else { return Ok(Verdict::HandOnWithoutKey) };

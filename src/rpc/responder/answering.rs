@@ -209,6 +209,9 @@ where
         },
         Err(fault) => (replying.fault(request, &fault), true),
     };
+    if let Some(recorded) = &replying.recorded {
+        recorded.put(request, &reply);
+    }
     Next::Send(Letter { reply, address, is_fault, is_kept: false })
 }
 

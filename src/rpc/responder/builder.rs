@@ -4,8 +4,8 @@ use consign_codecs::{CodecSet, Codecs};
 use tower::util::BoxCloneService;
 
 use super::{
-    Answering, IntoAnswer, ReplySenders, Responder, address::Addresses, reply::Replying, senders::Senders,
-    stats::ResponderStats,
+    Answering, IntoAnswer, RecordedReplies, ReplySenders, Responder, address::Addresses, reply::Replying,
+    senders::Senders, stats::ResponderStats,
 };
 use crate::{
     Message,
@@ -43,6 +43,7 @@ impl Responder<(), (), NoSenders, NoRoute> {
             is_strict: false,
             subject: None,
             clock: Arc::new(SystemClock::new()),
+            recorded: None,
             stats: ResponderStats::default(),
         };
         ResponderBuilder { replying }
@@ -85,6 +86,13 @@ impl<P: ReplySenders> ResponderBuilder<P> {
     /// The subject of replies. By default they have none.
     pub fn reply_subject(mut self, subject: impl Into<Arc<str>>) -> Self {
         self.replying.subject = Some(subject.into());
+        self
+    }
+
+    /// Keeps replies in `recorded`, from before they are sent, so that a duplicate of a request can be answered without its
+    /// handler; see [`Responder::replay`].
+    pub fn record(mut self, recorded: RecordedReplies) -> Self {
+        self.replying.recorded = Some(recorded);
         self
     }
 

@@ -4,7 +4,9 @@ mod address;
 mod answering;
 mod builder;
 mod format;
+mod recorded;
 mod refusal;
+mod replay;
 mod reply;
 mod senders;
 mod stats;
@@ -29,7 +31,9 @@ pub use self::{
     answering::{AnswerFuture, Answering},
     builder::{HandlersBuilder, ResponderBuilder},
     format::ACCEPT,
+    recorded::RecordedReplies,
     refusal::{IntoAnswer, Refusal, Reply},
+    replay::Replay,
     senders::ReplySenders,
     stats::ResponderStats,
 };
@@ -66,6 +70,48 @@ impl<S, C, P: ReplySenders, R> Responder<S, C, P, R> {
     #[must_use]
     pub fn stats(&self) -> ResponderStats {
         self.replying.stats.clone()
+    }
+
+    /// Answers duplicates of requests with the reply that was [recorded](ResponderBuilder::record) for the first, for
+    /// [`DedupLayer::on_duplicate`](crate::middleware::dedup::DedupLayer::on_duplicate):
+    ///
+    /// ```
+    /// # #[cfg(all(feature = "json", feature = "embedded"))] {
+    /// use std::time::Duration;
+    /// use consign::{
+    ///     broker::{Broker, QueueSettings},
+    ///     codecs::Codecs,
+    ///     consumer::Consumer,
+    ///     message::EntityPath,
+    ///     middleware::dedup::{DedupLayer, MemoryStore},
+    ///     routing::Body,
+    ///     rpc::{RecordedReplies, Reply, Responder},
+    ///     transport::SendService,
+    /// };
+    /// use tower::ServiceBuilder;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tower::BoxError> {
+    /// # let broker = Broker::new();
+    /// # let requests = broker.create_queue("requests", QueueSettings::default())?;
+    /// let window = Duration::from_secs(600);
+    /// let reply_to = broker.clone();
+    /// let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(reply_to.sender(to)?)))
+    ///     .record(RecordedReplies::new(window))
+    ///     .codecs(Codecs::json())
+    ///     .answer("double", async |Body(number): Body<u32>| Reply(number * 2))
+    ///     .build()?;
+    /// let dedup = DedupLayer::new(MemoryStore::new(window), "requests").on_duplicate(responder.replay());
+    /// let consumer = Consumer::new(requests.receiver(), ServiceBuilder::new().layer(dedup).service(responder));
+    /// # drop(consumer);
+    /// # Ok(())
+    /// # }
+    /// # main().unwrap();
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn replay(&self) -> Replay<P> {
+        Replay::new(Arc::clone(&self.replying))
     }
 }
 

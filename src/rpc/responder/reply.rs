@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::{ReplySenders, address::Addresses, senders::Senders, stats::ResponderStats};
+use super::{RecordedReplies, ReplySenders, address::Addresses, senders::Senders, stats::ResponderStats};
 use crate::{
     Disposition, Message,
     message::{Body, EntityPath, Properties, random_id::random_id},
@@ -18,6 +18,7 @@ pub(super) struct Replying<P: ReplySenders> {
     pub(super) is_strict: bool,
     pub(super) subject: Option<Arc<str>>,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) recorded: Option<RecordedReplies>,
     pub(super) stats: ResponderStats,
 }
 
@@ -25,7 +26,7 @@ pub(super) struct Replying<P: ReplySenders> {
 const LEAST_TIME: Duration = Duration::from_secs(1);
 
 /// What lets a trace go on from the request to its reply.
-const TRACE: [&str; 3] = ["traceparent", "tracestate", "Diagnostic-Id"];
+pub(super) const TRACE: [&str; 3] = ["traceparent", "tracestate", "Diagnostic-Id"];
 
 impl<P: ReplySenders> Replying<P> {
     /// Where the reply to `request` goes; or what becomes of a request that cannot be answered.

@@ -42,6 +42,10 @@ counters! {
     answered, count_answered;
     /// Faults that the broker accepted.
     faults, count_fault;
+    /// Replies and faults that the broker accepted a second time, for a duplicate. They are not counted above.
+    replayed, count_replayed;
+    /// Duplicates of requests whose reply was not recorded, or not any more.
+    unrecorded, count_unrecorded;
     /// Values for requests without an address for a reply.
     unwanted, count_unwanted;
     /// Replies and faults that the broker refused.

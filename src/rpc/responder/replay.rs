@@ -1,0 +1,103 @@
+use std::{
+    convert::Infallible,
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tower::ServiceExt;
+use tower_service::Service;
+
+use super::{
+    ReplySenders,
+    reply::{Replying, TRACE},
+};
+use crate::{Disposition, Message, transport::BoxFuture};
+
+/// Sends the recorded reply to a request again: the same body, ContentType and fault, to where this request wants it. It is
+/// the service that [`DedupLayer::on_duplicate`](crate::middleware::dedup::DedupLayer::on_duplicate) hands duplicates to.
+///
+/// The request is completed when the broker has the reply, and at once if no reply is recorded or none is wanted. A reply
+/// that is refused has the consequences that it has in a [`Responder`](super::Responder). Whoever may send requests and
+/// knows the id of one gets its reply, as far as the addresses of replies are allowed.
+pub struct Replay<P: ReplySenders> {
+    replying: Arc<Replying<P>>,
+}
+
+impl<P: ReplySenders> Replay<P> {
+    pub(super) fn new(replying: Arc<Replying<P>>) -> Self {
+        Self { replying }
+    }
+}
+
+impl<P: ReplySenders> Service<Message> for Replay<P> {
+    type Response = Disposition;
+    type Error = Infallible;
+    type Future = BoxFuture<Result<Disposition, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Message) -> Self::Future {
+        let replying = Arc::clone(&self.replying);
+        Box::pin(async move { Ok(replying.replay(&request).await) })
+    }
+}
+
+impl<P: ReplySenders> Replying<P> {
+    async fn replay(&self, request: &Message) -> Disposition {
+        let address = match self.address(request) {
+            Ok(Some(address)) => address,
+            Ok(None) => {
+                self.stats.count_unwanted();
+                return Disposition::Complete;
+            }
+            Err(disposition) => return disposition,
+        };
+        let Some(recorded) = self.recorded.as_ref().and_then(|recorded| recorded.find(request)) else {
+            self.stats.count_unrecorded();
+            return Disposition::Complete;
+        };
+        let reply = self.again(request, &recorded);
+        // A sender that was kept may lead to an entity that is gone, and a new one to one in its place.
+        let sent = match self.senders.make(&address) {
+            Ok(found) => found.sender.oneshot(reply).await.map_err(Into::into),
+            Err(error) => Err(error),
+        };
+        match sent {
+            Ok(()) => {
+                self.stats.count_replayed();
+                Disposition::Complete
+            }
+            Err(error) => self.refused(request, &error),
+        }
+    }
+
+    /// The recorded reply, as one to this request.
+    fn again(&self, request: &Message, recorded: &Message) -> Message {
+        let mut properties = self.properties(request);
+        if let Some(content_type) = recorded.content_type() {
+            properties.set_content_type(content_type.to_owned());
+        }
+        for (name, value) in recorded.application().iter() {
+            // A trace goes on from its own request.
+            if !TRACE.contains(&name) {
+                properties.application_mut().insert(name, value.clone());
+            }
+        }
+        Message::from_parts(properties, recorded.body().clone())
+    }
+}
+
+impl<P: ReplySenders> Clone for Replay<P> {
+    fn clone(&self) -> Self {
+        Self { replying: Arc::clone(&self.replying) }
+    }
+}
+
+impl<P: ReplySenders> fmt::Debug for Replay<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Replay")
+    }
+}
