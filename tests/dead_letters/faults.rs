@@ -15,8 +15,10 @@ use consign::{
     broker::{Queue, QueueReceiver, QueueSettings},
     dead_letters::{ActionErrorKind, DeadLetterQueue, DeadLetters, End, Filter, Report},
     message::SequenceNumber,
-    testing::{DeliveryFault, Faults, Link, LinkReceiver, LinkSettings, Recorder, SendFault},
-    transport::{ErrorKind, ReceiveError, Sender},
+    testing::{
+        DeliveryFault, Faults, Link, LinkReceiver, LinkSettings, RecordedReceiver, Recorder, SendFault, Settlement,
+    },
+    transport::{ErrorKind, Lease, ReceiveError, Sender},
 };
 use tokio_test::task;
 
@@ -24,17 +26,18 @@ use crate::support::{Bench, OTHER, UNDECODABLE, sending};
 
 const LOCK: Duration = Duration::from_secs(10);
 
-/// A dead-letter queue that is received from over a connection.
+/// A dead-letter queue that is received from over a connection, with a record.
 struct Linked {
     queue: Queue,
     link: Link,
+    deliveries: Recorder,
 }
 
 impl DeadLetterQueue for Linked {
-    type Receiver = LinkReceiver<QueueReceiver>;
+    type Receiver = RecordedReceiver<LinkReceiver<QueueReceiver>>;
 
     fn receiver(&self) -> Self::Receiver {
-        self.link.receiver(self.queue.receiver())
+        self.deliveries.receiver(self.link.receiver(self.queue.receiver()))
     }
 
     async fn peek(&self, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
@@ -47,7 +50,11 @@ fn link(faults: Faults) -> Link {
 }
 
 fn linked(bench: &Bench, faults: Faults) -> DeadLetters<Linked> {
-    DeadLetters::new(Linked { queue: bench.queue.dead_letter(), link: link(faults) })
+    over(bench, link(faults), &Recorder::new())
+}
+
+fn over(bench: &Bench, link: Link, deliveries: &Recorder) -> DeadLetters<Linked> {
+    DeadLetters::new(Linked { queue: bench.queue.dead_letter(), link, deliveries: deliveries.clone() })
 }
 
 fn bench() -> Bench {
@@ -194,6 +201,51 @@ async fn l_17_what_is_skipped_is_met_once_given_back_uncounted_and_hides_nothing
 }
 
 #[tokio::test(start_paused = true)]
+async fn l_17_what_stays_is_given_back_and_is_not_tried_again_when_its_lock_is_lost() {
+    let bench = bench();
+    bench.bury_many(0, 3, &OTHER).await;
+    let (queue, copies, edits) = (bench.queue.dead_letter(), Recorder::new(), Arc::new(AtomicU64::new(0)));
+    let accepting = copies.accepting();
+    let sender = sending(move |message| {
+        if message.original_message_id() == Some("1") {
+            queue.lose_locks();
+        }
+        Box::pin(accepting.send(message))
+    });
+    let counted = Arc::clone(&edits);
+    let deliveries = Recorder::new();
+    let dead = over(&bench, link(Faults::none()), &deliveries);
+    let run = dead.resubmit(Filter::all(), sender).concurrency(1).edit(move |properties, _| {
+        if properties.message_id() != Some("0") {
+            return Ok(());
+        }
+        counted.fetch_add(1, Ordering::Relaxed);
+        Err("no".into())
+    });
+    let report = run.run().await.unwrap();
+    assert_eq!((report.resubmitted, report.failures.len(), report.missed), (2, 1, 0), "{report}");
+    assert_eq!((edits.load(Ordering::Relaxed), report.examined), (1, 5));
+    copies.assert_sent_count(2);
+    assert!(deliveries.settled().iter().all(|settled| settled.settlement != Settlement::Dropped));
+    assert_free(&bench, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_15_what_others_hold_is_waited_for_and_missed() {
+    let bench = bench();
+    bench.bury_many(0, 3, &OTHER).await;
+    let [one, two] = [0, 1].map(|_| bench.queue.receive_dead_letter_now().unwrap());
+    let dead = bench.dead();
+    let mut run = task::spawn(dead.purge(Filter::all()).patience(LOCK / 4).run());
+    assert!(run.poll().is_pending());
+    one.lease.release().await.unwrap();
+    let report = run.await.unwrap();
+    assert_eq!((report.matching, report.purged, report.missed, report.end), (3, 2, 1, End::Done));
+    two.lease.release().await.unwrap();
+    assert_free(&bench, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn l_19_a_run_ends_at_a_hundred_failures() {
     let bench = bench();
     bench.bury_many(0, 150, &OTHER).await;
@@ -244,12 +296,17 @@ async fn l_20_a_run_that_is_dropped_loses_nothing_and_leaves_no_lock() {
         let sender = Arc::clone(&sender);
         sending(move |message| sender(message))
     };
-    let (dead, filter) = (bench.dead(), Filter::all().reason(UNDECODABLE.as_str()));
+    let deliveries = Recorder::new();
+    let dead = over(&bench, Link::new(LinkSettings::default()), &deliveries);
+    let filter = Filter::all().reason(UNDECODABLE.as_str());
     let mut run = task::spawn(dead.resubmit(filter.clone(), to()).concurrency(4).run());
     assert!(run.poll().is_pending());
     assert_eq!(bench.queue.dead_letter().counts().locked, 14);
     drop(run);
     assert_free(&bench, 20);
+    let settled = deliveries.settled();
+    assert_eq!(settled.len(), 14);
+    assert!(settled.iter().all(|settled| settled.settlement == Settlement::Released), "{settled:?}");
 
     answers.store(true, Ordering::Relaxed);
     assert_eq!(dead.resubmit(filter, to()).run().await.unwrap().resubmitted, 10);
@@ -265,7 +322,7 @@ async fn l_20_a_receive_that_fails_ends_the_run_with_what_was_done() {
     let bench = bench();
     bench.bury_many(0, 40, &OTHER).await;
     let link = link(Faults::none());
-    let dead = DeadLetters::new(Linked { queue: bench.queue.dead_letter(), link: link.clone() });
+    let dead = over(&bench, link.clone(), &Recorder::new());
     let copies = Recorder::new();
     let accepting = copies.accepting();
     let sender = sending(move |message| {
