@@ -11,7 +11,7 @@ use consign::{
     Message,
     broker::{Broker, QueueSettings},
     dead_letters::{ActionErrorKind, DeadLetters, Filter, MAX_HOPS, RESUBMIT_COUNT},
-    message::{Body, Properties, PropertyValue, SequenceNumber},
+    message::{Body, Properties, PropertyValue, SequenceNumber, Value},
     settlement::DeadLetter,
     testing::Recorder,
     transport::{ReceiverExt, Sender},
@@ -53,6 +53,77 @@ async fn l_10_a_copy_is_as_it_was_sent_with_another_id() {
     expected.application_mut().insert(Properties::ORIGINAL_MESSAGE_ID, "first");
     assert_eq!(copy.properties(), &expected);
     assert!(bench.queue.dead_letters().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_10_a_thousand_messages_come_through_unchanged() {
+    const MANY: usize = 1_000;
+    let bench = Bench::new();
+    let values: [PropertyValue; 8] = [
+        PropertyValue::Null,
+        true.into(),
+        u64::MAX.into(),
+        i8::MIN.into(),
+        f32::MIN_POSITIVE.into(),
+        "\u{0}語".into(),
+        bytes::Bytes::from_static(b"\xff\x00").into(),
+        PropertyValue::Uuid([7; 16]),
+    ];
+    let message = |i: usize| {
+        let bits = |bit: usize| i >> bit & 1 == 1;
+        let body = match i % 4 {
+            0 => Body::from(vec![u8::try_from(i % 256).unwrap(); i]),
+            1 => Body::from(Value::Map(vec![(i.to_string().into(), values[i % 8].clone().into())])),
+            2 => Body::Sequence([vec![Value::Symbol("s".into()), Value::List(vec![])]].into()),
+            _ => Body::sections(vec!["".into(), vec![0xff; i % 7].into()]),
+        };
+        let mut message = Message::builder().message_id(i.to_string());
+        for (at, value) in values.iter().enumerate().filter(|(at, _)| bits(*at)) {
+            message = message.property(format!("key {at}"), value.clone());
+        }
+        if bits(0) {
+            message = message.correlation_id(format!("c{i}")).content_type("Application/X ; a=\"b\"");
+        }
+        if bits(3) {
+            message = message.session_id("").partition_key("").time_to_live(Duration::from_millis(1 + i as u64));
+        }
+        message.build(body).unwrap()
+    };
+    for i in 0..MANY {
+        bench.bury(message(i), OTHER).await;
+    }
+    let copies = Recorder::new();
+    bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let copies = copies.sent();
+    assert_eq!(copies.len(), MANY);
+    for (i, copy) in copies.into_iter().enumerate() {
+        let (mut copy, original) = (copy.message, message(i));
+        assert_eq!(copy.body(), original.body());
+        let application = copy.properties_mut().application_mut();
+        assert!(application.remove(RESUBMIT_COUNT).is_some());
+        assert_eq!(application.remove(Properties::ORIGINAL_MESSAGE_ID), Some(i.to_string().into()));
+        copy.properties_mut().set_message_id(i.to_string()).unwrap();
+        assert_eq!(copy.properties(), original.properties());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_11_a_copy_that_is_too_large_stays_and_an_edit_makes_room() {
+    let bench = Bench::new();
+    let mut message = Message::new("body");
+    let full = message.properties_mut().application_mut();
+    (0..consign::message::limits::PROPERTIES).for_each(|i| drop(full.insert(i.to_string(), true)));
+    bench.bury(message, OTHER).await;
+    let (dead, sender) = (bench.dead(), || bench.queue.sender().unwrap());
+    let report = dead.resubmit(Filter::all(), sender()).run().await.unwrap();
+    assert_eq!((report.resubmitted, report.failures[0].error.kind()), (0, ActionErrorKind::Send));
+    let edited = dead.resubmit(Filter::all(), sender()).edit(|properties, _| {
+        let application = properties.application_mut();
+        drop((application.remove("0"), application.remove("1")));
+        Ok(())
+    });
+    assert_eq!(edited.run().await.unwrap().resubmitted, 1);
+    assert_eq!(bench.queue.messages().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
