@@ -67,9 +67,13 @@
 //!
 //! # Bounds
 //!
-//! A run has [`Run::concurrency`] dead letters in hand, and of those that stay the leases, up to [`Run::most_held`]; no
-//! message that it is done with. To hold more than that would be needed where what it looks for is behind more dead
-//! letters that do not pass: it ends as [`End::TooManyHeld`] then.
+//! A run has [`Run::concurrency`] dead letters in hand. Of those that stay it keeps the leases, up to [`Run::most_held`]; if
+//! what it looks for is behind more of them, it ends as [`End::TooManyHeld`]. No message that it is done with is kept.
+//!
+//! # Order
+//!
+//! Copies are sent in the order of the numbers, and a send does not wait for the one before. Where the order of a session
+//! matters, take a [`concurrency`](Run::concurrency) of 1, and mind that a copy that is refused does not hold up the next.
 
 mod action;
 mod explained;
