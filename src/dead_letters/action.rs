@@ -11,6 +11,7 @@ use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, Run};
 use crate::{
     Message,
     message::{Body, Properties, random_id::random_id},
+    middleware::retry::RetryHistory,
     settlement::DeadLetter,
     transport::{SendError, Sender},
 };
@@ -74,7 +75,8 @@ impl<S: Sender> Resubmit<S> {
         }
         let (mut properties, mut body) = (dead.message().properties().clone(), dead.message().body().clone());
         let application = properties.application_mut();
-        for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
+        // With its old failures counted, the copy would be given up at its first one.
+        for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL, RetryHistory::PROPERTY] {
             application.remove(name);
         }
         for change in &self.changes {

@@ -12,6 +12,7 @@ use consign::{
     broker::{Broker, QueueSettings},
     dead_letters::{ActionErrorKind, DeadLetters, Filter, MAX_HOPS, RESUBMIT_COUNT},
     message::{Body, Properties, PropertyValue, SequenceNumber, Value},
+    middleware::retry::RetryHistory,
     settlement::DeadLetter,
     testing::Recorder,
     transport::{ReceiverExt, Sender},
@@ -143,6 +144,17 @@ async fn l_10_what_other_transports_leave_on_a_dead_letter_is_stripped() {
     bench.dead().resubmit(Filter::all(), copies.accepting()).edit(trail).run().await.unwrap();
     let [copy] = &copies.sent()[..] else { panic!("one") };
     assert_eq!((copy.message.dead_letter_reason(), copy.message.dead_letter_description()), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_10_a_copy_starts_without_the_failures_of_its_retries() {
+    let bench = Bench::new();
+    let tried = Message::builder().property(RetryHistory::PROPERTY, "7;1700000000000;no stock").build("body").unwrap();
+    bench.bury(tried, UNDECODABLE).await;
+    let copies = Recorder::new();
+    bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let [copy] = &copies.sent()[..] else { panic!("one") };
+    assert_eq!(copy.message.application().get(RetryHistory::PROPERTY), None);
 }
 
 #[tokio::test(start_paused = true)]
