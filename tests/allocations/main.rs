@@ -21,7 +21,7 @@ use consign::{
     consumer::Consumer,
     middleware::{
         circuit_breaker::CircuitBreakerLayer,
-        dedup::{Begin, DedupStore, Key, MemoryStore, StoreErrorKind},
+        dedup::{Begin, DedupLayer, DedupStore, Key, MemoryStore, StoreErrorKind},
         retry::{Backoff, DelayedRetries, RetryLayer},
     },
     rules::{CorrelationFilter, Rule, RuleSet, SqlFilter},
@@ -167,6 +167,22 @@ fn w_11_an_eighth_of_a_million_handled_ids_take_at_most_12_mib() {
     assert_eq!(offer(0), Ok(false), "the first is not forgotten");
     let mib = most >> 20;
     assert!((1..=12).contains(&mib), "{mib} MiB");
+}
+
+#[test]
+fn detecting_duplicates_allocates_the_future_of_the_call() {
+    let store = MemoryStore::new(Duration::from_secs(3_600));
+    let forgets = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::ABANDON)));
+    let completes = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::Complete)));
+    let layer = DedupLayer::new(store, "orders");
+    let message = Message::builder().message_id("a").build("body").expect("a message");
+    let (mut forgets, mut completes) = (layer.layer(forgets), layer.layer(completes));
+    poll_once(forgets.call(message.clone())).expect("an answer");
+    let forgotten = allocations(|| drop(poll_once(forgets.call(message.clone()))));
+    poll_once(completes.call(message.clone())).expect("an answer");
+    let known = allocations(|| drop(poll_once(completes.call(message.clone()))));
+    assert_eq!((forgotten, known), (1, 1));
+    assert_eq!((layer.stats().forgotten(), layer.stats().duplicates()), (2, 1));
 }
 
 fn poll_once<T>(future: impl Future<Output = T>) -> T {

@@ -20,26 +20,27 @@ use consign_redb::RedbStore;
 const WINDOW: Duration = Duration::from_secs(24 * 3_600);
 const LEASE: Duration = Duration::from_secs(3_600);
 const OPERATIONS: u32 = 10_000;
-/// Where the file of a child is.
+/// Where the file of a child is, and its first id.
 const FILE: &str = "CONSIGN_REDB_FILE";
+const FIRST: &str = "CONSIGN_REDB_FIRST";
 
 fn open(path: impl AsRef<Path>) -> RedbStore {
     RedbStore::open(path, WINDOW).unwrap()
 }
 
-/// What the child does: 16 tasks begin the next id each. Of three ids one is committed, one is forgotten and then
+/// What the child does: 10,000 ids, of which 16 tasks begin the next one each. Of three ids one is committed, one is forgotten and then
 /// committed, and one stays reserved. It says what it is about to commit, and what is committed.
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn work(path: &str) {
+async fn work(path: &str, first: u32) {
     let store = Arc::new(open(path));
-    let next = Arc::new(AtomicU32::new(0));
+    let next = Arc::new(AtomicU32::new(first));
     let tasks: Vec<_> = (0..16)
         .map(|_| {
             let (store, next) = (Arc::clone(&store), Arc::clone(&next));
             tokio::spawn(async move {
                 loop {
                     let id = next.fetch_add(1, Ordering::Relaxed);
-                    if id >= OPERATIONS {
+                    if id >= first + OPERATIONS {
                         return;
                     }
                     let bytes = id.to_le_bytes();
@@ -82,11 +83,13 @@ struct Said {
     committed: HashSet<u32>,
 }
 
-/// Runs a child and kills it when it has committed so many ids.
-fn run_and_kill(path: &Path, commits: usize, said: &mut Said) {
+/// Runs a child and kills it when it has committed so many ids. It cannot be done by then: what it says does not fit into
+/// the pipe.
+fn run_and_kill(path: &Path, first: u32, commits: usize, said: &mut Said) {
     let this_test = ["--exact", "w_13_a_process_that_is_killed_loses_no_commit", "--nocapture"];
     let mut command = Command::new(env::current_exe().unwrap());
-    let mut child = command.args(this_test).env(FILE, path).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.args(this_test).env(FILE, path).env(FIRST, first.to_string()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut seen, mut done) = (0, false);
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
@@ -113,19 +116,20 @@ fn run_and_kill(path: &Path, commits: usize, said: &mut Said) {
 
 #[test]
 fn w_13_a_process_that_is_killed_loses_no_commit() {
-    if let Ok(path) = env::var(FILE) {
-        return work(&path);
+    if let (Ok(path), Ok(first)) = (env::var(FILE), env::var(FIRST)) {
+        return work(&path, first.parse().unwrap());
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handled.redb");
     let mut said = Said::default();
     // The next child finds what the ones before it have left.
-    for commits in [1, 100, 1_000, 2_000] {
-        run_and_kill(&path, commits, &mut said);
+    for (round, commits) in [1, 100, 1_000, 3_000].into_iter().enumerate() {
+        let first = u32::try_from(round).unwrap() * OPERATIONS;
+        run_and_kill(&path, first, commits, &mut said);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let store = open(&path);
         runtime.block_on(async {
-            for id in 0..OPERATIONS {
+            for id in 0..first + OPERATIONS {
                 let begun = store.begin(Key::new("orders", &id.to_le_bytes()), LEASE).await.unwrap();
                 match begun {
                     Begin::Committed => assert!(said.tried.contains(&id), "{id} was never committed"),
