@@ -135,6 +135,7 @@
 #[cfg(feature = "embedded")]
 pub mod broker;
 pub mod consumer;
+mod counters;
 pub mod dead_letters;
 mod decode;
 pub mod message;

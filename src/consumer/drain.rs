@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep};
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{ConsumeError, Stats, run::Run, slot::Settling, stats::count};
+use super::{ConsumeError, Stats, run::Run, slot::Settling};
 use crate::{Disposition, Message, transport::Receiver};
 
 /// How long settlements may take after the last handler was dropped.
@@ -56,12 +56,12 @@ where
             }
             if drain.is_over {
                 for _ in 0..self.releases.len() {
-                    count::settle_failed(&self.options.stats);
+                    self.options.stats.count_settle_failed();
                 }
                 self.releases.clear();
                 for slot in self.slots.iter_mut().filter(|slot| slot.is_settling()) {
                     slot.forget_settling();
-                    count::settle_failed(&self.options.stats);
+                    self.options.stats.count_settle_failed();
                 }
                 return Poll::Ready(self.drained());
             }
@@ -89,7 +89,7 @@ where
     fn cancel_all(&mut self) {
         for slot in 0..self.slots.len() {
             if let Some(held) = self.slots[slot].end_call() {
-                count::cancelled(&self.options.stats);
+                self.options.stats.count_cancelled();
                 self.settle(slot, held, Disposition::ABANDON);
             }
         }

@@ -99,7 +99,7 @@ impl Options {
     /// Hands a message to the sink. A panic of it is caught.
     #[cold]
     fn undeliverable(&mut self, message: Message, dead_letter: Option<DeadLetter>) {
-        stats::count::undeliverable(&self.stats);
+        self.stats.count_undeliverable();
         let Some(sink) = &mut self.undeliverable else { return };
         let undeliverable = Undeliverable { message, dead_letter };
         if slot::caught(|| sink(undeliverable)).is_none() {

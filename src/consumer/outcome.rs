@@ -10,7 +10,6 @@ use super::{
     Stats,
     run::{Run, Turn},
     slot::{Ended, Held, Settling, caught, lock_of},
-    stats::count,
 };
 use crate::{
     Disposition, Message,
@@ -77,7 +76,7 @@ where
     fn complete_together(&mut self) {
         let stats = &self.options.stats;
         let completed = self.gathered.complete(|failure| count_settled(stats, Settling::Complete, Err(failure)));
-        count::completed_many(stats, completed);
+        stats.count_all_completed(completed);
     }
 
     /// Converting, showing and dropping the error is the user's code.
@@ -90,7 +89,7 @@ where
         });
         match disposition {
             Some(disposition) => {
-                count::failed(&self.options.stats);
+                self.options.stats.count_failed();
                 disposition
             }
             None => self.call_panicked(),
@@ -100,7 +99,7 @@ where
     #[cold]
     fn call_panicked(&mut self) -> Disposition {
         tracing::warn!("a call of the stack panicked");
-        count::panicked(&self.options.stats);
+        self.options.stats.count_panicked();
         Disposition::ABANDON
     }
 
@@ -137,7 +136,7 @@ where
     #[cold]
     pub(super) fn give_settlement_up(&mut self, slot: usize) {
         tracing::warn!("a settlement was not answered");
-        count::settle_failed(&self.options.stats);
+        self.options.stats.count_settle_failed();
         self.slots[slot].forget_settling();
         self.free.push(slot);
     }
@@ -154,7 +153,7 @@ where
                 return Some(Disposition::DeadLetter(dead_letter));
             }
             Disposition::Complete if !is_locked => {
-                count::completed(&self.options.stats);
+                self.options.stats.count_completed();
                 return None;
             }
             _ if !is_locked => None,
@@ -192,16 +191,16 @@ where
 fn count_settled(stats: &Stats, settling: Settling, result: Result<(), SettleError>) {
     match result {
         Ok(()) => match settling {
-            Settling::Complete => count::completed(stats),
-            Settling::Abandon => count::abandoned(stats),
-            Settling::DeadLetter => count::dead_lettered(stats),
-            Settling::Defer => count::deferred(stats),
-            Settling::Release => count::released(stats),
+            Settling::Complete => stats.count_completed(),
+            Settling::Abandon => stats.count_abandoned(),
+            Settling::DeadLetter => stats.count_dead_lettered(),
+            Settling::Defer => stats.count_deferred(),
+            Settling::Release => stats.count_released(),
         },
-        Err(error) if error.is_lock_lost() => count::lock_lost(stats),
+        Err(error) if error.is_lock_lost() => stats.count_lock_lost(),
         Err(error) => {
             tracing::warn!(%error, ?settling, "a settlement failed");
-            count::settle_failed(stats);
+            stats.count_settle_failed();
         }
     }
 }

@@ -12,7 +12,6 @@ use tower_service::Service;
 use super::{
     run::{Run, Turn},
     slot::{Renewing, lock_of},
-    stats::count,
 };
 use crate::{
     Disposition, Message,
@@ -80,7 +79,7 @@ where
         renewing.asked = None;
         match result {
             Ok(_) => {
-                count::renewed(&self.options.stats);
+                self.options.stats.count_renewed();
                 renewing.last = asked_at;
                 renewing.schedule(self.deadline.epoch, self.options.renewal, asked_at);
             }
@@ -97,8 +96,8 @@ where
     #[cold]
     fn lock_lost(&mut self, slot: usize) {
         tracing::warn!("a lock was lost while its handler ran; the handler is cancelled");
-        count::cancelled(&self.options.stats);
-        count::lock_lost(&self.options.stats);
+        self.options.stats.count_cancelled();
+        self.options.stats.count_lock_lost();
         drop(self.slots[slot].end_call());
         self.free.push(slot);
     }

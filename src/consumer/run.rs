@@ -19,7 +19,6 @@ use super::{
     gathered::Gathered,
     pace::Pace,
     slot::{Ended, Held, Slot, caught, lock_of},
-    stats::count,
     woken::WokenSet,
 };
 use crate::{
@@ -260,7 +259,7 @@ where
             let Some(Delivery { message, lease }) = self.batch.pop() else { break };
             self.free.pop();
             *left -= 1;
-            count::handled(&self.options.stats);
+            self.options.stats.count_handled();
             let kept = message.clone();
             let service = &mut self.service;
             match self.slots[slot].start(|| service.call(message)) {

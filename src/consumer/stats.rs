@@ -1,75 +1,44 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::Ordering;
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a consumer has done so far. Clones show the same counts, also while the consumer runs.
-        #[derive(Clone, Debug, Default)]
-        pub struct Stats(Arc<Counters>);
-
-        #[derive(Debug, Default)]
-        struct Counters {
-            $($name: AtomicU64,)*
-        }
-
-        impl Stats {
-            $(
-                $(#[$doc])*
-                #[must_use]
-                pub fn $name(&self) -> u64 {
-                    self.0.$name.load(Ordering::Relaxed)
-                }
-            )*
-        }
-
-        /// The counters, to add to.
-        pub(super) mod count {
-            use super::{Ordering, Stats};
-
-            $(
-                #[inline]
-                pub(in crate::consumer) fn $name(stats: &Stats) {
-                    stats.0.$name.fetch_add(1, Ordering::Relaxed);
-                }
-            )*
-
-            /// Several at once.
-            pub(in crate::consumer) fn completed_many(stats: &Stats, count: u64) {
-                stats.0.completed.fetch_add(count, Ordering::Relaxed);
-            }
-        }
-    };
-}
+use crate::counters::counters;
 
 counters! {
+    /// What a consumer has done so far. Clones show the same counts, also while the consumer runs.
+    Stats;
+
     /// Sessions that were accepted.
-    sessions,
+    sessions, count_sessions;
     /// Messages that were handed to the stack.
-    handled,
+    handled, count_handled;
     /// Messages that were completed, and the broker said so.
-    completed,
+    completed, count_completed;
     /// Messages that were abandoned, and the broker said so.
-    abandoned,
+    abandoned, count_abandoned;
     /// Messages that were dead-lettered, and the broker said so.
-    dead_lettered,
+    dead_lettered, count_dead_lettered;
     /// Messages that were deferred, and the broker said so.
-    deferred,
+    deferred, count_deferred;
     /// Calls of the stack that answered with an error. Their messages are abandoned.
-    failed,
+    failed, count_failed;
     /// Calls of the stack that panicked. Their messages are abandoned.
-    panicked,
+    panicked, count_panicked;
     /// Handlers that were cancelled because the lock was lost, or the time to drain was over.
-    cancelled,
+    cancelled, count_cancelled;
     /// Messages whose lock was lost before they were settled. They come again.
-    lock_lost,
+    lock_lost, count_lock_lost;
     /// Settlements that failed for another reason. Whether they had their effect may be unknown.
-    settle_failed,
+    settle_failed, count_settle_failed;
     /// Locks that were renewed.
-    renewed,
+    renewed, count_renewed;
     /// Messages that were given back before a handler saw them.
-    released,
+    released, count_released;
     /// Messages that could not be dead-lettered, because they were received and deleted or are dead letters already.
-    undeliverable,
+    undeliverable, count_undeliverable;
+}
+
+impl Stats {
+    /// Several at once.
+    pub(super) fn count_all_completed(&self, count: u64) {
+        self.0.completed.fetch_add(count, Ordering::Relaxed);
+    }
 }

@@ -214,6 +214,7 @@ impl Properties {
     }
 
     /// Whether there is a `MessageId`, which is quicker to say than which.
+    #[cfg(feature = "embedded")]
     #[inline]
     pub(crate) fn has_message_id(&self) -> bool {
         self.message_id.is_some()

@@ -17,7 +17,7 @@ use tower::BoxError;
 use tower_service::Service;
 
 use self::held::Held;
-use super::{ConsumeError, Options, Stats, Undeliverable, run::Run, stats::count};
+use super::{ConsumeError, Options, Stats, Undeliverable, run::Run};
 use crate::{
     Disposition, Message,
     transport::{ReceiveError, Session, SessionSource},
@@ -174,7 +174,7 @@ where
             match next.await {
                 Next::Drained => return failure.map_or(Ok(self.stats), Err),
                 Next::Accepted(Ok(session)) => {
-                    count::sessions(&self.stats);
+                    self.stats.count_sessions();
                     sessions.push(work(session, self.service.clone(), self.options(), self.idle, stop.subscribe()));
                     continue;
                 }

@@ -6,7 +6,7 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use super::{DedupStats, DedupStore, StoreError, stats::count};
+use super::{DedupStats, DedupStore, StoreError};
 
 /// An id that is reserved. Dropped before its end, it ends all the same.
 pub(super) struct Reservation<St: DedupStore> {
@@ -48,13 +48,13 @@ impl<St: DedupStore> Held<St> {
         let Self { store, stats, token } = self;
         if handled {
             match store.commit(token).await {
-                Ok(()) => count::committed(stats),
-                Err(error) => self.failed(count::commit_failed, &error),
+                Ok(()) => stats.count_committed(),
+                Err(error) => self.failed(DedupStats::count_commit_failed, &error),
             }
         } else {
             match store.forget(token).await {
-                Ok(()) => count::forgotten(stats),
-                Err(error) => self.failed(count::store_failed, &error),
+                Ok(()) => stats.count_forgotten(),
+                Err(error) => self.failed(DedupStats::count_store_failed, &error),
             }
         }
     }

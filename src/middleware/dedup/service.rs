@@ -14,9 +14,7 @@ use tower::{BoxError, ServiceExt};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{
-    Begin, DedupStats, DedupStore, Key, MakeKey, OriginalMessageId, StoreError, reservation::Reservation, stats::count,
-};
+use super::{Begin, DedupStats, DedupStore, Key, MakeKey, OriginalMessageId, StoreError, reservation::Reservation};
 use crate::{Disposition, Message};
 
 /// Makes [`Dedup`] services. They share the store, the scope and the counts.
@@ -253,21 +251,21 @@ where
     let reservation = match ids.reserve(&message).await? {
         Verdict::HandOn(reservation) => reservation,
         Verdict::HandOnWithoutKey => {
-            count::without_key(&ids.stats);
+            ids.stats.count_without_key();
             return inner.call(message).await.map_err(Into::into);
         }
         Verdict::Known => {
-            count::duplicates(&ids.stats);
+            ids.stats.count_duplicates();
             // What is inside need not be kept ready for it.
             drop(inner);
             return duplicates.oneshot(message).await.map_err(Into::into);
         }
         Verdict::InProgress => {
-            count::given_up(&ids.stats);
+            ids.stats.count_given_up();
             return Ok(Disposition::ABANDON);
         }
     };
-    count::handled(&ids.stats);
+    ids.stats.count_handled();
     let answer = inner.call(message).await.map_err(Into::into);
     if let Ok(Disposition::Complete) = answer {
         reservation.commit().await;
@@ -293,12 +291,12 @@ impl<St: DedupStore, K: MakeKey> Ids<St, K> {
                 Ok(Begin::Committed) => return Ok(Verdict::Known),
                 Ok(Begin::InProgress { left }) => {
                     if !mem::replace(&mut met, true) {
-                        count::in_progress(&self.stats);
+                        self.stats.count_in_progress();
                     }
                     (left, None)
                 }
                 Err(error) => {
-                    count::store_failed(&self.stats);
+                    self.stats.count_store_failed();
                     (Duration::ZERO, Some(error))
                 }
             };
