@@ -39,7 +39,7 @@
 //!   dead-letters it, for no further delivery can be read.
 //! - A message is settled when its handler has ended. Where the broker can complete several in one step, as the embedded
 //!   one can, and handlers take less than a millisecond each, those of one batch are completed together, before the
-//!   consumer receives again or waits.
+//!   consumer receives again, polls a handler that was waiting, or waits itself.
 //! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock is
 //!   lost all the same, its future is dropped, and the message comes again.
 //! - On shutdown it stops receiving, gives back what no handler has seen without counting it, waits for handlers up to

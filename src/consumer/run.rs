@@ -154,6 +154,8 @@ where
     /// Polls the slots that were woken. Each time another one is the first: tokio grants a task a number of operations
     /// in each poll, and one handler may take them all.
     fn poll_woken(&mut self, turn: &mut Turn) {
+        // What goes on may hold the thread, and nothing says that it is quick.
+        self.complete_gathered();
         let (words, first) = (self.woken.words(), self.first);
         for word in 0..words {
             let word = (first / 64 + word) % words;

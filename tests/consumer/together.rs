@@ -2,11 +2,14 @@
 
 use std::{
     convert::Infallible,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use consign::{Disposition, Message, consumer::Consumer};
-use tokio::time::Duration;
+use tokio::{sync::Notify, time::Duration};
 use tower::service_fn;
 
 use crate::{assert_empty, fill, number, queue_with_lock, until, wakes, within};
@@ -42,6 +45,33 @@ async fn while_handlers_are_quick_a_batch_is_completed_in_one_step() {
 async fn what_a_slow_handler_has_done_is_completed_before_the_next() {
     let behind = behind(40, Duration::from_millis(2)).await;
     assert!(behind.iter().all(|&behind| behind == 0), "{behind:?}");
+}
+
+/// A handler that goes on may hold the thread, so what is done is completed before it does.
+#[tokio::test(start_paused = true)]
+async fn what_is_done_does_not_wait_for_a_handler_that_goes_on() {
+    let queue = queue_with_lock(10);
+    fill(&queue, 162).await;
+    let (go, locked) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (seen, left) = (Arc::clone(&locked), queue.clone());
+    let handler = service_fn(move |message: Message| {
+        let (go, seen, left) = (Arc::clone(&go), Arc::clone(&seen), left.clone());
+        async move {
+            match number(&message) {
+                161 => {
+                    go.notified().await;
+                    seen.store(left.counts().locked, Ordering::Relaxed);
+                }
+                162 => go.notify_one(),
+                _ => {}
+            }
+            Ok::<_, Infallible>(Disposition::Complete)
+        }
+    });
+    let consumer = Consumer::new(queue.receiver(), handler);
+    let stats = consumer.stats();
+    within(60, consumer.run_until(until(move || stats.completed() == 162))).await.unwrap();
+    assert_eq!(locked.load(Ordering::Relaxed), 1, "its own");
 }
 
 /// The locks end while the third of a batch is handled. The two before it wait to be completed.
