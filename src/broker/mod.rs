@@ -26,6 +26,8 @@
 //! ```
 
 mod admin;
+#[cfg(feature = "durable")]
+mod durable;
 mod engine;
 mod lease;
 mod namespace;
@@ -42,6 +44,8 @@ mod waiters;
 
 use std::{fmt, sync::Arc};
 
+#[cfg(feature = "durable")]
+pub use self::durable::{StorageError, StorageErrorKind};
 use self::namespace::Namespace;
 pub use self::{
     admin::{EntityInfo, EntityKind},

@@ -1,0 +1,102 @@
+use std::{ops::Range, sync::Arc};
+
+use super::StorageError;
+
+/// What a record is of. The order is that in which records are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Table {
+    /// The broker: one record with an empty key.
+    Broker,
+    /// An entity, its settings, its rules: by its serial.
+    Entities,
+    /// What an entity has given out, such as sequence numbers: by the entity's serial.
+    Counters,
+    /// The state of a session: by the entity's serial and the id of the session.
+    Sessions,
+    /// An id in the window of duplicate detection: by the entity's serial and a number.
+    Ids,
+    /// A message: by the entity's serial and its order there.
+    Messages,
+}
+
+/// Where the records of a broker are kept. What it returns as committed outlives the process and the machine's power.
+pub(crate) trait Journal: Send {
+    /// Hands every record to `visit`, table after table and by ascending key in each. An error of `visit` ends it.
+    fn load(&mut self, visit: &mut Visit<'_>) -> Result<(), StorageError>;
+
+    /// Writes a batch: all of it or nothing. With `sync` it is on the disk when this returns, and all that was committed
+    /// before. An error is final: every later call fails too.
+    fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StorageError>;
+
+    /// Reads what is committed, beside the commits of other threads.
+    fn reader(&self) -> Arc<dyn Reader>;
+}
+
+pub(crate) type Visit<'v> = dyn FnMut(Table, &[u8], &[u8]) -> Result<(), StorageError> + 'v;
+
+/// Reads single records of a journal.
+pub(crate) trait Reader: Send + Sync {
+    /// The record of this key as the last commit left it.
+    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError>;
+}
+
+/// Records that are written and removed together. Of one key there is at most one change.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// The keys and the values, one after the other.
+    bytes: Vec<u8>,
+    changes: Vec<(Table, Range<usize>, Option<Range<usize>>)>,
+}
+
+impl Batch {
+    /// Writes a record. `encode` appends its value.
+    pub(crate) fn put(&mut self, table: Table, key: &[u8], encode: impl FnOnce(&mut Vec<u8>)) {
+        let key = self.push(key);
+        let start = self.bytes.len();
+        encode(&mut self.bytes);
+        self.changes.push((table, key, Some(start..self.bytes.len())));
+    }
+
+    /// Removes a record, whether it is there or not.
+    pub(crate) fn remove(&mut self, table: Table, key: &[u8]) {
+        let key = self.push(key);
+        self.changes.push((table, key, None));
+    }
+
+    fn push(&mut self, key: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        start..self.bytes.len()
+    }
+
+    /// Table, key, and the value or, where the record is removed, nothing.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Table, &[u8], Option<&[u8]>)> {
+        let slice = |range: &Range<usize>| &self.bytes[range.clone()];
+        self.changes.iter().map(move |(table, key, value)| (*table, slice(key), value.as_ref().map(slice)))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Bytes of all keys and values.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Empties it, and keeps its memory up to `keep` bytes.
+    pub(crate) fn clear(&mut self, keep: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(keep);
+        self.changes.clear();
+    }
+}
+
+/// The key of a record of one entity and of one of its numbers, in the order of both.
+pub(crate) fn key(serial: u64, number: u64) -> [u8; 16] {
+    (u128::from(serial) << 64 | u128::from(number)).to_be_bytes()
+}
