@@ -226,6 +226,7 @@ impl Engine {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return SequenceNumber::new(0) };
         let number = entity.store.number(now, &arrival.message);
         if let Role::Topic(_) = entity.role {
+            entity.store.counters_changed(&mut self.fx);
             self.copy(now, id, arrival, number);
         } else {
             entity.store.insert(now, arrival, number, &mut self.fx);

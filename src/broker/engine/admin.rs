@@ -79,6 +79,9 @@ impl Engine {
             slot.insert(Entity { path, role, store, forward_to, forward_dead_letters_to });
         }
         self.names.insert(key, id);
+        if let Some(entity) = entity_mut(&mut self.entities, id) {
+            entity.store.settings_changed(&mut self.fx);
+        }
         self.finish(now);
         Ok(id)
     }
@@ -149,6 +152,7 @@ impl Engine {
         entity.forward_to = forward_to;
         entity.forward_dead_letters_to = forward_dead_letters_to;
         entity.store.configure(settings, now, &mut self.fx);
+        entity.store.settings_changed(&mut self.fx);
         entity.store.let_leave(&mut self.fx);
         // Whoever waits there may be refused from now on.
         self.fx.note().closed.push(id);
@@ -253,6 +257,7 @@ impl Engine {
         let Role::Subscription(subscription) = &mut entity.role else { return Err(missing()) };
         let changed = change(&mut subscription.rules).map_err(refused)?;
         entity.store.touch(now);
+        entity.store.settings_changed(&mut self.fx);
         Ok(changed)
     }
 }

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 
 use super::{
-    Engine, Entity, Role, StoreId, entity_mut,
+    Engine, Entity, Role, StoreId,
+    effects::Effects,
+    entity_mut,
     store::{Accepted, Ages, Counts, Locked, Part, Refused, Source},
     time::Now,
 };
@@ -92,7 +94,7 @@ impl Engine {
         if let Some(entity) = &mut entity {
             entity.store.touch(now);
         }
-        Completing { entity, now }
+        Completing { entity, fx: &mut self.fx, now }
     }
 
     /// Extends a lock to its full duration from now, and answers until when it holds.
@@ -270,7 +272,7 @@ impl Engine {
         let (size, limit) = settings.map_or((0, 0), |settings| (settings.max_size, settings.max_message_size));
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
-        entity.store.set_session_state(lane, lock, state, size.saturating_sub(used), limit)
+        entity.store.set_session_state(lane, lock, state, size.saturating_sub(used), limit, &mut self.fx)
     }
 
     pub(crate) fn session_ids(&mut self, now: Now, id: StoreId) -> Vec<String> {
@@ -282,6 +284,7 @@ impl Engine {
 /// Deliveries of one entity are completed.
 pub(crate) struct Completing<'e> {
     entity: Option<&'e mut Entity>,
+    fx: &'e mut Effects,
     now: Now,
 }
 
@@ -290,7 +293,7 @@ impl Completing<'_> {
     #[inline]
     pub(crate) fn complete(&mut self, key: u32, lock: u64) -> Result<Stored, Refused> {
         let entity = holdable(self.entity.as_deref_mut(), Refused::LockLost)?;
-        entity.store.complete(self.now, key, lock)
+        entity.store.complete(self.now, key, lock, self.fx)
     }
 }
 

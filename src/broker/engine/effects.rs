@@ -42,6 +42,8 @@ pub(crate) struct Effects {
     last_lock: u64,
     /// Whether there may be a note. Most commands leave none, and their callers look at nothing but this.
     is_noted: bool,
+    /// Whether changes are noted, because a disk is to have them.
+    is_recorded: bool,
     notes: Notes,
 }
 
@@ -59,6 +61,8 @@ pub(crate) struct Notes {
     pub(super) removed: Vec<Entity>,
     /// Instants at which an entity has to be looked at.
     pub(super) due: Vec<(Ticks, StoreId)>,
+    /// Entities that are not on the disk as they are here.
+    pub(crate) changed: Vec<StoreId>,
     /// Messages that leave for another entity.
     pub(super) leaving: Vec<(StoreId, u32)>,
 }
@@ -68,6 +72,17 @@ impl Effects {
     pub(super) fn next_lock(&mut self) -> u64 {
         self.last_lock += 1;
         self.last_lock
+    }
+
+    /// From now on changes are noted.
+    #[cfg(feature = "durable")]
+    pub(super) fn record(&mut self) {
+        self.is_recorded = true;
+    }
+
+    #[inline]
+    pub(super) fn is_recorded(&self) -> bool {
+        cfg!(feature = "durable") && self.is_recorded
     }
 
     /// Where effects are noted.

@@ -36,11 +36,12 @@ impl Store {
     ) {
         let mut arrival = arrival;
         mark(&mut arrival.message, &mut arrival.size, dead_letter, fx);
-        let key = self.store(arrival, number);
+        let key = self.store(arrival, number, fx);
         self.enter(key, part, fx);
     }
 
     fn enter(&mut self, key: u32, part: Part, fx: &mut Effects) {
+        self.changed(key, fx);
         let entry = &mut self.entries[key as usize];
         entry.message.clear_dead_letter_source();
         entry.part = part;
@@ -78,7 +79,7 @@ impl Store {
     /// A message has left for another entity.
     pub(in super::super) fn has_left(&mut self, key: u32, fx: &mut Effects) {
         self.take_ready(key);
-        let entry = self.remove(key);
+        let entry = self.remove(key, fx);
         fx.note().dropped.push(entry.message);
     }
 
@@ -90,7 +91,9 @@ impl Store {
         if entry.part == Part::Main {
             self.take_ready(key);
             self.bury(key, 0, dead_letter, fx);
-        } else if !has_no_hops && self.retry == NEVER {
+        } else if has_no_hops {
+            self.changed(key, fx);
+        } else if self.retry == NEVER {
             self.retry = now.ticks.saturating_add(RETRY);
             self.arm(self.retry, fx);
         }

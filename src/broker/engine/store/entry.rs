@@ -64,6 +64,8 @@ pub(crate) struct Entry {
     pub(crate) hops: u8,
     /// A dead letter that is not passed on.
     pub(crate) stays: bool,
+    /// What of it is to be written to a disk.
+    pub(super) marks: u8,
 }
 
 impl Entry {

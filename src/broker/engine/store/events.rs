@@ -59,7 +59,7 @@ impl Store {
                     self.expire(key, fx);
                 }
             }
-            Event::IsDue => return self.take_due(),
+            Event::IsDue => return self.take_due(fx),
             Event::DeadLettersAgain => self.let_dead_letters_leave(fx),
             // The engine deletes it.
             Event::Idle => {}
@@ -88,9 +88,11 @@ impl Store {
         }
         if failure == Failure::Counts {
             entry.failures = entry.failures.saturating_add(1);
+            self.changed(key, fx);
         }
+        let entry = &self.entries[key as usize];
         if entry.place == Place::DeferredLocked {
-            self.set_aside(key);
+            self.set_aside(key, fx);
         } else if entry.expires <= instant {
             self.expire(key, fx);
         } else if failure == Failure::Counts && entry.failures >= self.settings.max_delivery_count {
@@ -112,7 +114,7 @@ impl Store {
     /// Puts a message that was locked, and is locked no more, where it was before.
     pub(super) fn put_back(&mut self, key: u32, fx: &mut Effects) {
         if self.entries[key as usize].place == Place::DeferredLocked {
-            self.set_aside(key);
+            self.set_aside(key, fx);
         } else {
             self.make_ready(key, fx);
         }
@@ -125,7 +127,7 @@ impl Store {
             let text = "The message expired and was dead lettered.";
             self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::TtlExpired, text), fx);
         } else {
-            let expired = self.remove(key);
+            let expired = self.remove(key, fx);
             fx.note().dropped.push(expired.message);
         }
     }

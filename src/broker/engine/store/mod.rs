@@ -2,6 +2,7 @@
 //! It knows no other entity; what leaves for another is in the effects.
 
 mod bury;
+mod changes;
 mod counts;
 mod duplicates;
 mod entry;
@@ -23,6 +24,7 @@ use slab::Slab;
 
 pub use self::counts::{Ages, Counts};
 use self::{
+    changes::Changes,
     counts::Tally,
     duplicates::Duplicates,
     entry::NIL,
@@ -93,6 +95,7 @@ pub(crate) struct Store {
     waiting: u32,
     /// The instant at which the engine is going to look at this store.
     armed: Ticks,
+    changes: Changes,
 }
 
 /// A message as it enters a store.
@@ -137,6 +140,7 @@ impl Store {
             accessed: now.ticks,
             waiting: 0,
             armed: NEVER,
+            changes: Changes::default(),
             lock: LockSpan::new(settings.lock_duration),
             settings,
             quirks,
@@ -250,7 +254,7 @@ impl Store {
     /// Stores a message that was numbered, where it can be received.
     #[inline]
     pub(super) fn insert(&mut self, now: Now, arrival: Arrival, number: Number, fx: &mut Effects) {
-        let key = self.store(arrival, number);
+        let key = self.store(arrival, number, fx);
         let entry = &mut self.entries[key as usize];
         entry.enqueued = number.enqueued;
         if let Some(ttl) = entry.message.properties().time_to_live() {
@@ -267,7 +271,7 @@ impl Store {
     }
 
     /// Puts a message among the entries. It stands in no index yet.
-    fn store(&mut self, arrival: Arrival, number: Number) -> u32 {
+    fn store(&mut self, arrival: Arrival, number: Number, fx: &mut Effects) -> u32 {
         let Arrival { message, size, origin, hops } = arrival;
         self.size += size;
         let slot = self.entries.vacant_entry();
@@ -292,7 +296,9 @@ impl Store {
             place: Place::Ready,
             hops,
             stays: false,
+            marks: 0,
         });
+        self.changed(key, fx);
         key
     }
 
@@ -343,7 +349,8 @@ impl Store {
         }
     }
 
-    fn set_aside(&mut self, key: u32) {
+    fn set_aside(&mut self, key: u32, fx: &mut Effects) {
+        self.changed(key, fx);
         let entry = &mut self.entries[key as usize];
         entry.place = Place::Deferred;
         self.lanes[entry.lane as usize].deferred.insert(entry.sequence, key);
@@ -376,8 +383,9 @@ impl Store {
     }
 
     #[inline]
-    fn take_entry(&mut self, key: u32) -> Entry {
+    fn take_entry(&mut self, key: u32, fx: &mut Effects) -> Entry {
         let entry = self.entries.remove(key as usize);
+        self.gone(&entry, fx);
         if self.entries.is_empty() && self.entries.capacity() > KEPT {
             self.give_entries_back();
         }
@@ -391,8 +399,8 @@ impl Store {
 
     /// Forgets a message for good. It stands in no index but its lane.
     #[inline]
-    fn remove(&mut self, key: u32) -> Entry {
-        let entry = self.take_entry(key);
+    fn remove(&mut self, key: u32, fx: &mut Effects) -> Entry {
+        let entry = self.take_entry(key, fx);
         self.forget(&entry);
         entry
     }

@@ -95,7 +95,7 @@ impl Store {
                 Place::Deferred => self.take_aside(key),
                 _ => self.take_ready(key),
             }
-            let removed = self.remove(key);
+            let removed = self.remove(key, fx);
             fx.note().dropped.push(removed.message);
         }
         keys.len()

@@ -87,7 +87,7 @@ impl Store {
             let Some(key) = self.take(source) else { break };
             out(delivered(&self.entries[key as usize], None, self.settings.partitioned));
             // The delivery has its message too.
-            drop(self.remove(key));
+            drop(self.remove(key, fx));
             taken += 1;
         }
         taken

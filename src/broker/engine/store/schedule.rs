@@ -38,7 +38,7 @@ impl Store {
         id: Option<Id>,
         fx: &mut Effects,
     ) {
-        let key = self.store(arrival, number);
+        let key = self.store(arrival, number, fx);
         let entry = &mut self.entries[key as usize];
         entry.place = Place::Scheduled;
         entry.locked_until = due;
@@ -67,7 +67,7 @@ impl Store {
             }
         }
         for key in keys {
-            let removed = self.remove_scheduled(key);
+            let removed = self.remove_scheduled(key, fx);
             fx.note().dropped.push(removed.message);
         }
         // The last of them may have kept an idle entity.
@@ -76,15 +76,15 @@ impl Store {
     }
 
     /// Takes the first message that is due, which enters again as if it were sent.
-    pub(super) fn take_due(&mut self) -> Option<Arrival> {
+    pub(super) fn take_due(&mut self, fx: &mut Effects) -> Option<Arrival> {
         let key = self.scheduled.due.first()?;
         self.scheduled.by_number.remove(self.entries[key as usize].sequence);
-        Some(self.remove_scheduled(key))
+        Some(self.remove_scheduled(key, fx))
     }
 
     /// Takes out what stands among the numbers no more.
-    fn remove_scheduled(&mut self, key: u32) -> Arrival {
-        let entry = self.take_entry(key);
+    fn remove_scheduled(&mut self, key: u32, fx: &mut Effects) -> Arrival {
+        let entry = self.take_entry(key, fx);
         self.size -= entry.size;
         self.scheduled.due.remove(place(entry.locked_until, entry.order));
         self.forget_scheduled_id(entry.sequence, &entry.message);

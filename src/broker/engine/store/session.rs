@@ -200,6 +200,7 @@ impl Store {
         state: &mut Option<Bytes>,
         room: u64,
         limit: usize,
+        fx: &mut Effects,
     ) -> Result<(), Refused> {
         // Even an empty state keeps its session.
         let size = |state: &Option<Bytes>| state.as_ref().map_or(0, |it| it.len() as u64 + QueueSettings::OVERHEAD);
@@ -213,7 +214,11 @@ impl Store {
             return Err(Refused::Full);
         }
         std::mem::swap(&mut session.state, state);
+        let id = fx.is_recorded().then(|| session.id.clone());
         self.size = self.size - before + after;
+        if let Some(id) = id {
+            self.session_changed(id, fx);
+        }
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl Store {
         fx: &mut Effects,
     ) -> Result<Option<Stored>, Refused> {
         if matches!(disposition, Disposition::Complete) {
-            return self.complete(now, key, lock).map(Some);
+            return self.complete(now, key, lock, fx).map(Some);
         }
         let part = self.held(now, key, lock)?;
         self.settle_otherwise(now, key, part, disposition, fx).map(|()| None)
@@ -56,9 +56,15 @@ impl Store {
 
     /// Removes the message of the delivery that `key` and `lock` name.
     #[inline]
-    pub(in super::super) fn complete(&mut self, now: Now, key: u32, lock: u64) -> Result<Stored, Refused> {
+    pub(in super::super) fn complete(
+        &mut self,
+        now: Now,
+        key: u32,
+        lock: u64,
+        fx: &mut Effects,
+    ) -> Result<Stored, Refused> {
         self.held(now, key, lock)?;
-        let entry = self.take_entry(key);
+        let entry = self.take_entry(key, fx);
         let (locks, entries) = self.locks(entry.lane);
         locks.unlink(entries, entry.previous, entry.next);
         self.tally[entry.part as usize].locked -= 1;
@@ -87,7 +93,7 @@ impl Store {
             Disposition::Defer(changes) => {
                 if self.change(key, changes, fx) {
                     self.remove_lock(key);
-                    self.set_aside(key);
+                    self.set_aside(key, fx);
                 } else {
                     self.bury_locked(key, header_size_exceeded(), fx);
                 }
@@ -179,6 +185,7 @@ impl Store {
         fx.note().dropped.push(std::mem::replace(&mut entry.message, message));
         entry.size = (entry.size + after).saturating_sub(before);
         self.size = (self.size + after).saturating_sub(before);
+        self.changed(key, fx);
         true
     }
 

@@ -1,0 +1,81 @@
+//! What has changed since it was last written to a disk. In a broker in memory nothing is noted.
+
+use std::collections::BTreeSet;
+
+use super::{Effects, Entry, Store};
+
+/// It is among the changed entries.
+const CHANGED: u8 = 1;
+/// A record of it is on the disk, or on the way there.
+const WRITTEN: u8 = 2;
+
+/// What of one entity is to be written.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Whether the engine knows that there is anything.
+    is_listed: bool,
+    /// Changed entries, by key. The place of one that is gone may be another's by now.
+    entries: Vec<u32>,
+    /// The orders of written messages that are gone.
+    removed: Vec<u64>,
+    /// Sessions whose state has changed.
+    sessions: BTreeSet<Box<str>>,
+    /// Whether the settings or the rules have changed.
+    settings: bool,
+}
+
+impl Store {
+    /// What the disk knows of an entry is not what it is.
+    #[inline]
+    pub(super) fn changed(&mut self, key: u32, fx: &mut Effects) {
+        if fx.is_recorded() {
+            self.note_changed(key, fx);
+        }
+    }
+
+    fn note_changed(&mut self, key: u32, fx: &mut Effects) {
+        let entry = &mut self.entries[key as usize];
+        if entry.marks & CHANGED == 0 {
+            entry.marks |= CHANGED;
+            self.changes.entries.push(key);
+            self.list(fx);
+        }
+    }
+
+    /// A message is gone.
+    #[inline]
+    pub(super) fn gone(&mut self, entry: &Entry, fx: &mut Effects) {
+        if fx.is_recorded() && entry.marks & WRITTEN != 0 {
+            self.changes.removed.push(entry.order);
+            self.list(fx);
+        }
+    }
+
+    /// The state of a session is another one.
+    pub(super) fn session_changed(&mut self, id: Box<str>, fx: &mut Effects) {
+        self.changes.sessions.insert(id);
+        self.list(fx);
+    }
+
+    /// The entity is new, or has other settings or rules.
+    pub(in super::super) fn settings_changed(&mut self, fx: &mut Effects) {
+        if fx.is_recorded() {
+            self.changes.settings = true;
+            self.list(fx);
+        }
+    }
+
+    /// A number was given out to what is not stored here.
+    #[inline]
+    pub(in super::super) fn counters_changed(&mut self, fx: &mut Effects) {
+        if fx.is_recorded() {
+            self.list(fx);
+        }
+    }
+
+    fn list(&mut self, fx: &mut Effects) {
+        if !std::mem::replace(&mut self.changes.is_listed, true) {
+            fx.note().changed.push(self.id);
+        }
+    }
+}
