@@ -173,6 +173,18 @@ impl Stored {
         &mut Arc::make_mut(&mut self.0).properties
     }
 
+    #[cfg(feature = "durable")]
+    #[inline]
+    pub(crate) fn body(&self) -> &Body {
+        &self.0.body
+    }
+
+    #[cfg(feature = "durable")]
+    #[inline]
+    pub(crate) fn dead_letter_source(&self) -> Option<&str> {
+        self.0.dead_letter_source.as_deref()
+    }
+
     pub(crate) fn set_dead_letter_source(&mut self, path: &str) {
         Arc::make_mut(&mut self.0).dead_letter_source = Some(path.into());
     }

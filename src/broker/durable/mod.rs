@@ -10,5 +10,6 @@
 
 mod error;
 mod journal;
+mod record;
 
 pub use self::error::{StorageError, StorageErrorKind};

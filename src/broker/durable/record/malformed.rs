@@ -1,0 +1,44 @@
+use std::{error, fmt};
+
+use crate::broker::durable::{StorageError, StorageErrorKind};
+
+/// Why bytes are not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    pub(super) problem: Problem,
+    /// The byte of the record where it was seen.
+    pub(super) at: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    UnknownVersion(u8),
+    Truncated,
+    Trailing,
+    /// What is not as it has to be.
+    Invalid(&'static str),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problem {
+            Problem::UnknownVersion(version) => write!(f, "version {version} of the record is unknown")?,
+            Problem::Truncated => f.write_str("the record ends too early")?,
+            Problem::Trailing => f.write_str("the record goes on behind its end")?,
+            Problem::Invalid(what) => write!(f, "invalid {what}")?,
+        }
+        write!(f, " at byte {}", self.at)
+    }
+}
+
+impl error::Error for Malformed {}
+
+impl From<Malformed> for StorageError {
+    fn from(malformed: Malformed) -> Self {
+        let kind = match malformed.problem {
+            Problem::UnknownVersion(_) => StorageErrorKind::NewerFormat,
+            _ => StorageErrorKind::Corrupted,
+        };
+        Self::new(kind, malformed.to_string())
+    }
+}

@@ -1,0 +1,36 @@
+//! What the bytes of a record mean.
+//!
+//! Every record begins with the version of its kind; what follows is in `docs/store-format.md`, and is read for ever. A
+//! change of a kind is a new version, which is the one that is written from then on: it adds fields behind those that
+//! there are, and what reads an older version takes the default that the field had before. Nothing is removed and no number
+//! is used again.
+//!
+//! A record is written in one pass behind what its buffer holds. Reading allocates for what is there, not for what is
+//! announced, and no input makes it panic; whether the bytes are those that were written is the journal's to know.
+
+mod body;
+mod broker;
+mod counter;
+mod entity;
+mod id;
+mod malformed;
+mod message;
+mod properties;
+mod reader;
+mod rules;
+mod session;
+mod settings;
+mod value;
+mod write;
+
+#[allow(unused_imports, reason = "the writer comes on top of it")]
+pub(crate) use self::{
+    broker::BrokerRecord,
+    counter::{CounterRecord, LastNumber},
+    entity::{EntityKind, EntityRecord},
+    id::IdRecord,
+    malformed::Malformed,
+    message::{MessageRecord, MessageState, MessageView, Place},
+    session::SessionRecord,
+    value::{MAX_DEPTH, can_be_stored},
+};
