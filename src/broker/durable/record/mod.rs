@@ -20,10 +20,11 @@ mod reader;
 mod rules;
 mod session;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod value;
 mod write;
 
-#[allow(unused_imports, reason = "the writer comes on top of it")]
 pub(crate) use self::{
     broker::BrokerRecord,
     counter::{CounterRecord, LastNumber},

@@ -65,11 +65,11 @@ pub(super) fn write_topic(out: &mut Vec<u8>, settings: &TopicSettings) {
         status,
     } = settings;
     write::optional(out, *default_time_to_live, write::duration);
+    write::unsigned(out, *max_size);
+    write::length(out, *max_message_size);
     write::optional(out, *duplicate_detection, write::duration);
     write::length(out, *max_duplicate_ids);
     write::bool(out, *partitioned);
-    write::unsigned(out, *max_size);
-    write::length(out, *max_message_size);
     write::optional(out, *auto_delete_on_idle, write::duration);
     write_status(out, *status);
 }
@@ -77,11 +77,11 @@ pub(super) fn write_topic(out: &mut Vec<u8>, settings: &TopicSettings) {
 pub(super) fn read_topic(reader: &mut Reader<'_>) -> Result<TopicSettings, Malformed> {
     Ok(TopicSettings {
         default_time_to_live: reader.optional(Reader::duration)?,
+        max_size: reader.unsigned()?,
+        max_message_size: read_size(reader)?,
         duplicate_detection: reader.optional(Reader::duration)?,
         max_duplicate_ids: read_size(reader)?,
         partitioned: reader.bool()?,
-        max_size: reader.unsigned()?,
-        max_message_size: read_size(reader)?,
         auto_delete_on_idle: reader.optional(Reader::duration)?,
         status: read_status(reader)?,
     })
