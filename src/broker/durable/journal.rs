@@ -19,6 +19,24 @@ pub(crate) enum Table {
     Messages,
 }
 
+impl Table {
+    /// All, in the order in which they are loaded.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Broker, Self::Entities, Self::Counters, Self::Sessions, Self::Ids, Self::Messages];
+
+    /// Part of the format, as is the place in [`ALL`](Self::ALL).
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Broker => "broker",
+            Self::Entities => "entities",
+            Self::Counters => "counters",
+            Self::Sessions => "sessions",
+            Self::Ids => "ids",
+            Self::Messages => "messages",
+        }
+    }
+}
+
 /// Where the records of a broker are kept. What it returns as committed outlives the process and the machine's power.
 pub(crate) trait Journal: Send {
     /// Hands every record to `visit`, table after table and by ascending key in each. An error of `visit` ends it.

@@ -1,0 +1,132 @@
+use std::{
+    io,
+    panic::{self, AssertUnwindSafe},
+    sync::{Arc, OnceLock},
+};
+
+use redb::StorageBackend;
+
+use super::{
+    super::{StorageError, StorageErrorKind},
+    storage::Storage,
+};
+
+/// The storage as redb has it, and what has become of it. After the first failure nothing is written.
+#[derive(Debug)]
+pub(super) struct Backend {
+    storage: Box<dyn Storage>,
+    /// What failed first.
+    failure: OnceLock<(StorageErrorKind, String)>,
+}
+
+/// What redb owns.
+#[derive(Debug)]
+pub(super) struct Handle(pub(super) Arc<Backend>);
+
+impl Backend {
+    pub(super) fn new(storage: Box<dyn Storage>) -> Self {
+        Self { storage, failure: OnceLock::new() }
+    }
+
+    pub(super) fn storage(&self) -> &dyn Storage {
+        &*self.storage
+    }
+
+    /// Whether everything has worked so far.
+    pub(super) fn check(&self) -> Result<(), StorageError> {
+        match self.failure.get() {
+            None => Ok(()),
+            Some((_, detail)) => Err(StorageError::new(StorageErrorKind::Failed, format!("earlier: {detail}"))),
+        }
+    }
+
+    /// Does something with redb. A panic of it ends here, and is final.
+    pub(super) fn guard<T>(&self, work: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
+        self.check()?;
+        self.contain(work)
+    }
+
+    /// The same whether it has failed or not.
+    pub(super) fn contain<T>(&self, work: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
+        panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            let message = panic.downcast_ref::<String>().map(String::as_str);
+            let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            // Where redb panics it has read what it never writes.
+            let error = StorageError::new(StorageErrorKind::Corrupted, format!("redb panicked: {message}"));
+            self.fail(&error);
+            Err(error)
+        })
+    }
+
+    /// Makes an error final.
+    pub(super) fn fail(&self, error: &StorageError) {
+        let _ = self.failure.set((error.kind(), error.detail().to_owned()));
+    }
+
+    /// What an error of redb means here.
+    pub(super) fn error(&self, error: impl Into<redb::Error>) -> StorageError {
+        use StorageErrorKind::{Closed, Corrupted, Failed, InUse};
+        let error = error.into();
+        if let Some((kind, detail)) = self.failure.get() {
+            return StorageError::new(*kind, detail.clone()).with_source(error);
+        }
+        let kind = match &error {
+            redb::Error::DatabaseAlreadyOpen => InUse,
+            redb::Error::DatabaseClosed => Closed,
+            redb::Error::Io(source) if !is_damage(source) => Failed,
+            redb::Error::ValueTooLarge(_) => Failed,
+            // What else there is says that a table or a page is not what was written.
+            _ => Corrupted,
+        };
+        StorageError::new(kind, error.to_string()).with_source(error)
+    }
+
+    /// Makes a failure of the storage final.
+    fn checked<T>(&self, result: io::Result<T>, what: impl FnOnce() -> String) -> io::Result<T> {
+        if let Err(error) = &result {
+            let kind = match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageErrorKind::Full,
+                _ if is_damage(error) => StorageErrorKind::Corrupted,
+                _ => StorageErrorKind::Failed,
+            };
+            self.fail(&StorageError::new(kind, format!("{}: {error}", what())));
+        }
+        result
+    }
+
+    fn writable(&self) -> io::Result<()> {
+        if self.failure.get().is_some() { Err(io::Error::other("the store has failed")) } else { Ok(()) }
+    }
+}
+
+/// Whether an error says that something else was stored than what is read.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
+}
+
+impl StorageBackend for Handle {
+    fn len(&self) -> io::Result<u64> {
+        self.0.checked(self.0.storage.len(), || "reading the length".into())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let result = self.0.storage.read(offset, out);
+        self.0.checked(result, || format!("reading {} bytes at offset {offset}", out.len()))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.writable()?;
+        self.0.checked(self.0.storage.set_len(len), || format!("changing the length to {len}"))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.writable()?;
+        self.0.checked(self.0.storage.sync(), || "syncing".into())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.writable()?;
+        let result = self.0.storage.write(offset, data);
+        self.0.checked(result, || format!("writing {} bytes at offset {offset}", data.len()))
+    }
+}

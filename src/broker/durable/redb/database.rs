@@ -1,0 +1,330 @@
+use std::{path::Path, sync::Arc};
+
+use parking_lot::RwLock;
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction};
+
+use super::{
+    super::{
+        StorageError, StorageErrorKind,
+        journal::{Batch, Journal, Reader, Table, Visit},
+    },
+    backend::{Backend, Handle},
+    checksum::{corrupted, of as checksum_of, sealed, verified},
+    file::FileStorage,
+    storage::Storage,
+    totals::{Total, Totals},
+};
+
+const META: &str = "meta";
+const FORMAT: &str = "format";
+const TOTALS: &str = "totals";
+
+/// What this version writes, and the latest that it reads.
+const VERSION: u32 = 1;
+
+type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+/// How a journal is opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RedbOptions {
+    /// Bytes of pages that are kept in memory.
+    pub(crate) cache: usize,
+}
+
+impl Default for RedbOptions {
+    fn default() -> Self {
+        Self { cache: 64 << 20 }
+    }
+}
+
+/// Records in a file of redb.
+#[derive(Debug)]
+pub(crate) struct RedbJournal {
+    store: Arc<Store>,
+    totals: Totals,
+    unsynced: Unsynced,
+}
+
+#[derive(Debug)]
+pub(super) struct Store {
+    /// Nothing once it is closed.
+    pub(super) database: RwLock<Option<Database>>,
+    pub(super) backend: Arc<Backend>,
+}
+
+/// What was committed and not synced.
+#[derive(Debug, Default)]
+struct Unsynced {
+    commits: usize,
+    bytes: usize,
+}
+
+impl Unsynced {
+    /// redb takes back no page that a synced commit has written before the next one, so that the file grows meanwhile,
+    /// and holds what is not synced in its cache.
+    const COMMITS: usize = 1_024;
+    const BYTES: usize = 8 << 20;
+
+    fn is_too_much(&self) -> bool {
+        self.commits >= Self::COMMITS || self.bytes >= Self::BYTES
+    }
+}
+
+impl RedbJournal {
+    /// Opens a store, or makes it where the folder is missing or empty.
+    pub(crate) fn open(folder: &Path, options: RedbOptions) -> Result<Self, StorageError> {
+        Self::with_storage(Box::new(FileStorage::open(folder)?), options)
+    }
+
+    pub(crate) fn with_storage(storage: Box<dyn Storage>, options: RedbOptions) -> Result<Self, StorageError> {
+        let backend = Arc::new(Backend::new(storage));
+        let (database, totals) = backend.guard(|| {
+            let is_new = backend.storage().is_new();
+            let length = backend.storage().len().map_err(|error| backend.error(error))?;
+            if !is_new && length == 0 {
+                return Err(StorageError::new(StorageErrorKind::Corrupted, "the file is empty"));
+            }
+            let mut builder = Database::builder();
+            builder.set_cache_size(options.cache);
+            let database =
+                builder.create_with_backend(Handle(backend.clone())).map_err(|error| backend.error(error))?;
+            let totals = if is_new { create(&backend, &database)? } else { read_meta(&backend, &database)? };
+            Ok((database, totals))
+        })?;
+        let store = Arc::new(Store { database: RwLock::new(Some(database)), backend });
+        Ok(Self { store, totals, unsynced: Unsynced::default() })
+    }
+
+    /// Makes everything that was committed outlive a loss of power, and lets go of the file.
+    pub(crate) fn close(self) -> Result<(), StorageError> {
+        let closed = self.store.close();
+        // Its drop has nothing left to do.
+        drop(self);
+        closed
+    }
+}
+
+#[cfg(test)]
+impl RedbJournal {
+    /// As a later version would.
+    pub(super) fn write_format(&self, version: u32) -> Result<(), StorageError> {
+        self.store.with(|database| {
+            let transaction = database.begin_write().unwrap();
+            put_meta(&transaction, FORMAT, &version.to_le_bytes()).unwrap();
+            transaction.commit().unwrap();
+            Ok(())
+        })
+    }
+
+    /// Changes a table beside the journal.
+    pub(super) fn change(&self, table: Table, change: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>)) {
+        let database = self.store.database.read();
+        let transaction = database.as_ref().unwrap().begin_write().unwrap();
+        change(&mut transaction.open_table(definition(table)).unwrap());
+        transaction.commit().unwrap();
+    }
+}
+
+impl Store {
+    /// Does something with the database, which is there meanwhile.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StorageError>) -> Result<T, StorageError> {
+        let database = self.database.read();
+        let Some(database) = &*database else { return Err(StorageError::new(StorageErrorKind::Closed, "")) };
+        self.backend.guard(|| work(database))
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        let Some(database) = self.database.write().take() else { return Ok(()) };
+        let failed = self.backend.check();
+        // Also what has failed is closed within the guard, for redb may panic again.
+        let closed = self.backend.contain(|| database.close().map_err(|error| self.backend.error(error)));
+        failed.and(closed)
+    }
+
+    fn error(&self, error: impl Into<redb::Error>) -> StorageError {
+        self.backend.error(error)
+    }
+
+    /// Writes a batch, and returns what is in the tables then.
+    fn write(&self, database: &Database, batch: &Batch, sync: bool, totals: Totals) -> Result<Totals, StorageError> {
+        let mut totals = totals;
+        let mut transaction = database.begin_write().map_err(|error| self.error(error))?;
+        set_durability(&mut transaction, sync).map_err(|error| self.error(error))?;
+        {
+            let mut tables = [const { None }; Table::ALL.len()];
+            let mut stored = Vec::new();
+            for (table, key, value) in batch.iter() {
+                let total = totals.of_mut(table);
+                let open = match &mut tables[table as usize] {
+                    Some(open) => open,
+                    closed => {
+                        closed.insert(transaction.open_table(definition(table)).map_err(|error| self.error(error))?)
+                    }
+                };
+                let before = match value {
+                    Some(value) => {
+                        stored.clear();
+                        stored.extend_from_slice(value);
+                        stored.extend_from_slice(&checksum_of(table.name(), key, value));
+                        total.add(key, &stored);
+                        open.insert(key, &*stored)
+                    }
+                    None => open.remove(key),
+                };
+                if let Some(before) = before.map_err(|error| self.error(error))? {
+                    total.remove(key, before.value());
+                }
+            }
+        }
+        put_meta(&transaction, TOTALS, &totals.encode()).map_err(|error| self.error(error))?;
+        transaction.commit().map_err(|error| self.error(error))?;
+        Ok(totals)
+    }
+}
+
+impl Journal for RedbJournal {
+    fn load(&mut self, visit: &mut Visit<'_>) -> Result<(), StorageError> {
+        let Self { store, totals, .. } = self;
+        let loaded = store.with(|database| {
+            let transaction = database.begin_read().map_err(|error| store.error(error))?;
+            for table in Table::ALL {
+                let expected = totals.of(table);
+                let open = transaction.open_table(definition(table)).map_err(|error| store.error(error))?;
+                let mut found = Total::default();
+                let mut last: Option<Vec<u8>> = None;
+                for entry in open.iter().map_err(|error| store.error(error))? {
+                    let (key, stored) = entry.map_err(|error| store.error(error))?;
+                    let (key, stored) = (key.value(), stored.value());
+                    let value = verified(table.name(), key, stored)?;
+                    if last.as_deref().is_some_and(|last| last >= key) {
+                        return Err(corrupted(table.name(), key, "it is not in order"));
+                    }
+                    found.add(key, stored);
+                    // A damaged tree may go round in circles.
+                    if found.records > expected.records {
+                        break;
+                    }
+                    visit(table, key, value)?;
+                    let last = last.get_or_insert_default();
+                    last.clear();
+                    last.extend_from_slice(key);
+                }
+                if found != expected {
+                    let detail = format!("table {}: records are missing, or old, or too many", table.name());
+                    return Err(StorageError::new(StorageErrorKind::Corrupted, detail));
+                }
+            }
+            Ok(())
+        });
+        // Nothing is written over what could not be read.
+        loaded.inspect_err(|error| store.backend.fail(error))
+    }
+
+    fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StorageError> {
+        if batch.is_empty() && !sync {
+            return self.store.backend.check();
+        }
+        let Self { store, totals, unsynced } = self;
+        unsynced.commits += 1;
+        unsynced.bytes = unsynced.bytes.saturating_add(batch.size());
+        let sync = sync || unsynced.is_too_much();
+        let written = store.with(|database| store.write(database, batch, sync, *totals));
+        match written {
+            Ok(written) => *totals = written,
+            Err(error) => {
+                store.backend.fail(&error);
+                return Err(error);
+            }
+        }
+        if sync {
+            *unsynced = Unsynced::default();
+        }
+        Ok(())
+    }
+
+    fn reader(&self) -> Arc<dyn Reader> {
+        self.store.clone()
+    }
+}
+
+impl Drop for RedbJournal {
+    fn drop(&mut self) {
+        // Who wants to know closes it.
+        let _ = self.store.close();
+    }
+}
+
+impl Reader for Store {
+    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+        self.with(|database| {
+            let transaction = database.begin_read().map_err(|error| self.error(error))?;
+            let open = transaction.open_table(definition(table)).map_err(|error| self.error(error))?;
+            let Some(stored) = open.get(key).map_err(|error| self.error(error))? else { return Ok(None) };
+            verified(table.name(), key, stored.value()).map(|value| Some(value.to_vec()))
+        })
+    }
+}
+
+const fn definition(table: Table) -> Definition {
+    TableDefinition::new(table.name())
+}
+
+const META_DEFINITION: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new(META);
+
+fn set_durability(transaction: &mut WriteTransaction, sync: bool) -> Result<(), redb::Error> {
+    if !sync {
+        transaction.set_durability(Durability::None)?;
+    }
+    // After a kill the file opens in the same time, whatever its size.
+    transaction.set_quick_repair(sync);
+    Ok(())
+}
+
+fn put_meta(transaction: &WriteTransaction, name: &str, value: &[u8]) -> Result<(), redb::Error> {
+    transaction.open_table(META_DEFINITION)?.insert(name, &*sealed(META, name.as_bytes(), value))?;
+    Ok(())
+}
+
+/// Makes a new store what it has to be.
+fn create(backend: &Backend, database: &Database) -> Result<Totals, StorageError> {
+    let totals = Totals::default();
+    let write = || -> Result<(), redb::Error> {
+        let mut transaction = database.begin_write()?;
+        set_durability(&mut transaction, true)?;
+        for table in Table::ALL {
+            transaction.open_table(definition(table))?;
+        }
+        put_meta(&transaction, FORMAT, &VERSION.to_le_bytes())?;
+        put_meta(&transaction, TOTALS, &totals.encode())?;
+        transaction.commit()?;
+        backend.storage().publish()?;
+        Ok(())
+    };
+    write().map_err(|error| backend.error(error))?;
+    Ok(totals)
+}
+
+fn read_meta(backend: &Backend, database: &Database) -> Result<Totals, StorageError> {
+    let transaction = database.begin_read().map_err(|error| backend.error(error))?;
+    let meta = transaction.open_table(META_DEFINITION).map_err(|error| match error {
+        TableError::TableDoesNotExist(_) => {
+            StorageError::new(StorageErrorKind::NotAStore, "it is a file of redb, and of something else")
+        }
+        error => backend.error(error),
+    })?;
+    let read = |name: &str| {
+        let stored = meta.get(name).map_err(|error| backend.error(error))?;
+        let stored = stored.ok_or_else(|| corrupted(META, name.as_bytes(), "it is missing"))?;
+        verified(META, name.as_bytes(), stored.value()).map(<[u8]>::to_vec)
+    };
+    let version = read(FORMAT)?.try_into().map(u32::from_le_bytes);
+    match version {
+        Ok(VERSION) => {}
+        Ok(version) if version > VERSION => {
+            let detail = format!("format {version}, and this version reads up to {VERSION}");
+            return Err(StorageError::new(StorageErrorKind::NewerFormat, detail));
+        }
+        _ => return Err(corrupted(META, FORMAT.as_bytes(), "there is no such format")),
+    }
+    Totals::decode(&read(TOTALS)?).ok_or_else(|| corrupted(META, TOTALS.as_bytes(), "it has the wrong length"))
+}

@@ -1,0 +1,23 @@
+use std::{fmt::Debug, io};
+
+/// The bytes of a store on a disk.
+pub(crate) trait Storage: Debug + Send + Sync + 'static {
+    fn len(&self) -> io::Result<u64>;
+
+    /// Fails where it goes beyond the end.
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Bytes that come anew are 0.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// What was written outlives a loss of power when this returns.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Whether it was made by this opening and not yet [published](Self::publish).
+    fn is_new(&self) -> bool;
+
+    /// From here on it is found when it is opened again, after a loss of power too. Until then it is made anew.
+    fn publish(&self) -> io::Result<()>;
+}
