@@ -127,7 +127,7 @@ impl Bench {
 }
 
 fn sent(sender: &QueueSender, message: Message) {
-    sender.send(message).into_inner().expect("accepted");
+    sender.send(message).wait().expect("accepted");
 }
 
 fn received(
@@ -141,7 +141,7 @@ fn received(
 
 fn settle(delivery: Delivery<QueueLease>, disposition: Disposition) {
     let Delivery { message, lease } = delivery;
-    lease.settle(disposition).into_inner().expect("settled");
+    lease.settle(disposition).wait().expect("settled");
     drop(message);
 }
 
@@ -188,7 +188,7 @@ fn with_scheduled(size: usize) -> Bench {
     let bench = Bench::plain();
     for n in 0..size {
         let due = bench.clock.now().utc.saturating_add(HOUR + Duration::from_millis(n as u64));
-        bench.queue.schedule(vec![message("old", n)], due).expect("accepted");
+        bench.queue.schedule(vec![message("old", n)], due).wait().expect("accepted");
     }
     bench
 }
@@ -198,8 +198,8 @@ fn schedule_and_cancel(size: usize) -> Cycle {
     let bench = with_scheduled(size);
     let due = bench.clock.now().utc.saturating_add(24 * HOUR);
     Box::new(move |message| {
-        let numbers = bench.queue.schedule(vec![message], due).expect("accepted");
-        bench.queue.cancel_scheduled(&numbers).expect("scheduled");
+        let numbers = bench.queue.schedule(vec![message], due).wait().expect("accepted");
+        bench.queue.cancel_scheduled(&numbers).wait().expect("scheduled");
     })
 }
 
@@ -210,7 +210,7 @@ fn schedule_and_activate(size: usize) -> Cycle {
     let step = Duration::from_millis(1);
     Box::new(move |message| {
         let due = bench.clock.now().utc.saturating_add(step);
-        bench.queue.schedule(vec![message], due).expect("accepted");
+        bench.queue.schedule(vec![message], due).wait().expect("accepted");
         bench.clock.advance(step);
         settle(bench.receive(), Disposition::Complete);
     })
@@ -266,7 +266,7 @@ fn others(size: usize) -> Cycle {
         for queue in [&by_session, &short, &once, &from] {
             sent(&queue.sender().expect("a queue"), message("old", n));
         }
-        scheduled.schedule(vec![message("old", n)], Timestamp::EPOCH.saturating_add(HOUR)).expect("accepted");
+        scheduled.schedule(vec![message("old", n)], Timestamp::EPOCH.saturating_add(HOUR)).wait().expect("accepted");
         sent(&topic.sender(), message("old", n));
     }
     let mut acceptor = by_session.session_acceptor().expect("a queue");

@@ -47,7 +47,7 @@ fn main() {
     let queue = create("scheduled", plain());
     each("scheduled_message", THINGS, || {
         for n in 0..THINGS {
-            queue.schedule(vec![numbered(n, &[])], Timestamp::EPOCH.saturating_add(HOUR)).expect("accepted");
+            queue.schedule(vec![numbered(n, &[])], Timestamp::EPOCH.saturating_add(HOUR)).wait().expect("accepted");
         }
     });
 
@@ -71,10 +71,10 @@ fn main() {
         for n in 0..THINGS {
             send(&queue, Message::builder().message_id("m").session_id(format!("s-{n:06}")).build("").expect("valid"));
             let Poll::Ready(Ok(mut session)) = acceptor.poll_accept(&mut cx) else { panic!("no session") };
-            session.set_state(Some("x".into())).expect("held");
+            session.set_state(Some("x".into())).wait().expect("held");
             assert!(session.poll_receive(&mut cx, 1, &mut out).is_ready());
             for delivery in out.drain(..) {
-                delivery.lease.settle(Disposition::Complete).into_inner().expect("settled");
+                delivery.lease.settle(Disposition::Complete).wait().expect("settled");
             }
             session.close().expect("held");
         }
@@ -95,5 +95,5 @@ fn numbered(n: usize, body: &[u8]) -> Message {
 }
 
 fn send(queue: &Queue, message: Message) {
-    queue.sender().expect("a queue").send(message).into_inner().expect("accepted");
+    queue.sender().expect("a queue").send(message).wait().expect("accepted");
 }

@@ -54,9 +54,9 @@ async fn order(broker: &Broker) -> Result<(), BoxError> {
 /// A reminder in an hour, and second thoughts.
 fn schedule(bills: &Queue) -> Result<(), BoxError> {
     let in_an_hour = SystemClock::new().now().utc.saturating_add(Duration::from_secs(3_600));
-    let numbers = bills.schedule(vec![Message::new("remind")], in_an_hour)?;
+    let numbers = bills.schedule(vec![Message::new("remind")], in_an_hour).wait()?;
     println!("{} scheduled", bills.counts().scheduled);
-    bills.cancel_scheduled(&numbers)?;
+    bills.cancel_scheduled(&numbers).wait()?;
     assert_eq!(bills.counts().scheduled, 0);
     Ok(())
 }
@@ -68,7 +68,7 @@ async fn bill(broker: &Broker, orders: &Queue, bills: &Queue) -> Result<(), BoxE
     let mut transaction = broker.transaction();
     transaction.complete(order)?;
     transaction.send(&bills.sender()?.via_topic(&broker.topic("shop")?), Message::new("one bill"))?;
-    transaction.commit()?;
+    transaction.commit().wait()?;
     println!("{} bill, {} orders", bills.counts().active, orders.counts().active);
     assert_eq!((bills.counts().active, orders.counts().active), (1, 0));
     Ok(())

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    Acknowledged,
     engine::{Locked, PlannedSettlement, Refused, Settlement, Source, StoreId},
     namespace::Namespace,
 };
@@ -150,19 +151,20 @@ fn received_and_deleted() -> SettleError {
 impl Lease for QueueLease {
     const COMPLETES_TOGETHER: bool = true;
 
-    type Settle = Ready<Result<(), SettleError>>;
+    type Settle = Acknowledged<(), SettleError>;
     type Renew = Ready<Result<Timestamp, SettleError>>;
 
     /// If an argument breaks a rule, the message is dead-lettered already or the entity is disabled, the lease is used up
     /// and the lock holds until it runs out.
     #[inline]
     fn settle(mut self, disposition: Disposition) -> Self::Settle {
-        ready(self.take_lock().and_then(|lock| {
+        let settled = self.take_lock().and_then(|lock| {
             let now = self.namespace.now();
             let settle =
                 self.namespace.with(|state| state.engine.settle(now, self.store(), self.key, lock, &disposition));
             settle.map(drop).map_err(|refused| self.answer(refused))
-        }))
+        });
+        self.namespace.acknowledge(settled)
     }
 
     fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) {
@@ -192,7 +194,8 @@ impl Lease for QueueLease {
     }
 
     fn release(mut self) -> Self::Settle {
-        ready(self.take_lock().and_then(|lock| {
+        // No disk has to know of it: a lock does not outlive the process.
+        Acknowledged::ready(self.take_lock().and_then(|lock| {
             let now = self.namespace.now();
             let released = self.namespace.with(|state| state.engine.release(now, self.store(), self.key, lock));
             released.map_err(|refused| self.answer(refused))

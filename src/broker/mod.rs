@@ -25,6 +25,7 @@
 //! # }
 //! ```
 
+mod acknowledged;
 mod admin;
 #[cfg(feature = "durable")]
 mod durable;
@@ -45,9 +46,10 @@ mod waiters;
 use std::{fmt, sync::Arc};
 
 #[cfg(feature = "durable")]
-pub use self::durable::{StorageError, StorageErrorKind};
+pub use self::durable::{Durability, OpenOptions, Recovery, StorageError, StorageErrorKind};
 use self::namespace::Namespace;
 pub use self::{
+    acknowledged::Acknowledged,
     admin::{EntityInfo, EntityKind},
     engine::{Ages, Counts},
     lease::QueueLease,
@@ -98,6 +100,18 @@ impl Broker {
     #[must_use]
     pub fn with_quirks(clock: impl Clock, quirks: Quirks) -> Self {
         Self { namespace: Arc::new(Namespace::new(Arc::new(clock), quirks)) }
+    }
+
+    /// Opens the broker in the folder at `path`, or creates it there, with the defaults of [`OpenOptions`].
+    #[cfg(feature = "durable")]
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self, StorageError> {
+        Self::options().open(path)
+    }
+
+    /// How a broker on a disk is to be opened.
+    #[cfg(feature = "durable")]
+    pub fn options() -> OpenOptions {
+        OpenOptions::new()
     }
 
     /// Begins a transaction.

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
+#[cfg(feature = "durable")]
+use super::durable::{Batch, Recorder, StorageError};
 use super::{
-    Quirks,
+    Acknowledged, Quirks,
     engine::{Engine, Now},
     waiters::Waiters,
 };
@@ -15,6 +17,8 @@ pub(super) struct Namespace {
     pub(super) name: Arc<str>,
     /// What makes the numbers of this broker's locks unlike those of any other.
     locks: u128,
+    #[cfg(feature = "durable")]
+    recorder: Option<Recorder>,
 }
 
 pub(super) struct State {
@@ -25,7 +29,14 @@ pub(super) struct State {
 impl Namespace {
     pub(super) fn new(clock: Arc<dyn Clock>, quirks: Quirks) -> Self {
         let state = State { engine: Engine::new(quirks), waiters: Waiters::default() };
-        Self { clock, state: Mutex::new(state), name: Arc::from("local"), locks: uuid::Uuid::new_v4().as_u128() }
+        Self {
+            clock,
+            state: Mutex::new(state),
+            name: Arc::from("local"),
+            locks: uuid::Uuid::new_v4().as_u128(),
+            #[cfg(feature = "durable")]
+            recorder: None,
+        }
     }
 
     pub(super) fn lock_token(&self, lock: u64) -> LockToken {
@@ -47,6 +58,12 @@ impl Namespace {
             return answer;
         }
         state.note_effects();
+        #[cfg(feature = "durable")]
+        if let Some(recorder) = &self.recorder {
+            if state.engine.has_changes() {
+                recorder.note();
+            }
+        }
         let mut woken = state.waiters.next_woken();
         let dropped = state.engine.take_dropped();
         drop(state);
@@ -57,6 +74,73 @@ impl Namespace {
         // Last, for a drop that panics must not cost anyone the wake-up.
         drop(dropped);
         answer
+    }
+}
+
+#[cfg(feature = "durable")]
+impl Namespace {
+    pub(super) fn on_disk(clock: Arc<dyn Clock>, engine: Engine, recorder: Recorder) -> Self {
+        let mut namespace = Self::new(clock, Quirks::default());
+        namespace.state = Mutex::new(State { engine, waiters: Waiters::default() });
+        namespace.recorder = Some(recorder);
+        namespace
+    }
+
+    pub(super) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
+    /// Writes to `batch` what has changed, and tells which batch it is.
+    pub(super) fn take_changes(&self, batch: &mut Batch) -> u64 {
+        let now = self.now();
+        self.with(|state| {
+            let Some(recorder) = &self.recorder else { return 0 };
+            state.engine.take_changes(now, recorder.identity(), batch);
+            recorder.turn()
+        })
+    }
+
+    /// Why nothing is stored any more.
+    pub(super) fn failure(&self) -> Option<&Arc<StorageError>> {
+        self.recorder.as_ref()?.failure()
+    }
+
+    /// Wakes all that wait for a message, to be told of the failure.
+    pub(super) fn wake_all(&self) {
+        self.with(|state| state.waiters.owe_everyone());
+    }
+
+    /// The answer to a call, when it is as safe as it is to be.
+    #[inline]
+    pub(super) fn acknowledge<T, E: From<Arc<StorageError>>>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
+        match &self.recorder {
+            Some(recorder) => Acknowledged::when(recorder.pending(), answer),
+            None => Acknowledged::ready(answer),
+        }
+    }
+}
+
+#[cfg(not(feature = "durable"))]
+impl Namespace {
+    /// The answer to a call, when it is as safe as it is to be.
+    #[inline]
+    #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
+    pub(super) fn acknowledge<T, E>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
+        Acknowledged::ready(answer)
+    }
+}
+
+/// What is not written yet is, and the thread that does it ends.
+#[cfg(feature = "durable")]
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let mut last = Batch::default();
+        if self.recorder.is_some() {
+            self.take_changes(&mut last);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end(last);
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Ages, Counts, EntityKind, QueueReceiver, QueueSender, QueueSettings, ReceiveMode, SessionAcceptor, SessionReceiver,
+    Acknowledged, Ages, Counts, EntityKind, QueueReceiver, QueueSender, QueueSettings, ReceiveMode, SessionAcceptor,
+    SessionReceiver,
     engine::{Part, Source, StoreId},
     lease::QueueLease,
     namespace::Namespace,
@@ -70,13 +71,19 @@ impl Queue {
     }
 
     /// Sends messages that cannot be received before `at`: [`QueueSender::schedule`].
-    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
-        self.sender()?.schedule(messages, at)
+    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Acknowledged<Vec<SequenceNumber>, SendError> {
+        match self.sender() {
+            Ok(sender) => sender.schedule(messages, at),
+            Err(refused) => Acknowledged::ready(Err(refused)),
+        }
     }
 
     /// Takes scheduled messages back: [`QueueSender::cancel_scheduled`].
-    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
-        self.sender()?.cancel_scheduled(numbers)
+    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Acknowledged<(), SendError> {
+        match self.sender() {
+            Ok(sender) => sender.cancel_scheduled(numbers),
+            Err(refused) => Acknowledged::ready(Err(refused)),
+        }
     }
 
     /// A receiver in peek-lock mode.
@@ -141,13 +148,18 @@ impl Queue {
     /// oldest first; with a time only those enqueued before it. Answers how many. Every locked message is looked at once
     /// for it; if there are sessions, every message. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a partitioned entity,
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
-    pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Result<usize, ManageError> {
-        if self.settings()?.partitioned {
-            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("the entity is partitioned"));
+    pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Acknowledged<usize, ManageError> {
+        let partitioned = self.settings().and_then(|settings| match settings.partitioned {
+            true => Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("the entity is partitioned")),
+            false => Ok(()),
+        });
+        if let Err(refused) = partitioned {
+            return Acknowledged::ready(Err(refused));
         }
         let (now, max) = (self.namespace.now(), max.min(Self::MAX_DELETED));
         let (store, part) = (self.store, self.part);
-        Ok(self.namespace.with(|state| state.engine.delete_messages(now, store, part, max, enqueued_before)))
+        let deleted = self.namespace.with(|state| state.engine.delete_messages(now, store, part, max, enqueued_before));
+        self.namespace.acknowledge(Ok(deleted))
     }
 
     /// Ends every lock before its time, as if it had run out. A broker elsewhere does so when it restarts or when a

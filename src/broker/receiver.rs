@@ -98,6 +98,10 @@ pub(super) fn poll_source(
     out: &mut Vec<Delivery<QueueLease>>,
 ) -> Poll<Result<usize, ReceiveError>> {
     let (Queue { namespace, store, .. }, max) = (queue, max.max(1));
+    #[cfg(feature = "durable")]
+    if let Some(failure) = namespace.failure() {
+        return Poll::Ready(Err(Arc::clone(failure).into()));
+    }
     wait.poll(cx, |engine, now| {
         let taken = match mode {
             ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {

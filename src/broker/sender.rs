@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::{
-    EntityKind,
+    Acknowledged, EntityKind,
     engine::{Engine, Now, StoreId, arrival},
     namespace::Namespace,
     rejection::rejection,
@@ -17,8 +17,8 @@ use crate::{
     transport::{Batch, PresettledSender, SendError, Sender},
 };
 
-/// Sends to a queue or a topic of the embedded broker. A send has happened when the call returns; its future is ready at
-/// once.
+/// Sends to a queue or a topic of the embedded broker. A send has happened when the call returns; its future is ready when
+/// it is as safe as the broker makes it, which in memory is at once.
 ///
 /// Refusals: [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument) names the field,
 /// [`MessageSizeExceeded`](crate::transport::ErrorKind::MessageSizeExceeded) the limit,
@@ -46,10 +46,10 @@ impl QueueSender {
     }
 
     #[inline]
-    fn with<T>(&self, command: impl FnOnce(&mut Engine, Now) -> Result<T, SendError>) -> Result<T, SendError> {
+    fn with<T>(&self, command: impl FnOnce(&mut Engine, Now) -> Result<T, SendError>) -> Acknowledged<T, SendError> {
         let now = self.namespace.now();
         let answer = self.namespace.with(|state| command(&mut state.engine, now));
-        answer.map_err(|error| self.rejection(error, now.utc))
+        self.namespace.acknowledge(answer.map_err(|error| self.rejection(error, now.utc)))
     }
 
     /// A refusal of this sender, with what the broker says of each.
@@ -81,7 +81,7 @@ impl QueueSender {
     /// or none. Answers with their sequence numbers, in order, by which [`Queue::cancel_scheduled`](super::Queue) takes
     /// them back until they become active with new numbers. A duplicate answers with the number of the scheduled message
     /// that it repeats, or with 0 if that is none any more. Refusals are those of a send.
-    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
+    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Acknowledged<Vec<SequenceNumber>, SendError> {
         let arrivals = messages.into_iter().map(|message| arrival(message, Some(at))).collect();
         self.with(|engine, now| engine.send_all(now, self.store, arrivals, false))
     }
@@ -89,23 +89,23 @@ impl QueueSender {
     /// Takes scheduled messages back: all of them, or none. Errors:
     /// [`MessageNotFound`](crate::transport::ErrorKind::MessageNotFound) if one of them is not scheduled here, because it
     /// has become active or was cancelled.
-    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
+    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Acknowledged<(), SendError> {
         self.with(|engine, now| engine.cancel(now, self.store, numbers))
     }
 }
 
 impl Sender for QueueSender {
-    type Send = Ready<Result<(), SendError>>;
+    type Send = Acknowledged<(), SendError>;
 
     #[inline]
     fn send(&self, message: Message) -> Self::Send {
         let arrival = arrival(message, None);
-        ready(self.with(|engine, now| engine.send(now, self.store, arrival)))
+        self.with(|engine, now| engine.send(now, self.store, arrival))
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
         let arrivals = batch.0.into_iter().map(|message| arrival(message, None)).collect();
-        ready(self.with(|engine, now| engine.send_all(now, self.store, arrivals, true)).map(drop))
+        self.with(|engine, now| engine.send_all(now, self.store, arrivals, true)).map(drop)
     }
 }
 

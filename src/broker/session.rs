@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Queue, ReceiveMode,
+    Acknowledged, Queue, ReceiveMode,
     engine::{Accepted, Line, Refused, Source},
     lease::QueueLease,
     receiver::poll_source,
@@ -180,12 +180,12 @@ impl SessionReceiver {
     /// Sets the state, or clears it. Errors beside the lost lock:
     /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) if it is larger than a message may be,
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) if the entity is full.
-    pub fn set_state(&self, mut to: Option<Bytes>) -> Result<(), SettleError> {
+    pub fn set_state(&self, mut to: Option<Bytes>) -> Acknowledged<(), SettleError> {
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         let (lane, lock) = (self.lane, self.lock);
         // What it was before may be the user's to drop, and so may what is refused: both are dropped here.
         let set = self.queue.namespace.with(|state| state.engine.set_session_state(now, store, lane, lock, &mut to));
-        Ok(set?)
+        self.queue.namespace.acknowledge(set.map_err(Into::into))
     }
 
     /// Locks deferred messages of this session by their sequence numbers: [`Queue::receive_deferred`].

@@ -1,7 +1,7 @@
 use std::{fmt, ops::Deref, sync::Arc};
 
 use super::{
-    Counts, EntityKind, Queue, QueueSender, SubscriptionSettings, TopicSettings,
+    Acknowledged, Counts, EntityKind, Queue, QueueSender, SubscriptionSettings, TopicSettings,
     engine::{Change, Engine, Now, Part, Source, StoreId},
     namespace::Namespace,
 };
@@ -64,12 +64,12 @@ impl Topic {
     }
 
     /// Sends messages that are copied at `at`: [`QueueSender::schedule`]. They wait at the topic.
-    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
+    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Acknowledged<Vec<SequenceNumber>, SendError> {
         self.sender().schedule(messages, at)
     }
 
     /// Takes scheduled messages back: [`QueueSender::cancel_scheduled`].
-    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
+    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Acknowledged<(), SendError> {
         self.sender().cancel_scheduled(numbers)
     }
 

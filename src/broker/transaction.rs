@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    QueueLease, QueueSender,
+    Acknowledged, QueueLease, QueueSender,
     engine::{Operations, PlannedSend, Rejected, Settlement, StoreId, Ticks, arrival},
     namespace::Namespace,
 };
@@ -36,7 +36,7 @@ use crate::{
 /// let mut transaction = broker.transaction();
 /// transaction.settle(delivery.lease, Disposition::Complete)?;
 /// transaction.send(&bills.sender()?.via(&orders), Message::new("its bill"))?;
-/// transaction.commit()?;
+/// transaction.commit().await?;
 /// assert_eq!((orders.counts().locked, bills.counts().active), (0, 1));
 /// # Ok(())
 /// # }
@@ -79,6 +79,16 @@ enum Cause {
     /// A settlement would have had no effect.
     Settle(SettleError),
     TimedOut,
+    /// The disk failed, and nobody knows what is on it.
+    #[cfg(feature = "durable")]
+    Storage(std::sync::Arc<super::StorageError>),
+}
+
+#[cfg(feature = "durable")]
+impl From<Arc<super::StorageError>> for TransactionError {
+    fn from(failure: Arc<super::StorageError>) -> Self {
+        Self { cause: Cause::Storage(failure), leases: Vec::new() }
+    }
 }
 
 impl Transaction {
@@ -208,15 +218,14 @@ impl Transaction {
     /// Does all of it: the settlements first, then the sends in order. On an error nothing has happened, and what was to be
     /// settled is still locked. Errors: those of a send and of a settlement, and [`Transaction`](ErrorKind::Transaction)
     /// after the time-out.
-    pub fn commit(mut self) -> Result<Committed, TransactionError> {
-        let cause = match self.try_commit() {
+    pub fn commit(mut self) -> Acknowledged<Committed, TransactionError> {
+        match self.try_commit() {
             Ok(scheduled) => {
                 self.leases.drain(..).for_each(QueueLease::forget);
-                return Ok(Committed { scheduled });
+                self.namespace.acknowledge(Ok(Committed { scheduled }))
             }
-            Err(cause) => cause,
-        };
-        Err(TransactionError { cause, leases: self.rollback() })
+            Err(cause) => Acknowledged::ready(Err(TransactionError { cause, leases: self.rollback() })),
+        }
     }
 
     fn try_commit(&mut self) -> Result<Vec<SequenceNumber>, Cause> {
@@ -263,6 +272,8 @@ impl TransactionError {
             Cause::Send(error) => error.kind(),
             Cause::Settle(error) => error.kind(),
             Cause::TimedOut => ErrorKind::Transaction,
+            #[cfg(feature = "durable")]
+            Cause::Storage(_) => ErrorKind::General,
         }
     }
 
@@ -279,6 +290,8 @@ impl fmt::Display for TransactionError {
             Cause::Send(_) => "a message of the transaction was refused",
             Cause::Settle(_) => "a settlement of the transaction was refused",
             Cause::TimedOut => "the transaction has timed out",
+            #[cfg(feature = "durable")]
+            Cause::Storage(_) => "whether the transaction is on the disk is unknown",
         })
     }
 }
@@ -289,6 +302,8 @@ impl std::error::Error for TransactionError {
             Cause::Send(error) => Some(error),
             Cause::Settle(error) => Some(error),
             Cause::TimedOut => None,
+            #[cfg(feature = "durable")]
+            Cause::Storage(failure) => Some(&**failure),
         }
     }
 }

@@ -94,6 +94,13 @@ impl Waiters {
         }
     }
 
+    /// Everyone is to be woken.
+    #[cfg(feature = "durable")]
+    pub(super) fn owe_everyone(&mut self) {
+        let waiting = self.lines.iter().filter(|(_, waiting)| !waiting.is_empty());
+        self.owed.extend(waiting.map(|(&line, waiting)| (line, waiting.len())));
+    }
+
     /// Everyone who waits at an entity is to be woken.
     pub(super) fn owe_all(&mut self, store: StoreId) {
         for lines in Line::all(store) {

@@ -135,7 +135,7 @@ impl World {
     fn send(&self, reply: Message) {
         let path = EntityPath::new("replies").expect("a path");
         let sender = self.broker.sender(&path).expect("a queue");
-        sender.send(reply).into_inner().expect("accepted");
+        sender.send(reply).wait().expect("accepted");
     }
 }
 

@@ -125,7 +125,7 @@ fn an_eighth_of_a_million_remembered_ids_take_at_most_12_mib() {
     let sender = queue.sender().expect("not a dead-letter sub-queue");
     let send = |n: usize| {
         let message = Message::builder().message_id(format!("m-{n:09}")).build("").expect("a valid message");
-        sender.send(message).into_inner()
+        sender.send(message).wait()
     };
     let (mut receiver, mut out) = (queue.receive_and_delete(), Vec::new());
     let before = LIVE.get();

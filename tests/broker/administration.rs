@@ -375,15 +375,15 @@ fn s_11_a_status_refuses_sends() {
         let queue = namespace.queue_with("orders", settings().with_status(status));
         let sender = queue.sender().unwrap();
         assert_eq!(try_send(&sender, Message::new("a")).err(), expected, "{status:?}");
-        assert_eq!(kind(queue.schedule(vec![Message::new("a")], at)), expected, "{status:?}");
+        assert_eq!(kind(queue.schedule(vec![Message::new("a")], at).wait()), expected, "{status:?}");
         let mut transaction = namespace.broker.transaction();
         transaction.send(&sender, Message::new("a")).unwrap();
-        assert_eq!(transaction.commit().map_err(|error| error.kind()).err(), expected, "{status:?}");
+        assert_eq!(transaction.commit().wait().map_err(|error| error.kind()).err(), expected, "{status:?}");
 
         let topic = namespace.broker.create_topic("events", TopicSettings::default().with_status(status)).unwrap();
         let subscription = subscribe(&topic, "s");
         assert_eq!(try_send(&topic.sender(), Message::new("a")).err(), expected, "{status:?}");
-        assert_eq!(kind(topic.schedule(vec![Message::new("a")], at)), expected, "{status:?}");
+        assert_eq!(kind(topic.schedule(vec![Message::new("a")], at).wait()), expected, "{status:?}");
         let there = usize::from(!refused);
         assert_eq!((counts(&queue), counts(&subscription)), ([2 * there, 0, 0, there, 0], [there, 0, 0, 0, 0]));
     }
@@ -445,7 +445,7 @@ fn s_11_a_status_refuses_settlements_and_renewals() {
         }
         let mut transaction = namespace.broker.transaction();
         transaction.settle(in_transaction.lease, Disposition::Complete).unwrap();
-        assert_eq!(transaction.commit().map_err(|error| error.kind()).err(), expected, "{status:?}");
+        assert_eq!(transaction.commit().wait().map_err(|error| error.kind()).err(), expected, "{status:?}");
         if !refused {
             assert_eq!(counts(&queue), [1, 1, 1, 0, 1]);
             continue;
@@ -470,7 +470,7 @@ fn s_11_a_status_refuses_what_the_holder_of_a_session_does() {
     let expected = Some(ErrorKind::EntityDisabled);
     assert_eq!(kind(session.renew()), expected);
     assert_eq!(kind(session.state()), expected);
-    assert_eq!(kind(session.set_state(Some("state".into()))), expected);
+    assert_eq!(kind(session.set_state(Some("state".into())).wait()), expected);
     session.close().unwrap();
     namespace.broker.update_queue("orders", settings().with_sessions(true)).unwrap();
     assert_eq!(queue.accept_session("s").unwrap().state().unwrap(), None);
@@ -481,14 +481,14 @@ fn s_11_time_goes_on_in_a_disabled_entity() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_dead_letter_on_expiration(true));
     try_send(&queue.sender().unwrap(), Message::builder().time_to_live(SECOND).build("expires").unwrap()).unwrap();
-    queue.schedule(vec![Message::new("scheduled")], START.saturating_add(SECOND)).unwrap();
+    queue.schedule(vec![Message::new("scheduled")], START.saturating_add(SECOND)).wait().unwrap();
     let disabled = settings().with_dead_letter_on_expiration(true).with_status(Status::Disabled);
     namespace.broker.update_queue("orders", disabled).unwrap();
     namespace.advance(SECOND);
     assert_eq!(counts(&queue), [1, 0, 0, 0, 1]);
     // It can be looked at, cleared and deleted.
     assert_eq!(bodies(&queue), ["scheduled"]);
-    assert_eq!(queue.delete_messages(10, None).unwrap(), 1);
+    assert_eq!(queue.delete_messages(10, None).wait().unwrap(), 1);
     namespace.broker.delete("orders").unwrap();
 }
 
@@ -565,10 +565,10 @@ fn what_is_left_of_a_deleted_entity_answers_with_errors() {
     let gone = Some(ErrorKind::EntityNotFound);
     let lost = [ErrorKind::EntityNotFound, ErrorKind::MessageLockLost];
     assert_eq!(try_send(&sender, Message::new("d")).err(), gone);
-    assert_eq!(kind(queue.schedule(vec![Message::new("d")], START.saturating_add(SECOND))), gone);
-    assert_eq!(kind(queue.cancel_scheduled(&[SequenceNumber::new(1)])), gone);
+    assert_eq!(kind(queue.schedule(vec![Message::new("d")], START.saturating_add(SECOND)).wait()), gone);
+    assert_eq!(kind(queue.cancel_scheduled(&[SequenceNumber::new(1)]).wait()), gone);
     assert_eq!(kind(queue.receive_deferred(&[SequenceNumber::new(1)])), gone);
-    assert_eq!(kind(queue.delete_messages(1, None)), gone);
+    assert_eq!(kind(queue.delete_messages(1, None).wait()), gone);
     assert!(lost.contains(&held[0].lease.renew().refused()));
     assert!(lost.contains(&held.pop().unwrap().complete().refused()));
     assert!(lost.contains(&held.pop().unwrap().abandon().refused()));
@@ -576,7 +576,7 @@ fn what_is_left_of_a_deleted_entity_answers_with_errors() {
     assert_eq!((counts(&queue), peek(&queue).len()), ([0; 5], 0));
     let mut transaction = namespace.broker.transaction();
     let sent = transaction.send(&sender, Message::new("d")).map_err(|error| error.kind());
-    let refused = sent.err().or_else(|| transaction.commit().map_err(|error| error.kind()).err());
+    let refused = sent.err().or_else(|| transaction.commit().wait().map_err(|error| error.kind()).err());
     assert_eq!(refused, gone);
 }
 
@@ -671,7 +671,7 @@ fn counts_are_by_state() {
     for body in ["active", "locked", "deferred", "dead", "dead and locked", "dead and deferred", "active too"] {
         send(&queue, body);
     }
-    queue.schedule(vec![Message::new("scheduled")], START.saturating_add(SECOND)).unwrap();
+    queue.schedule(vec![Message::new("scheduled")], START.saturating_add(SECOND)).wait().unwrap();
     let mut held = try_take(&queue, 6).unwrap();
     for _ in 0..3 {
         held.pop().unwrap().settle(dead()).ok();
@@ -700,15 +700,15 @@ fn s_106_the_oldest_are_deleted_first_and_locked_ones_stay() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     one_a_second(&namespace, &queue, 6);
-    queue.schedule(vec![Message::new("scheduled")], START.saturating_add(60 * SECOND)).unwrap();
+    queue.schedule(vec![Message::new("scheduled")], START.saturating_add(60 * SECOND)).wait().unwrap();
     let held = receive(&queue);
-    assert_eq!(queue.delete_messages(2, None).unwrap(), 2);
+    assert_eq!(queue.delete_messages(2, None).wait().unwrap(), 2);
     assert_eq!(bodies(&queue), ["0", "3", "4", "5", "scheduled"]);
-    assert_eq!(queue.delete_messages(0, None).unwrap_or(0), 0);
-    assert_eq!(queue.delete_messages(100, None).unwrap(), 3);
+    assert_eq!(queue.delete_messages(0, None).wait().unwrap_or(0), 0);
+    assert_eq!(queue.delete_messages(100, None).wait().unwrap(), 3);
     assert_eq!(counts(&queue), [0, 1, 0, 1, 0]);
     held.complete().ok();
-    assert_eq!(queue.delete_messages(100, None).unwrap(), 0);
+    assert_eq!(queue.delete_messages(100, None).wait().unwrap(), 0);
 }
 
 #[test]
@@ -718,7 +718,7 @@ fn s_106_the_instant_before_which_is_not_included() {
         let queue = namespace.queue("orders");
         one_a_second(&namespace, &queue, 4);
         let before = START.saturating_add(cutoff * MS);
-        assert_eq!(queue.delete_messages(100, Some(before)).unwrap(), deleted, "{cutoff}");
+        assert_eq!(queue.delete_messages(100, Some(before)).wait().unwrap(), deleted, "{cutoff}");
         assert_eq!(counts(&queue)[0], 4 - deleted);
     }
 }
@@ -730,7 +730,7 @@ fn s_106_a_call_deletes_4000_at_most() {
     for _ in 0..4_001 {
         send(&queue, "x");
     }
-    assert_eq!(queue.delete_messages(4_000, None).unwrap(), 4_000);
+    assert_eq!(queue.delete_messages(4_000, None).wait().unwrap(), 4_000);
     assert_eq!((numbers(&queue), counts(&queue)), (vec![4_001], [1, 0, 0, 0, 0]));
 }
 
@@ -743,11 +743,11 @@ fn s_106_dead_letters_can_be_deleted_and_partitions_cannot() {
     }
     receive(&queue).settle(dead()).ok();
     receive(&queue).settle(dead()).ok();
-    assert_eq!(queue.dead_letter().delete_messages(100, None).unwrap(), 2);
+    assert_eq!(queue.dead_letter().delete_messages(100, None).wait().unwrap(), 2);
     assert_eq!(counts(&queue), [1, 0, 0, 0, 0]);
     let partitioned = namespace.queue_with("partitioned", settings().with_partitioned(true));
     send(&partitioned, "a");
-    assert_eq!(kind(partitioned.delete_messages(100, None)), Some(ErrorKind::InvalidOperation));
+    assert_eq!(kind(partitioned.delete_messages(100, None).wait()), Some(ErrorKind::InvalidOperation));
     assert_eq!(counts(&partitioned), [1, 0, 0, 0, 0]);
 }
 
@@ -761,7 +761,7 @@ fn ages_are_the_times_of_the_oldest() {
     one_a_second(&namespace, &queue, 6);
     let at = |seconds: u32| Some(START.saturating_add(seconds * SECOND));
     for seconds in [60, 50] {
-        queue.schedule(vec![Message::new("later")], at(seconds).unwrap()).unwrap();
+        queue.schedule(vec![Message::new("later")], at(seconds).unwrap()).wait().unwrap();
     }
     let mut held = try_take(&queue, 5).unwrap();
     held.remove(3).lease.release().ok();
@@ -802,7 +802,7 @@ fn s_08_an_entity_that_is_due_to_be_deleted_has_no_settings() {
     let settings = SubscriptionSettings::default().with_auto_delete_on_idle(idle);
     let subscription = namespace.topic("other").create_subscription("s", settings).unwrap();
     namespace.advance(idle);
-    assert_eq!(queue.delete_messages(1, None).unwrap_err().kind(), ErrorKind::EntityNotFound);
+    assert_eq!(queue.delete_messages(1, None).wait().unwrap_err().kind(), ErrorKind::EntityNotFound);
     assert_eq!(topic.settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
     assert_eq!(subscription.subscription_settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
 }

@@ -147,7 +147,7 @@ fn c_13_t_09_a_deferred_message_that_has_expired_is_there_and_cannot_be_had() {
         bench.advance(1_000 * LOCK);
         assert_eq!(bench.counts(), [0, 0, 1, 0]);
         assert_eq!(texts(&bench.queue.peek(number, 1)), ["a"]);
-        assert_eq!(bench.queue.delete_messages(1, None).unwrap(), 1);
+        assert_eq!(bench.queue.delete_messages(1, None).wait().unwrap(), 1);
         assert_eq!((bench.counts(), bench.queue.counts().size), ([0; 4], 0));
     }
 }

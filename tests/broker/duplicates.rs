@@ -155,7 +155,7 @@ fn t_43_it_does_not_matter_what_became_of_the_first() {
         },
         |bench| bench.receive().settle(Disposition::DEFER).ok(),
         |bench| {
-            bench.queue.delete_messages(9, None).unwrap();
+            bench.queue.delete_messages(9, None).wait().unwrap();
         },
         |bench| {
             let _removed = crate::support::take(&mut bench.queue.receive_and_delete(), 1);
@@ -176,7 +176,7 @@ fn t_43_it_does_not_matter_what_became_of_the_first() {
 fn t_44_scheduled_messages_take_part_in_both_directions() {
     let at = START.saturating_add(10 * SECOND);
     let bench = bench();
-    bench.queue.schedule(vec![with_id("a")], at).unwrap();
+    bench.queue.schedule(vec![with_id("a")], at).wait().unwrap();
     assert!(!is_new(&bench, "a"));
     // Its window is from the schedule call on; when it is due it is not looked at again.
     bench.advance(10 * SECOND);
@@ -189,7 +189,7 @@ fn t_44_scheduled_messages_take_part_in_both_directions() {
 
     let bench = self::bench();
     assert!(is_new(&bench, "a"));
-    bench.queue.schedule(vec![with_id("a"), with_id("b")], at).unwrap();
+    bench.queue.schedule(vec![with_id("a"), with_id("b")], at).wait().unwrap();
     assert_eq!(counts(&bench.queue), [1, 0, 0, 1, 0]);
 }
 
@@ -197,7 +197,7 @@ fn t_44_scheduled_messages_take_part_in_both_directions() {
 #[test]
 fn t_44_a_message_that_is_due_is_no_duplicate_of_one_sent_meanwhile() {
     let bench = bench();
-    bench.queue.schedule(vec![with_id("a")], START.saturating_add(2 * WINDOW)).unwrap();
+    bench.queue.schedule(vec![with_id("a")], START.saturating_add(2 * WINDOW)).wait().unwrap();
     bench.advance(WINDOW);
     assert!(is_new(&bench, "a"));
     bench.advance(WINDOW);
@@ -207,8 +207,8 @@ fn t_44_a_message_that_is_due_is_no_duplicate_of_one_sent_meanwhile() {
 #[test]
 fn t_43_t_44_an_id_that_was_cancelled_is_remembered() {
     let bench = bench();
-    let given = bench.queue.schedule(vec![with_id("a")], START.saturating_add(SECOND)).unwrap();
-    bench.queue.cancel_scheduled(&given).unwrap();
+    let given = bench.queue.schedule(vec![with_id("a")], START.saturating_add(SECOND)).wait().unwrap();
+    bench.queue.cancel_scheduled(&given).wait().unwrap();
     assert!(!is_new(&bench, "a"));
     bench.advance(WINDOW);
     assert!(is_new(&bench, "a"));
@@ -218,16 +218,16 @@ fn t_43_t_44_an_id_that_was_cancelled_is_remembered() {
 fn t_45_a_duplicate_schedule_answers_with_the_number_of_the_original() {
     let at = START.saturating_add(SECOND);
     let bench = bench();
-    let schedule = |id| bench.queue.schedule(vec![with_id(id)], at).unwrap()[0].get();
+    let schedule = |id| bench.queue.schedule(vec![with_id(id)], at).wait().unwrap()[0].get();
     assert_eq!((schedule("a"), schedule("b"), schedule("a"), schedule("b")), (1, 2, 1, 2));
     // It cancels the original, and then there is no number to answer with.
-    bench.queue.cancel_scheduled(&[SequenceNumber::new(1)]).unwrap();
+    bench.queue.cancel_scheduled(&[SequenceNumber::new(1)]).wait().unwrap();
     assert_eq!((schedule("a"), counts(&bench.queue)[3]), (0, 1));
     bench.advance(SECOND);
     assert_eq!((schedule("b"), counts(&bench.queue)), (0, [1, 0, 0, 0, 0]));
     // In one call too.
     let call = vec![with_id("c"), with_id("d"), with_id("c")];
-    let given = bench.queue.schedule(call, START.saturating_add(2 * SECOND)).unwrap();
+    let given = bench.queue.schedule(call, START.saturating_add(2 * SECOND)).wait().unwrap();
     assert_eq!(given, [4, 5, 4].map(SequenceNumber::new));
 }
 
@@ -255,14 +255,14 @@ fn t_48_a_refused_send_leaves_no_id_and_a_commit_does() {
     let large = || Message::builder().message_id("a").build("x".repeat(200)).unwrap();
     bench.try_send(large()).unwrap_err();
     let sender = bench.queue.sender().unwrap();
-    sender.send_batch(Batch(vec![with_id("b"), large()])).into_inner().unwrap_err();
-    bench.queue.schedule(vec![with_id("b"), large()], START.saturating_add(SECOND)).unwrap_err();
+    sender.send_batch(Batch(vec![with_id("b"), large()])).wait().unwrap_err();
+    bench.queue.schedule(vec![with_id("b"), large()], START.saturating_add(SECOND)).wait().unwrap_err();
     let mut transaction = bench.broker.transaction();
     transaction.send(&sender, with_id("b")).unwrap();
     drop(transaction.rollback());
     let mut transaction = bench.broker.transaction();
     transaction.send(&sender, with_id("c")).unwrap();
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert!(is_new(&bench, "a") && is_new(&bench, "b"));
     assert!(!is_new(&bench, "c"));
 }
@@ -271,7 +271,7 @@ fn t_48_a_refused_send_leaves_no_id_and_a_commit_does() {
 fn t_48_of_equal_ids_in_one_batch_the_first_stays() {
     let bench = bench();
     let batch = vec![message("a", "1"), message("b", "2"), message("a", "3"), message("b", "4")];
-    bench.queue.sender().unwrap().send_batch(Batch(batch)).into_inner().unwrap();
+    bench.queue.sender().unwrap().send_batch(Batch(batch)).wait().unwrap();
     assert_eq!((bodies(&bench.queue), numbers(&bench.queue)), (vec!["1".into(), "2".to_owned()], vec![1, 2]));
 }
 
@@ -321,7 +321,7 @@ fn s_07_a_batch_needs_room_for_all_of_its_ids() {
     let sender = bench.queue.sender().unwrap();
     let send = |ids: &[&'static str]| {
         let batch = Batch(ids.iter().map(|id| with_id(id)).collect());
-        sender.send_batch(batch).into_inner().map_err(|error| error.kind())
+        sender.send_batch(batch).wait().map_err(|error| error.kind())
     };
     assert_eq!(send(&["a", "b", "c", "d"]), Err(ErrorKind::QuotaExceeded));
     assert_eq!(bench.counts()[0], 0);
@@ -332,7 +332,7 @@ fn s_07_a_batch_needs_room_for_all_of_its_ids() {
     assert_eq!(bodies(&bench.queue), ["a", "b", "c"]);
     let mut transaction = bench.broker.transaction();
     transaction.send(&sender, with_id("d")).unwrap();
-    assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::QuotaExceeded);
 }
 
 #[test]

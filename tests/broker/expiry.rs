@@ -250,12 +250,12 @@ fn t_04_a_call_with_an_earlier_time_does_not_keep_a_message_for_ever() {
     let millis = Arc::new(AtomicU64::new(0));
     let queue = Broker::with_clock(Shown(Arc::clone(&millis))).create_queue("orders", settings()).unwrap();
     let message = Message::builder().time_to_live(Duration::from_millis(11)).build("a").unwrap();
-    queue.sender().unwrap().send(message).into_inner().unwrap();
+    queue.sender().unwrap().send(message).wait().unwrap();
     let delivery = take(&mut queue.receiver(), 1).pop().unwrap();
     millis.store(12, Ordering::Relaxed);
     assert_eq!(queue.counts().locked, 1);
     millis.store(10, Ordering::Relaxed);
-    delivery.abandon().into_inner().unwrap();
+    delivery.abandon().wait().unwrap();
     assert_eq!(queue.counts().active, 1);
     millis.store(13, Ordering::Relaxed);
     assert_eq!(queue.counts().active, 0);

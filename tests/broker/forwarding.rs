@@ -102,7 +102,7 @@ fn t_60_a_scheduled_message_is_forwarded_when_it_is_due() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue_with("source", to("target"));
-    source.schedule(vec![Message::new("a")], START.saturating_add(SECOND)).unwrap();
+    source.schedule(vec![Message::new("a")], START.saturating_add(SECOND)).wait().unwrap();
     assert_eq!((counts(&source), counts(&target)), ([0, 0, 0, 1, 0], [0; 5]));
     namespace.advance(SECOND + 5 * MS);
     assert_eq!((counts(&source), counts(&target)), ([0; 5], [1, 0, 0, 0, 0]));
@@ -751,7 +751,7 @@ async fn t_60_a_receiver_at_the_target_is_woken_by_an_activation_at_the_source()
     let probe = broker.create_queue("probe", settings()).unwrap();
     send(&probe, "now");
     let at = facts(&peek(&probe)[0]).enqueued_time.saturating_add(2 * SECOND);
-    source.schedule(vec![Message::new("a")], at).unwrap();
+    source.schedule(vec![Message::new("a")], at).wait().unwrap();
     let delivery = waiting.await.unwrap();
     assert_eq!((text(&delivery.message), began.elapsed()), ("a", 2 * SECOND));
 }

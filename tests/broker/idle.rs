@@ -60,14 +60,14 @@ fn t_11_what_uses_a_queue() {
         |_, queue| assert!(try_take(queue, 1).unwrap().is_empty()),
         |_, queue| assert!(try_take(&queue.dead_letter(), 1).unwrap().is_empty()),
         |_, queue| assert!(peek(queue).is_empty()),
-        |_, queue| assert_eq!(queue.delete_messages(1, None).unwrap(), 0),
-        |_, queue| queue.cancel_scheduled(&[]).unwrap(),
+        |_, queue| assert_eq!(queue.delete_messages(1, None).wait().unwrap(), 0),
+        |_, queue| queue.cancel_scheduled(&[]).wait().unwrap(),
         |_, queue| assert!(queue.receive_deferred(&[]).unwrap().is_empty()),
         |namespace, _| namespace.broker.update_queue("orders", idling()).unwrap(),
         |namespace, queue| {
             let mut transaction = namespace.broker.transaction();
             transaction.send(&queue.sender().unwrap(), Message::new("a")).unwrap();
-            transaction.commit().unwrap();
+            transaction.commit().wait().unwrap();
         },
         |namespace, _| {
             namespace.queue_with("source", settings().with_forward_to("orders"));
@@ -99,12 +99,12 @@ fn t_11_what_becomes_of_a_delivery_uses_its_queue() {
         |namespace, held| {
             let mut transaction = namespace.broker.transaction();
             transaction.settle(held.lease, consign::Disposition::Complete).unwrap();
-            transaction.commit().unwrap();
+            transaction.commit().wait().unwrap();
         },
         |namespace, held| {
             let mut transaction = namespace.broker.transaction();
             transaction.renew(&held.lease).unwrap();
-            transaction.commit().unwrap();
+            transaction.commit().wait().unwrap();
             // Until then it is nobody's to drop.
             std::mem::forget(held);
         },
@@ -128,7 +128,7 @@ fn t_11_what_is_done_with_a_session_uses_its_queue() {
     type Use = fn(consign::broker::SessionReceiver) -> Option<consign::broker::SessionReceiver>;
     let uses: [Use; 6] = [
         |session| {
-            session.set_state(None).unwrap();
+            session.set_state(None).wait().unwrap();
             Some(session)
         },
         |session| {
@@ -177,7 +177,7 @@ fn t_11_to_ask_about_a_queue_or_to_be_refused_is_no_use() {
     let _ = queue.sessions();
     queue.settings().unwrap();
     namespace.broker.queue("orders").unwrap();
-    queue.sender().unwrap().send(Message::new("x".repeat(200))).into_inner().unwrap_err();
+    queue.sender().unwrap().send(Message::new("x".repeat(200))).wait().unwrap_err();
     namespace.advance(MS);
     assert!(!exists(&namespace, "orders"));
 }
@@ -187,11 +187,11 @@ fn t_11_a_scheduled_message_keeps_its_entity_and_its_time_is_a_use() {
     for cancel in [false, true] {
         let namespace = Namespace::new();
         let queue = namespace.queue_with("orders", idling());
-        let given = queue.schedule(vec![Message::new("a")], START.saturating_add(3 * IDLE)).unwrap();
+        let given = queue.schedule(vec![Message::new("a")], START.saturating_add(3 * IDLE)).wait().unwrap();
         namespace.advance(almost(3 * IDLE));
         assert!(exists(&namespace, "orders"));
         if cancel {
-            queue.cancel_scheduled(&given).unwrap();
+            queue.cancel_scheduled(&given).wait().unwrap();
         } else {
             // Nobody looks when it is due.
             namespace.advance(MS);
@@ -228,7 +228,7 @@ fn t_11_a_topic_is_used_by_sends_schedules_and_updates_alone() {
     namespace.advance(almost(IDLE));
     namespace.broker.update_topic("events", idle).unwrap();
     namespace.advance(almost(IDLE));
-    topic.schedule(vec![Message::new("b")], START.saturating_add(6 * IDLE)).unwrap();
+    topic.schedule(vec![Message::new("b")], START.saturating_add(6 * IDLE)).wait().unwrap();
     namespace.advance(6 * IDLE - 3 * almost(IDLE));
     is_as_new(&namespace, "events");
 }

@@ -77,7 +77,7 @@ pub(crate) fn with_id(id: &'static str) -> Message {
 }
 
 pub(crate) fn try_send(sender: &QueueSender, message: Message) -> Result<(), ErrorKind> {
-    sender.send(message).into_inner().map_err(|error| error.kind())
+    sender.send(message).wait().map_err(|error| error.kind())
 }
 
 /// Sends a message that is accepted.

@@ -65,7 +65,7 @@ fn the_owner_of_a_body_is_dropped_outside_of_the_lock() {
     bench.try_send(Message::new(body())).unwrap();
     let Delivery { message, lease } = bench.try_receive().unwrap();
     drop(message);
-    lease.settle(Disposition::Complete).into_inner().unwrap();
+    lease.settle(Disposition::Complete).wait().unwrap();
     assert_eq!(owners.dropped(), 1, "completed");
 
     bench.try_send(Message::builder().time_to_live(MS).build(body()).unwrap()).unwrap();
@@ -74,7 +74,7 @@ fn the_owner_of_a_body_is_dropped_outside_of_the_lock() {
     assert_eq!(owners.dropped(), 2, "expired");
 
     bench.try_send(refused()).unwrap_err();
-    bench.queue.sender().unwrap().send_batch(Batch(vec![refused()])).into_inner().unwrap_err();
+    bench.queue.sender().unwrap().send_batch(Batch(vec![refused()])).wait().unwrap_err();
     assert_eq!(owners.dropped(), 4, "refused");
 
     bench.try_send(Message::new(body())).unwrap();
@@ -92,7 +92,7 @@ fn the_owner_of_a_property_is_dropped_outside_of_the_lock() {
     bench.send(["a"]);
     let late = bench.receive();
     bench.advance(LOCK);
-    late.lease.settle(Disposition::Abandon(owners.changes(&bench, ["a"]))).into_inner().unwrap_err();
+    late.lease.settle(Disposition::Abandon(owners.changes(&bench, ["a"]))).wait().unwrap_err();
     assert_eq!(owners.dropped(), 1, "refused");
 
     bench.receive().lease.settle(Disposition::Abandon(owners.changes(&bench, ["a"]))).ok();
@@ -112,17 +112,17 @@ fn the_owner_of_a_property_is_dropped_outside_of_the_lock() {
 
     let with_reason = || Message::builder().property(DeadLetter::REASON, owners.bytes(&bench)).build("").unwrap();
     bench.try_send(with_reason()).unwrap();
-    bench.queue.sender().unwrap().send_batch(Batch(vec![with_reason()])).into_inner().unwrap();
+    bench.queue.sender().unwrap().send_batch(Batch(vec![with_reason()])).wait().unwrap();
     let mut transaction = bench.broker.transaction();
     transaction.send(&bench.queue.sender().unwrap(), with_reason()).unwrap();
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(owners.dropped(), 11, "taken out of what was sent");
 
     let mut transaction = bench.broker.transaction();
     let late = bench.receive();
     transaction.settle(late.lease, Disposition::Abandon(owners.changes(&bench, ["a"]))).unwrap();
     bench.advance(LOCK);
-    drop(transaction.commit().unwrap_err());
+    drop(transaction.commit().wait().unwrap_err());
     assert_eq!(owners.dropped(), 12, "refused in a transaction");
 }
 

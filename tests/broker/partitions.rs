@@ -223,8 +223,8 @@ fn q_04_a_partitioned_topic_numbers_its_scheduled_messages_by_partition() {
     let topic = namespace.broker.create_topic("events", TopicSettings::default().with_partitioned(true)).unwrap();
     let subscription = subscribe(&topic, "s");
     let at = crate::support::START.saturating_add(Duration::from_secs(1));
-    let numbers = topic.schedule(vec![keyed("a"), keyed("a")], at).unwrap();
-    topic.schedule(vec![keyed("b")], at).unwrap();
+    let numbers = topic.schedule(vec![keyed("a"), keyed("a")], at).wait().unwrap();
+    topic.schedule(vec![keyed("b")], at).wait().unwrap();
     assert_eq!(numbers[0].get() >> 48, numbers[1].get() >> 48);
     assert_eq!(numbers[1].get() - numbers[0].get(), 1);
     namespace.advance(Duration::from_secs(1));
@@ -239,7 +239,7 @@ fn t_84_a_batch_has_one_key() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     let sender = queue.sender().unwrap();
-    let send = |messages: Vec<Message>| sender.send_batch(Batch(messages)).into_inner().map_err(|error| error.kind());
+    let send = |messages: Vec<Message>| sender.send_batch(Batch(messages)).wait().map_err(|error| error.kind());
     let session = |id: &'static str| Message::builder().session_id(id).build(id).unwrap();
     for mixed in [
         vec![keyed("a"), keyed("b")],
@@ -251,7 +251,7 @@ fn t_84_a_batch_has_one_key() {
         assert_eq!(counts(&queue), [0; 5]);
     }
     let at = crate::support::START.saturating_add(Duration::from_secs(1));
-    let scheduled = queue.schedule(vec![keyed("a"), keyed("b")], at).unwrap_err();
+    let scheduled = queue.schedule(vec![keyed("a"), keyed("b")], at).wait().unwrap_err();
     assert_eq!((scheduled.kind(), counts(&queue)), (ErrorKind::InvalidOperation, [0; 5]));
     send(vec![keyed("a"), keyed("a"), session("a")]).unwrap();
     let places: Vec<_> = peek(&queue).iter().map(place).collect();
@@ -259,7 +259,7 @@ fn t_84_a_batch_has_one_key() {
     assert!(places.iter().all(|(partition, _)| *partition == places[0].0));
     // Elsewhere a batch may have any.
     let plain = namespace.queue("plain");
-    plain.sender().unwrap().send_batch(Batch(vec![keyed("a"), keyed("b")])).into_inner().unwrap();
+    plain.sender().unwrap().send_batch(Batch(vec![keyed("a"), keyed("b")])).wait().unwrap();
 }
 
 #[test]
@@ -267,6 +267,6 @@ fn t_84_a_batch_without_keys_is_accepted() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     let batch = Batch(vec![Message::new("a"), Message::new("b")]);
-    queue.sender().unwrap().send_batch(batch).into_inner().unwrap();
+    queue.sender().unwrap().send_batch(batch).wait().unwrap();
     assert_eq!(counts(&queue), [2, 0, 0, 0, 0]);
 }

@@ -26,7 +26,7 @@ fn t_07_lazily_an_expired_message_stays_until_someone_receives() {
     for (quirks, stays) in [(Quirks::default(), 0), (Quirks::default().with_lazy_expiry(true), 1)] {
         let (clock, queue) = queue(quirks);
         let message = Message::builder().time_to_live(SECOND).build("a").unwrap();
-        queue.sender().unwrap().send(message).into_inner().unwrap();
+        queue.sender().unwrap().send(message).wait().unwrap();
         clock.advance(SECOND);
         assert_eq!(queue.peek(SequenceNumber::new(1), 9).len(), stays);
         assert_eq!(queue.counts().active, stays);
@@ -39,9 +39,9 @@ fn t_07_lazily_an_expired_message_stays_until_someone_receives() {
 fn q_25_like_hosted_a_cancel_after_activation_reports_success() {
     for (quirks, succeeds) in [(Quirks::default(), false), (Quirks::default().with_race_like_hosted(true), true)] {
         let (clock, queue) = queue(quirks);
-        let numbers = queue.schedule(vec![Message::new("a")], START.saturating_add(MS)).unwrap();
+        let numbers = queue.schedule(vec![Message::new("a")], START.saturating_add(MS)).wait().unwrap();
         clock.advance(MS);
-        let cancelled = queue.cancel_scheduled(&numbers);
+        let cancelled = queue.cancel_scheduled(&numbers).wait();
         assert_eq!(cancelled.is_ok(), succeeds);
         assert!(cancelled.err().is_none_or(|error| error.kind() == ErrorKind::MessageNotFound));
         let received = take(&mut queue.receiver(), 1);

@@ -33,7 +33,7 @@ fn t_82_a_batch_is_accepted_or_refused_as_a_whole() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_max_size(3 * MESSAGE));
     let send = |messages| {
-        let sent = queue.sender().unwrap().send_batch(Batch(vec![message(); messages])).into_inner();
+        let sent = queue.sender().unwrap().send_batch(Batch(vec![message(); messages])).wait();
         sent.map_err(|error| error.kind())
     };
     assert_eq!(send(4), Err(ErrorKind::QuotaExceeded));
@@ -48,7 +48,7 @@ fn t_83_a_batch_of_several_has_1_mib_at_most() {
     let queue = namespace.queue_with("orders", settings().with_max_message_size(4 << 20));
     let send = |sizes: &[usize]| {
         let messages = sizes.iter().map(|&size| Message::new("x".repeat(size))).collect();
-        queue.sender().unwrap().send_batch(Batch(messages)).into_inner().map_err(|error| error.kind())
+        queue.sender().unwrap().send_batch(Batch(messages)).wait().map_err(|error| error.kind())
     };
     let most = QueueSender::MAX_BATCH;
     assert_eq!(most, 1 << 20);
@@ -59,7 +59,7 @@ fn t_83_a_batch_of_several_has_1_mib_at_most() {
     // One message alone, and a schedule call, are no such batch.
     send(&[most + 1]).unwrap();
     let scheduled = [most, 1].map(|size| Message::new("x".repeat(size)));
-    queue.schedule(scheduled.into(), START.saturating_add(SECOND)).unwrap();
+    queue.schedule(scheduled.into(), START.saturating_add(SECOND)).wait().unwrap();
     assert_eq!(counts(&queue), [3, 0, 0, 2, 0]);
 }
 
@@ -70,7 +70,7 @@ fn t_82_duplicates_in_a_batch_are_dropped_one_by_one() {
     let body = |id: &'static str, body: &'static str| Message::builder().message_id(id).build(body).unwrap();
     try_send(&queue.sender().unwrap(), with_id("old")).unwrap();
     let batch = Batch(vec![body("a", "1"), body("b", "2"), body("a", "3"), body("old", "4"), body("c", "5")]);
-    queue.sender().unwrap().send_batch(batch).into_inner().unwrap();
+    queue.sender().unwrap().send_batch(batch).wait().unwrap();
     assert_eq!(
         (bodies(&queue), numbers(&queue)),
         (["old", "1", "2", "5"].map(String::from).to_vec(), vec![1, 2, 3, 4])
@@ -83,7 +83,7 @@ fn t_82_a_refused_batch_leaves_no_ids_behind() {
     let settings = settings().with_duplicate_detection(60 * SECOND).with_max_message_size(100);
     let queue = namespace.queue_with("orders", settings);
     let batch = Batch(vec![with_id("a"), with_id("b"), Message::new("x".repeat(200))]);
-    let refused = queue.sender().unwrap().send_batch(batch).into_inner().unwrap_err();
+    let refused = queue.sender().unwrap().send_batch(batch).wait().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
     try_send(&queue.sender().unwrap(), with_id("a")).unwrap();
     assert_eq!((bodies(&queue), numbers(&queue)), (vec!["a".to_owned()], vec![1]));
@@ -124,10 +124,10 @@ fn t_86_dead_letters_scheduled_and_deferred_messages_count() {
     receive(&queue).settle(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "")).ok();
     assert_eq!(queue.counts().size, 2 * MESSAGE + "DeadLetterReason".len() as u64 + "HandlerPermanent".len() as u64);
     receive(&queue).defer().ok();
-    let scheduled = queue.schedule(vec![message()], START.saturating_add(SECOND)).unwrap();
+    let scheduled = queue.schedule(vec![message()], START.saturating_add(SECOND)).wait().unwrap();
     assert_eq!(counts(&queue), [0, 0, 1, 1, 1]);
     assert!(full());
-    queue.cancel_scheduled(&scheduled).unwrap();
+    queue.cancel_scheduled(&scheduled).wait().unwrap();
     try_send(&sender, message()).unwrap();
     assert!(full());
     receive(&queue.dead_letter()).complete().ok();
@@ -144,9 +144,9 @@ fn t_86_a_schedule_call_is_refused_as_a_whole() {
     // The time of the call is a property that counts.
     let queue = namespace.queue_with("orders", settings().with_max_size(2 * (MESSAGE + 8)));
     let at = START.saturating_add(SECOND);
-    let error = queue.schedule(vec![message(); 3], at).unwrap_err();
+    let error = queue.schedule(vec![message(); 3], at).wait().unwrap_err();
     assert_eq!((error.kind(), counts(&queue)), (ErrorKind::QuotaExceeded, [0; 5]));
-    assert_eq!(queue.schedule(vec![message(); 2], at).unwrap().len(), 2);
+    assert_eq!(queue.schedule(vec![message(); 2], at).wait().unwrap().len(), 2);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn t_86_t_41_what_adds_nothing_is_taken_by_an_entity_that_has_grown_past_its_lim
     assert!(queue.counts().size > 1_024);
     assert_eq!(try_send(&sender, with_id("other")), Err(ErrorKind::QuotaExceeded));
     assert_eq!(try_send(&sender, filling()), Ok(()));
-    sender.send_batch(Batch(Vec::new())).into_inner().unwrap();
+    sender.send_batch(Batch(Vec::new())).wait().unwrap();
 }
 
 #[test]
@@ -214,10 +214,10 @@ fn t_86_a_session_state_counts() {
     let message = || Message::builder().message_id("m").session_id("s").build("x".repeat(498)).unwrap();
     try_send(&sender, message()).unwrap();
     let session = queue.accept_session("s").unwrap();
-    session.set_state(Some(Bytes::from(vec![0; 300]))).unwrap();
+    session.set_state(Some(Bytes::from(vec![0; 300]))).wait().unwrap();
     assert!(queue.counts().size >= MESSAGE + 300);
     assert_eq!(try_send(&sender, message()), Err(ErrorKind::QuotaExceeded));
-    session.set_state(None).unwrap();
+    session.set_state(None).wait().unwrap();
     try_send(&sender, message()).unwrap();
     assert_eq!(queue.counts().size, 2 * MESSAGE);
 }
@@ -246,7 +246,7 @@ fn t_86_a_session_state_of_a_subscription_counts_for_its_topic() {
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscription = subscribe_with(&topic, "s", SubscriptionSettings::default().with_sessions(true));
     let sessions = ["a", "b", "c"].map(|id| subscription.accept_session(id).unwrap());
-    let set = |session: usize, bytes| sessions[session].set_state(Some(Bytes::from(vec![0; bytes])));
+    let set = |session: usize, bytes| sessions[session].set_state(Some(Bytes::from(vec![0; bytes]))).wait();
     assert_eq!(set(0, 513).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
     set(0, 512).unwrap();
     set(1, 100).unwrap();
@@ -292,9 +292,9 @@ fn t_86_a_batch_that_a_topic_has_no_room_for_reaches_no_subscription() {
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscriptions = ["a", "b"].map(|name| subscribe(&topic, name));
     let before = namespace.snapshot();
-    let refused = topic.sender().send_batch(Batch(vec![message(); 3])).into_inner().unwrap_err();
+    let refused = topic.sender().send_batch(Batch(vec![message(); 3])).wait().unwrap_err();
     assert_eq!((refused.kind(), namespace.snapshot()), (ErrorKind::QuotaExceeded, before));
-    topic.sender().send_batch(Batch(vec![message(); 2])).into_inner().unwrap();
+    topic.sender().send_batch(Batch(vec![message(); 2])).wait().unwrap();
     assert!(subscriptions.iter().all(|subscription| numbers(subscription) == [1, 2]));
 }
 
@@ -304,7 +304,7 @@ fn t_86_a_scheduled_message_counts_once_and_is_copied_whatever_room_there_is() {
     let settings = TopicSettings::default().with_max_size(2 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscriptions = ["a", "b", "c"].map(|name| subscribe(&topic, name));
-    topic.schedule(vec![message()], START.saturating_add(SECOND)).unwrap();
+    topic.schedule(vec![message()], START.saturating_add(SECOND)).wait().unwrap();
     assert!((MESSAGE..2 * MESSAGE).contains(&topic.counts().size), "{}", topic.counts().size);
     namespace.advance(SECOND);
     assert!(subscriptions.iter().all(|subscription| numbers(subscription) == [1]));

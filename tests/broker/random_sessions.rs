@@ -209,7 +209,7 @@ impl Bench {
         let id = self.id();
         self.last_number += 1;
         let message = Message::builder().session_id(id).build("").unwrap();
-        self.queue.sender().unwrap().send(message).into_inner().unwrap();
+        self.queue.sender().unwrap().send(message).wait().unwrap();
         let number = self.last_number;
         self.checker(id).messages.insert(number, (Place::Ready, 0));
     }
@@ -348,7 +348,7 @@ impl Bench {
         let Some(at) = self.holder() else { return };
         let (id, accept) = (self.holders[at].id, self.holders[at].accept);
         let new = self.rng.bool().then(|| Bytes::from(self.rng.u64(..).to_string()));
-        let set = self.holders[at].receiver.set_state(new.clone());
+        let set = self.holders[at].receiver.set_state(new.clone()).wait();
         let seen = self.holders[at].receiver.state();
         let checker = self.checker(id);
         if checker.is_held_by(accept) {

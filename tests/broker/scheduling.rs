@@ -30,7 +30,7 @@ fn later(body: &'static str, wait: Duration) -> Message {
 
 /// Schedules one message for each body, all for the same instant, and answers with their numbers.
 fn schedule<const N: usize>(bench: &Bench, bodies: [&'static str; N], wait: Duration) -> Vec<SequenceNumber> {
-    bench.queue.schedule(bodies.map(Message::new).into(), after(wait)).unwrap()
+    bench.queue.schedule(bodies.map(Message::new).into(), after(wait)).wait().unwrap()
 }
 
 fn refusal<T>(result: Result<T, SendError>) -> ErrorKind {
@@ -64,7 +64,7 @@ fn q_20_a_time_that_has_come_is_an_ordinary_send() {
     for wait in [Duration::ZERO, MINUTE] {
         let bench = Bench::new(settings());
         bench.advance(wait);
-        let given = bench.queue.schedule(vec![Message::new("a")], START).unwrap();
+        let given = bench.queue.schedule(vec![Message::new("a")], START).wait().unwrap();
         assert_eq!((given, numbers(&bench.queue)), (vec![SequenceNumber::new(1)], vec![1]));
     }
 }
@@ -149,12 +149,12 @@ fn q_23_s_23_a_number_takes_the_message_back_until_its_time() {
         let bench = Bench::new(settings());
         let given = schedule(&bench, ["a"], MINUTE);
         bench.advance(wait);
-        let outcome = bench.queue.cancel_scheduled(&given).map_err(|error| error.kind());
+        let outcome = bench.queue.cancel_scheduled(&given).wait().map_err(|error| error.kind());
         assert_eq!(outcome, if cancelled { Ok(()) } else { Err(ErrorKind::MessageNotFound) }, "{wait:?}");
         bench.advance(2 * MINUTE);
         assert_eq!(bench.try_receive().is_none(), cancelled);
         assert_eq!(bench.queue.counts().size == 0, cancelled);
-        assert_eq!(refusal(bench.queue.cancel_scheduled(&given)), ErrorKind::MessageNotFound);
+        assert_eq!(refusal(bench.queue.cancel_scheduled(&given).wait()), ErrorKind::MessageNotFound);
     }
 }
 
@@ -164,7 +164,7 @@ fn q_23_the_number_that_it_gets_at_its_time_cancels_nothing() {
     schedule(&bench, ["a"], MINUTE);
     bench.advance(MINUTE);
     assert_eq!(numbers(&bench.queue), [2]);
-    assert_eq!(refusal(bench.queue.cancel_scheduled(&[SequenceNumber::new(2)])), ErrorKind::MessageNotFound);
+    assert_eq!(refusal(bench.queue.cancel_scheduled(&[SequenceNumber::new(2)]).wait()), ErrorKind::MessageNotFound);
     assert_eq!(bench.counts()[0], 1);
 }
 
@@ -175,11 +175,11 @@ fn q_26_several_are_cancelled_or_none() {
     bench.send(["active"]);
     let [a, b, c] = given[..] else { panic!("three numbers") };
     for refused in [vec![a, SequenceNumber::new(4)], vec![a, b, a], vec![c, SequenceNumber::new(99)]] {
-        assert_eq!(refusal(bench.queue.cancel_scheduled(&refused)), ErrorKind::MessageNotFound);
+        assert_eq!(refusal(bench.queue.cancel_scheduled(&refused).wait()), ErrorKind::MessageNotFound);
         assert_eq!(counts(&bench.queue), [1, 0, 0, 3, 0]);
     }
-    bench.queue.cancel_scheduled(&[]).unwrap();
-    bench.queue.cancel_scheduled(&[c, a]).unwrap();
+    bench.queue.cancel_scheduled(&[]).wait().unwrap();
+    bench.queue.cancel_scheduled(&[c, a]).wait().unwrap();
     assert_eq!(counts(&bench.queue), [1, 0, 0, 1, 0]);
     bench.advance(MINUTE);
     assert_eq!(bodies(&bench.queue), ["active", "b"]);
@@ -197,13 +197,13 @@ fn q_26_a_message_is_cancelled_or_delivered() {
         let queue = broker.create_queue("orders", settings()).unwrap();
         let mut cancelled = 0;
         for at in 1..=200 {
-            queue.schedule(vec![Message::new("a")], after(at * MS)).unwrap();
+            queue.schedule(vec![Message::new("a")], after(at * MS)).wait().unwrap();
         }
         for _ in 0..400 {
             clock.advance(MS * rng.u32(0..2));
             let number = SequenceNumber::new(rng.u64(1..=200));
             let before = queue.counts();
-            let success = queue.cancel_scheduled(&[number]).is_ok();
+            let success = queue.cancel_scheduled(&[number]).wait().is_ok();
             let removed = before.scheduled - queue.counts().scheduled;
             assert!(success == (removed == 1) || quirks.race_like_hosted && success);
             cancelled += removed;
@@ -234,7 +234,7 @@ fn q_28_numbers_are_in_the_order_of_the_messages() {
     bench.send(["a"]);
     let given = schedule(&bench, ["b", "c", "d"], MINUTE);
     assert_eq!(given, [2, 3, 4].map(SequenceNumber::new));
-    bench.queue.cancel_scheduled(&given[1..2]).unwrap();
+    bench.queue.cancel_scheduled(&given[1..2]).wait().unwrap();
     assert_eq!(bodies(&bench.queue), ["a", "b", "d"]);
 }
 
@@ -267,8 +267,8 @@ fn s_21_a_schedule_that_is_refused_leaves_nothing() {
     let bench = Bench::new(settings().with_max_size(1_024).with_max_message_size(700));
     let at = after(MINUTE);
     let messages = |sizes: &[usize]| sizes.iter().map(|&size| Message::new("x".repeat(size))).collect::<Vec<_>>();
-    assert_eq!(refusal(bench.queue.schedule(messages(&[100, 701]), at)), ErrorKind::MessageSizeExceeded);
-    assert_eq!(refusal(bench.queue.schedule(messages(&[100, 600]), at)), ErrorKind::QuotaExceeded);
+    assert_eq!(refusal(bench.queue.schedule(messages(&[100, 701]), at).wait()), ErrorKind::MessageSizeExceeded);
+    assert_eq!(refusal(bench.queue.schedule(messages(&[100, 600]), at).wait()), ErrorKind::QuotaExceeded);
     assert_eq!((counts(&bench.queue), bench.queue.counts().size), ([0; 5], 0));
     assert_eq!(schedule(&bench, ["a"], MINUTE), [SequenceNumber::new(1)]);
 }
@@ -280,7 +280,7 @@ fn s_22_a_scheduled_message_is_neither_received_nor_deleted_nor_deferred() {
     assert!(bench.try_receive().is_none());
     let error = bench.queue.receive_deferred(&given).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::MessageNotFound);
-    assert_eq!(bench.queue.delete_messages(9, None).unwrap(), 0);
+    assert_eq!(bench.queue.delete_messages(9, None).wait().unwrap(), 0);
     assert_eq!(bench.queue.ages().next_scheduled, Some(after(MINUTE)));
     assert_eq!(counts(&bench.queue), [0, 0, 0, 1, 0]);
 }
@@ -307,7 +307,7 @@ async fn q_21_a_receiver_that_waits_gets_a_message_at_its_time() {
     let mut waiting = task::spawn(receiver.receive());
     assert!(waiting.poll().is_pending());
     let began = Instant::now();
-    queue.schedule(vec![Message::new("a")], clock.now().utc.saturating_add(MINUTE)).unwrap();
+    queue.schedule(vec![Message::new("a")], clock.now().utc.saturating_add(MINUTE)).wait().unwrap();
     assert!(waiting.poll().is_pending());
     assert_eq!(text(&waiting.await.unwrap().message), "a");
     assert_eq!(began.elapsed(), MINUTE);
@@ -318,7 +318,7 @@ fn s_21_settings_decide_where_it_goes_at_its_time() {
     let namespace = Namespace::new();
     namespace.queue("target");
     let source = namespace.queue("source");
-    source.schedule(vec![Message::new("a")], after(MINUTE)).unwrap();
+    source.schedule(vec![Message::new("a")], after(MINUTE)).wait().unwrap();
     let forwarding: QueueSettings = settings().with_forward_to("target");
     namespace.broker.update_queue("source", forwarding).unwrap();
     send(&source, "now");

@@ -53,7 +53,7 @@ fn t_86_a_full_queue_refuses() {
     // A lock frees nothing, a removal does.
     let held = bench.receive();
     assert_eq!(bench.try_send(message()).unwrap_err().kind(), ErrorKind::QuotaExceeded);
-    held.complete().into_inner().unwrap();
+    held.complete().wait().unwrap();
     bench.try_send(message()).unwrap();
 }
 
@@ -62,10 +62,10 @@ fn t_86_a_batch_is_accepted_or_refused_as_a_whole() {
     let bench = Bench::new(settings().with_max_size(2 * (OVERHEAD + 500)));
     let batch = |messages| Batch(vec![Message::new("x".repeat(500)); messages]);
     let sender = bench.queue.sender().unwrap();
-    assert_eq!(sender.send_batch(batch(3)).into_inner().unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(sender.send_batch(batch(3)).wait().unwrap_err().kind(), ErrorKind::QuotaExceeded);
     assert_eq!(bench.queue.counts().size, 0);
-    sender.send_batch(batch(2)).into_inner().unwrap();
-    sender.send_batch(batch(0)).into_inner().unwrap();
+    sender.send_batch(batch(2)).wait().unwrap();
+    sender.send_batch(batch(0)).wait().unwrap();
     assert_eq!(bench.counts(), [2, 0, 0, 0]);
 }
 

@@ -25,7 +25,7 @@ fn queue() -> Queue {
 
 fn send(queue: &Queue, session: &'static str) {
     let message = Message::builder().session_id(session).build(session).unwrap();
-    queue.sender().unwrap().send(message).into_inner().unwrap();
+    queue.sender().unwrap().send(message).wait().unwrap();
 }
 
 /// Accepts the next session in a task that waits already.
@@ -211,7 +211,7 @@ async fn q_21_n_04_a_message_that_is_due_brings_its_session() {
     let waiting = accepting(&queue).await;
     let began = Instant::now();
     let message = Message::builder().session_id("a").build("a").unwrap();
-    queue.schedule(vec![message], SystemClock::new().now().utc.saturating_add(60 * SECOND)).unwrap();
+    queue.schedule(vec![message], SystemClock::new().now().utc.saturating_add(60 * SECOND)).wait().unwrap();
     assert_eq!(waiting.await.unwrap().unwrap().session_id(), "a");
     assert!(began.elapsed().abs_diff(60 * SECOND) < SECOND);
 }

@@ -112,16 +112,16 @@ fn n_01_a_session_is_there_while_it_has_a_message_or_a_state() {
     session.receive_deferred(&[number]).unwrap().remove(0).settle(dead()).ok();
     assert_eq!(bench.queue.sessions(), ["b"]);
 
-    session.set_state(Some(Bytes::from_static(b"s"))).unwrap();
+    session.set_state(Some(Bytes::from_static(b"s"))).wait().unwrap();
     session.close().unwrap();
     bench.advance(1_000_000 * LOCK);
     assert_eq!(bench.queue.sessions(), ["a", "b"]);
-    bench.queue.accept_session("a").unwrap().set_state(None).unwrap();
+    bench.queue.accept_session("a").unwrap().set_state(None).wait().unwrap();
     assert_eq!(bench.queue.sessions(), ["b"]);
 
     // Neither a holder nor a message that waits for its time makes one.
     let _held = bench.queue.accept_session("held").unwrap();
-    bench.queue.schedule(vec![of("later", "3")], START.saturating_add(2_000_000 * LOCK)).unwrap();
+    bench.queue.schedule(vec![of("later", "3")], START.saturating_add(2_000_000 * LOCK)).wait().unwrap();
     assert_eq!(bench.queue.sessions(), ["b"]);
 }
 
@@ -141,8 +141,8 @@ fn n_01_an_expired_message_ends_its_session() {
 fn n_02_a_message_needs_a_session_and_a_receive_too() {
     let bench = bench();
     let sender = bench.queue.sender().unwrap();
-    assert_eq!(sender.send(Message::new("1")).into_inner().unwrap_err().kind(), ErrorKind::InvalidOperation);
-    let scheduled = sender.schedule(vec![Message::new("1")], START.saturating_add(SECOND));
+    assert_eq!(sender.send(Message::new("1")).wait().unwrap_err().kind(), ErrorKind::InvalidOperation);
+    let scheduled = sender.schedule(vec![Message::new("1")], START.saturating_add(SECOND)).wait();
     assert_eq!(scheduled.unwrap_err().kind(), ErrorKind::InvalidOperation);
     assert_eq!(bench.counts(), [0; 4]);
     send(&bench, [("a", "1"), ("", "2")]);
@@ -207,8 +207,8 @@ fn n_04_a_session_with_nothing_to_receive_is_not_the_next() {
     let mut session = accept_next(&bench.queue);
     receive(&mut session).settle(Disposition::DEFER).ok();
     session.close().unwrap();
-    bench.queue.accept_session("state").unwrap().set_state(Some(Bytes::from_static(b"s"))).unwrap();
-    bench.queue.schedule(vec![of("scheduled", "2")], START.saturating_add(SECOND)).unwrap();
+    bench.queue.accept_session("state").unwrap().set_state(Some(Bytes::from_static(b"s"))).wait().unwrap();
+    bench.queue.schedule(vec![of("scheduled", "2")], START.saturating_add(SECOND)).wait().unwrap();
     assert!(next_session(&bench.queue).is_none());
     bench.advance(SECOND - MS);
     assert!(next_session(&bench.queue).is_none());
@@ -312,7 +312,7 @@ fn n_08_with_the_lock_of_the_session_everything_is_lost() {
         assert_eq!(try_receive(&mut session, 1).unwrap_err(), lost);
         assert_eq!(session.renew().unwrap_err().kind(), lost);
         assert_eq!(session.state().unwrap_err().kind(), lost);
-        assert_eq!(session.set_state(None).unwrap_err().kind(), lost);
+        assert_eq!(session.set_state(None).wait().unwrap_err().kind(), lost);
         assert_eq!(refusal(session.receive_deferred(&[])), lost);
         assert!(session.peek(9).is_empty());
         assert_eq!(bench.counts(), [5, 0, 0, 0]);
@@ -462,20 +462,20 @@ fn n_10_a_state_is_bytes_that_outlive_holders_and_messages() {
     let mut session = accept_next(&bench.queue);
     assert_eq!(session.state().unwrap(), None);
     let state = |bytes: &'static [u8]| Some(Bytes::from_static(bytes));
-    session.set_state(state(b"first")).unwrap();
+    session.set_state(state(b"first")).wait().unwrap();
     assert_eq!(session.state().unwrap(), state(b"first"));
     receive(&mut session).complete().ok();
-    session.set_state(state(b"second")).unwrap();
+    session.set_state(state(b"second")).wait().unwrap();
     bench.advance(LOCK);
     let session = bench.queue.accept_session("a").unwrap();
     assert_eq!(session.state().unwrap(), state(b"second"));
     assert_eq!(bench.queue.accept_session("b").unwrap().state().unwrap(), None);
     // No bytes are a state too.
-    session.set_state(state(b"")).unwrap();
+    session.set_state(state(b"")).wait().unwrap();
     session.close().unwrap();
     let session = bench.queue.accept_session("a").unwrap();
     assert_eq!(session.state().unwrap(), state(b""));
-    session.set_state(None).unwrap();
+    session.set_state(None).wait().unwrap();
     assert_eq!(session.state().unwrap(), None);
     assert_eq!(bench.queue.counts().size, 0);
 }
@@ -485,8 +485,8 @@ fn n_10_a_state_is_as_large_as_a_message_at_most() {
     let bench = Bench::new(with_sessions().with_max_message_size(100));
     let session = bench.queue.accept_session("a").unwrap();
     let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
-    session.set_state(state(100)).unwrap();
-    assert_eq!(session.set_state(state(101)).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
+    session.set_state(state(100)).wait().unwrap();
+    assert_eq!(session.set_state(state(101)).wait().unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
     assert_eq!(session.state().unwrap(), state(100));
 }
 
@@ -495,13 +495,13 @@ fn n_10_t_86_a_state_takes_room_and_gives_it_back() {
     let bench = Bench::new(with_sessions().with_max_size(1_024));
     let (first, second) = (bench.queue.accept_session("a").unwrap(), bench.queue.accept_session("b").unwrap());
     let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
-    first.set_state(state(488)).unwrap();
-    second.set_state(state(24)).unwrap();
-    assert_eq!(second.set_state(state(25)).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    first.set_state(state(488)).wait().unwrap();
+    second.set_state(state(24)).wait().unwrap();
+    assert_eq!(second.set_state(state(25)).wait().unwrap_err().kind(), ErrorKind::QuotaExceeded);
     assert_eq!((second.state().unwrap(), bench.queue.counts().size), (state(24), 1_024));
     // What is replaced makes room.
-    first.set_state(state(487)).unwrap();
-    second.set_state(state(25)).unwrap();
+    first.set_state(state(487)).wait().unwrap();
+    second.set_state(state(25)).wait().unwrap();
     assert_eq!(bench.queue.counts().size, 1_024);
 }
 
@@ -509,7 +509,7 @@ fn n_10_t_86_a_state_takes_room_and_gives_it_back() {
 #[test]
 fn n_01_t_86_an_empty_state_takes_room() {
     let bench = Bench::new(with_sessions().with_max_size(1_024));
-    let set = |id: usize| bench.queue.accept_session(&id.to_string()).unwrap().set_state(Some(Bytes::new()));
+    let set = |id: usize| bench.queue.accept_session(&id.to_string()).unwrap().set_state(Some(Bytes::new())).wait();
     for id in 0..4 {
         set(id).unwrap();
     }
@@ -556,7 +556,7 @@ fn n_13_a_peek_sees_all_sessions_and_a_holder_its_own() {
     let bench = bench();
     send(&bench, [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4"), ("a", "5")]);
     for session in ["a", "b"] {
-        bench.queue.schedule(vec![of(session, "later")], START.saturating_add(SECOND)).unwrap();
+        bench.queue.schedule(vec![of(session, "later")], START.saturating_add(SECOND)).wait().unwrap();
     }
     let mut session = accept_next(&bench.queue);
     let mut held = try_receive(&mut session, 2).unwrap();
@@ -583,7 +583,7 @@ fn n_13_n_04_n_07_a_partitioned_entity_has_sessions_too() {
         bench.try_send(of(session, body)).unwrap();
     }
     for session in ["a", "b"] {
-        bench.queue.schedule(vec![of(session, "later")], START.saturating_add(SECOND)).unwrap();
+        bench.queue.schedule(vec![of(session, "later")], START.saturating_add(SECOND)).wait().unwrap();
     }
     let mut session = accept_next(&bench.queue);
     assert_eq!(session.session_id(), "b");

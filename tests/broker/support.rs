@@ -4,7 +4,7 @@ use std::{future::Ready, sync::Arc, task::Poll, time::Duration};
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSettings},
+    broker::{Acknowledged, Broker, Queue, QueueLease, QueueReceiver, QueueSettings},
     message::Received,
     time::{ManualClock, Timestamp},
     transport::{Delivery, ErrorKind, ReceiverExt, SendError, Sender, SettleError},
@@ -41,7 +41,7 @@ impl Bench {
     }
 
     pub(crate) fn try_send(&self, message: Message) -> Result<(), SendError> {
-        self.queue.sender().unwrap().send(message).into_inner()
+        self.queue.sender().unwrap().send(message).wait()
     }
 
     /// Sends one message for each body.
@@ -114,6 +114,20 @@ impl<T> Ended<Result<T, SettleError>> for Ready<Result<T, SettleError>> {
 
     fn refused(self) -> ErrorKind {
         self.into_inner().err().expect("it is refused").kind()
+    }
+}
+
+impl<T> Ended<Result<T, SettleError>> for Acknowledged<T, SettleError> {
+    fn ended(self) -> Result<T, SettleError> {
+        self.wait()
+    }
+
+    fn ok(self) {
+        assert!(self.wait().is_ok());
+    }
+
+    fn refused(self) -> ErrorKind {
+        self.wait().err().expect("it is refused").kind()
     }
 }
 

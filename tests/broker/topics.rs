@@ -105,7 +105,7 @@ fn t_51_a_batch_is_copied_in_its_order() {
     let topic = namespace.topic("events");
     let (first, second) = (subscribe(&topic, "first"), subscribe(&topic, "second"));
     let batch = Batch(["a", "b", "c"].map(Message::new).into());
-    topic.sender().send_batch(batch).into_inner().unwrap();
+    topic.sender().send_batch(batch).wait().unwrap();
     assert_eq!([bodies(&first), bodies(&second)], [["a", "b", "c"], ["a", "b", "c"]]);
 }
 
@@ -289,7 +289,7 @@ fn q_24_a_scheduled_message_waits_at_the_topic() {
     let topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
     let at = START.saturating_add(SECOND);
-    assert_eq!(topic.schedule(vec![Message::new("later")], at).unwrap(), [SequenceNumber::new(1)]);
+    assert_eq!(topic.schedule(vec![Message::new("later")], at).wait().unwrap(), [SequenceNumber::new(1)]);
     publish(&topic, "now");
     let waiting = topic.peek(SequenceNumber::new(0), usize::MAX);
     let seen: Vec<_> = waiting.iter().map(|message| (text(message), facts(message).state)).collect();
@@ -311,7 +311,7 @@ fn q_24_the_subscriptions_and_rules_are_those_of_the_activation() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let (gone, changed) = (subscribe(&topic, "gone"), subscribe(&topic, "changed"));
-    topic.schedule(vec![Message::new("later")], START.saturating_add(SECOND)).unwrap();
+    topic.schedule(vec![Message::new("later")], START.saturating_add(SECOND)).wait().unwrap();
     namespace.broker.delete("events/Subscriptions/gone").unwrap();
     changed.delete_rule("$Default").unwrap();
     let new = subscribe(&topic, "new");
@@ -325,18 +325,19 @@ fn q_24_a_scheduled_message_of_a_topic_can_be_cancelled() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
-    let numbers = topic.schedule(vec![Message::new("a"), Message::new("b")], START.saturating_add(SECOND)).unwrap();
-    topic.cancel_scheduled(&numbers[..1]).unwrap();
+    let numbers =
+        topic.schedule(vec![Message::new("a"), Message::new("b")], START.saturating_add(SECOND)).wait().unwrap();
+    topic.cancel_scheduled(&numbers[..1]).wait().unwrap();
     namespace.advance(SECOND);
     assert_eq!(bodies(&subscription), ["b"]);
-    assert_eq!(topic.cancel_scheduled(&numbers[1..]).unwrap_err().kind(), ErrorKind::MessageNotFound);
+    assert_eq!(topic.cancel_scheduled(&numbers[1..]).wait().unwrap_err().kind(), ErrorKind::MessageNotFound);
 }
 
 #[test]
 fn q_24_a_peek_at_a_queue_shows_scheduled_messages_among_the_others() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
-    queue.schedule(vec![Message::new("later")], START.saturating_add(SECOND)).unwrap();
+    queue.schedule(vec![Message::new("later")], START.saturating_add(SECOND)).wait().unwrap();
     crate::namespace::send(&queue, "now");
     let states: Vec<_> = peek(&queue).iter().map(|message| facts(message).state).collect();
     assert_eq!(

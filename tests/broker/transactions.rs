@@ -59,7 +59,7 @@ fn t_70_t_71_a_commit_does_all_of_it() {
     transaction.schedule(&queue.sender().unwrap(), Message::new("scheduled"), START.saturating_add(LIMIT)).unwrap();
     assert_eq!(counts(&queue), [0, 5, 0, 0, 0]);
 
-    let committed = transaction.commit().unwrap();
+    let committed = transaction.commit().wait().unwrap();
     assert_eq!(committed.scheduled, [SequenceNumber::new(7)]);
     assert_eq!(counts(&queue), [2, 1, 1, 1, 1]);
     assert_eq!(bodies(&queue), ["abandon", "defer", "renew", "sent", "scheduled"]);
@@ -76,10 +76,10 @@ fn t_70_t_71_a_commit_does_all_of_it() {
 fn t_70_cancellations_and_receives_stand_outside() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
-    let scheduled = queue.schedule(vec![Message::new("a")], START.saturating_add(LIMIT)).unwrap();
+    let scheduled = queue.schedule(vec![Message::new("a")], START.saturating_add(LIMIT)).wait().unwrap();
     let mut transaction = namespace.broker.transaction();
     add(&mut transaction, &queue, "b");
-    queue.cancel_scheduled(&scheduled).unwrap();
+    queue.cancel_scheduled(&scheduled).wait().unwrap();
     assert_eq!(counts(&queue), [0; 5]);
     assert!(try_take(&queue, 1).unwrap().is_empty());
     drop(transaction.rollback());
@@ -99,7 +99,7 @@ fn t_71_nothing_is_seen_before_the_commit() {
     try_send(&sender, with_id("c")).unwrap();
     assert_eq!(numbers(&queue), [1]);
     namespace.advance(7 * MS);
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!((numbers(&queue), bodies(&queue)), (vec![1, 2, 3], vec!["c".into(), "a".into(), "b".into()]));
     assert_eq!(facts(&peek(&queue)[1]).enqueued_time, START.saturating_add(7 * MS));
     // From the commit on its ids count.
@@ -117,7 +117,7 @@ fn t_71_an_id_sent_meanwhile_wins_over_one_of_the_transaction() {
         transaction.send(&sender, Message::builder().message_id(id).build(body).unwrap()).unwrap();
     }
     try_send(&sender, with_id("a")).unwrap();
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(bodies(&queue), ["a", "first"]);
 }
 
@@ -131,7 +131,7 @@ fn t_71_settlements_come_before_sends() {
     let mut transaction = namespace.broker.transaction();
     transaction.send(&queue.sender().unwrap(), Message::new("y".repeat(600))).unwrap();
     transaction.settle(held.lease, Disposition::Complete).unwrap();
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(numbers(&queue), [2]);
 }
 
@@ -158,7 +158,7 @@ fn t_71_a_send_that_is_refused_at_the_end_undoes_everything() {
     transaction.send(&sender, with_id("first")).unwrap();
     transaction.schedule(&sender, with_id("scheduled"), START.saturating_add(LIMIT)).unwrap();
     transaction.send(&sender, Message::new("x".repeat(4_000))).unwrap();
-    let error = transaction.commit().unwrap_err();
+    let error = transaction.commit().wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
     assert_eq!(namespace.snapshot(), before);
 
@@ -197,7 +197,7 @@ fn t_71_a_lock_that_is_lost_at_the_end_undoes_everything() {
     namespace.advance(LOCK.saturating_sub(SECOND));
     let before = namespace.snapshot();
     assert_eq!(counts(&queue), [1, 1, 0, 0, 0]);
-    let error = transaction.commit().unwrap_err();
+    let error = transaction.commit().wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::MessageLockLost);
     assert_eq!(namespace.snapshot(), before);
     // The other lock holds still.
@@ -219,7 +219,7 @@ fn t_71_a_session_that_is_lost_at_the_end_undoes_everything() {
     transaction.settle(held.lease, Disposition::Complete).unwrap();
     namespace.advance(LOCK);
     let before = namespace.snapshot();
-    let error = transaction.commit().unwrap_err();
+    let error = transaction.commit().wait().unwrap_err();
     assert_eq!((error.kind(), namespace.snapshot()), (ErrorKind::SessionLockLost, before));
     assert_eq!(bodies(&queue), ["held"]);
 }
@@ -235,11 +235,11 @@ fn t_70_a_message_of_a_session_is_settled_and_not_renewed_in_a_transaction() {
     let (first, second) = (take_one(&mut session), take_one(&mut session));
     let mut transaction = namespace.broker.transaction();
     transaction.renew(&first.lease).unwrap();
-    assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::InvalidOperation);
+    assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::InvalidOperation);
     let mut transaction = namespace.broker.transaction();
     transaction.settle(second.lease, Disposition::Complete).unwrap();
     transaction.settle(first.lease, dead()).unwrap();
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(counts(&queue), [0, 0, 0, 0, 1]);
 }
 
@@ -260,7 +260,7 @@ fn t_71_a_renewal_of_a_lost_lock_undoes_everything() {
     add(&mut transaction, &queue, "sent");
     transaction.renew(&held.lease).unwrap();
     namespace.advance(LOCK);
-    assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::MessageLockLost);
+    assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::MessageLockLost);
     assert_eq!((bodies(&queue), numbers(&queue)), (vec!["a".to_owned()], vec![1]));
 }
 
@@ -276,7 +276,7 @@ fn t_71_an_argument_that_breaks_a_rule_undoes_everything() {
     transaction.settle(first.lease, Disposition::Complete).unwrap();
     let too_long = Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "x".repeat(4_097));
     transaction.settle(second.lease, too_long).unwrap();
-    let error = transaction.commit().unwrap_err();
+    let error = transaction.commit().wait().unwrap_err();
     assert_eq!((error.kind(), namespace.snapshot()), (ErrorKind::InvalidArgument, before));
     for lease in error.into_leases() {
         lease.settle(Disposition::Complete).ok();
@@ -322,7 +322,7 @@ fn t_71_an_empty_transaction_does_nothing() {
     let queue = namespace.queue("orders");
     send(&queue, "a");
     let before = namespace.snapshot();
-    assert!(namespace.broker.transaction().commit().unwrap().scheduled.is_empty());
+    assert!(namespace.broker.transaction().commit().wait().unwrap().scheduled.is_empty());
     assert!(namespace.broker.transaction().rollback().is_empty());
     assert_eq!(namespace.snapshot(), before);
 }
@@ -339,7 +339,7 @@ fn t_71_a_commit_wakes_who_waits() {
     let mut transaction = namespace.broker.transaction();
     add(&mut transaction, &queue, "a");
     assert!(!waiting.is_woken());
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert!(waiting.is_woken() && waiting.poll().is_ready());
 }
 
@@ -356,17 +356,17 @@ fn t_71_forwards_follow_a_commit_and_are_undone_with_it() {
     transaction.settle(held.lease, dead()).unwrap();
     // Too much, even when what was dead-lettered has gone.
     transaction.send(&queue.sender().unwrap(), Message::new("y".repeat(800))).unwrap();
-    let error = transaction.commit().unwrap_err();
+    let error = transaction.commit().wait().unwrap_err();
     assert_eq!((error.kind(), namespace.snapshot()), (ErrorKind::QuotaExceeded, before));
 
     let mut transaction = namespace.broker.transaction();
     transaction.settle(error.into_leases().remove(0), dead()).unwrap();
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!((counts(&queue), counts(&grave)), ([0; 5], [1, 0, 0, 0, 0]));
     namespace.broker.update_queue("orders", settings().with_forward_to("target")).unwrap();
     let mut transaction = namespace.broker.transaction();
     add(&mut transaction, &queue, "a");
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(bodies(&target), ["a"]);
 }
 
@@ -382,7 +382,7 @@ fn s_39_t_70_a_dead_letter_is_settled_in_a_transaction() {
     transaction.send(&queue.sender().unwrap(), held.message.clone()).unwrap();
     transaction.settle(held.lease, Disposition::Complete).unwrap();
     assert_eq!(counts(&queue), [0, 0, 0, 0, 1]);
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(counts(&queue), [1, 0, 0, 0, 0]);
 }
 
@@ -397,7 +397,7 @@ fn s_39_a_dead_letter_is_not_dead_lettered_again_in_a_transaction() {
     add(&mut transaction, &queue, "sent");
     let refused = match transaction.settle(held.lease, dead()) {
         Err(error) => error.kind(),
-        Ok(()) => transaction.commit().unwrap_err().kind(),
+        Ok(()) => transaction.commit().wait().unwrap_err().kind(),
     };
     assert_eq!(refused, ErrorKind::InvalidOperation);
     assert_eq!(bodies(&queue), Vec::<String>::new());
@@ -413,7 +413,7 @@ fn t_76_an_operation_that_is_refused_does_not_choose_the_entity_nor_start_the_ti
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidOperation);
     namespace.advance(LIMIT);
     add(&mut transaction, &orders, "a");
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(bodies(&orders), ["a"]);
 }
 
@@ -429,7 +429,7 @@ fn t_72_a_transaction_times_out_two_minutes_after_its_first_operation() {
         namespace.advance(SECOND);
         transaction.settle(held.lease, Disposition::Complete).unwrap();
         namespace.advance(after);
-        let committed = transaction.commit();
+        let committed = transaction.commit().wait();
         match (committed, in_time) {
             (Ok(_), true) => assert_eq!(counts(&queue), [0; 5]),
             (Err(error), false) => {
@@ -476,7 +476,7 @@ fn t_73_a_transaction_takes_100_messages() {
     }
     let refused = transaction.send(&sender, Message::new("100")).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!((counts(&queue), bodies(&queue)[99].clone()), ([100, 0, 0, 0, 0], "99".to_owned()));
 }
 
@@ -504,7 +504,7 @@ fn t_73_settlements_schedules_and_renewals_count_too() {
     assert_eq!(scheduled.unwrap_err().kind(), ErrorKind::QuotaExceeded);
     let refused = transaction.settle(too_many.lease, Disposition::Complete).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
-    assert_eq!(transaction.commit().unwrap().scheduled.len(), 49);
+    assert_eq!(transaction.commit().wait().unwrap().scheduled.len(), 49);
     // What was refused is held as before.
     assert_eq!(counts(&queue), [0, 2, 0, 49, 0]);
     refused.into_leases().remove(0).settle(Disposition::Complete).ok();
@@ -529,7 +529,7 @@ fn t_76_one_transaction_stays_in_one_entity() {
     let settled = transaction.settle(foreign.lease, Disposition::Complete);
     assert_eq!(settled.unwrap_err().kind(), ErrorKind::InvalidOperation);
     // What was refused is not part of it.
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!((counts(&orders), other.counts().scheduled), ([0; 5], 0));
 }
 
@@ -545,7 +545,7 @@ fn t_76_a_topic_and_its_subscriptions_are_one_entity() {
     transaction.settle(two.lease, dead()).unwrap();
     transaction.send(&topic.sender(), Message::new("b")).unwrap();
     assert_eq!([counts(&first), counts(&second)], [[0, 1, 0, 0, 0]; 2]);
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!([counts(&first), counts(&second)], [[1, 0, 0, 0, 0], [1, 0, 0, 0, 1]]);
 }
 
@@ -562,7 +562,7 @@ fn t_76_a_broker_takes_no_part_in_a_transaction_of_another() {
     assert_eq!(transaction.renew(&held.lease).unwrap_err().kind(), ErrorKind::InvalidOperation);
     let sent = transaction.send(&here.sender().unwrap().via(&there), Message::new("via there"));
     assert_eq!(sent.unwrap_err().kind(), ErrorKind::InvalidOperation);
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!((bodies(&here), bodies(&there)), (vec!["here".to_owned()], vec!["a".to_owned()]));
 }
 
@@ -587,7 +587,7 @@ fn t_76_a_send_via_the_entity_goes_elsewhere() {
     transaction.send(&topic.sender().via(&queue), Message::new("b")).unwrap();
     transaction.send(&queue.sender().unwrap(), Message::new("own")).unwrap();
     assert_eq!((counts(&queue), counts(&target)), ([0, 1, 0, 0, 0], [0; 5]));
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!((bodies(&target), bodies(&subscription)), (vec!["a".to_owned()], vec!["b".to_owned()]));
     // Neither is to be seen in the queue, nor takes a number of it.
     assert_eq!((bodies(&queue), numbers(&queue)), (vec!["own".to_owned()], vec![2]));
@@ -603,7 +603,7 @@ fn t_76_a_send_via_another_entity_than_that_of_the_transaction_is_refused() {
     add(&mut transaction, &queue, "own");
     let sent = transaction.send(&target.sender().unwrap().via(&third), Message::new("a"));
     assert_eq!(sent.unwrap_err().kind(), ErrorKind::InvalidOperation);
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(counts(&target), [0; 5]);
 }
 
@@ -617,7 +617,7 @@ fn t_76_a_subscription_stands_for_its_topic_as_the_entity_to_send_via() {
     let mut transaction = namespace.broker.transaction();
     transaction.settle(held.lease, Disposition::Complete).unwrap();
     transaction.send(&target.sender().unwrap().via_topic(&topic), Message::new("answer")).unwrap();
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!((counts(&subscription), bodies(&target)), ([0; 5], vec!["answer".to_owned()]));
 }
 
@@ -630,7 +630,7 @@ fn t_77_s_101_a_target_that_is_disabled_makes_a_transfer_dead_letter() {
         transaction.settle(held.lease, Disposition::Complete).unwrap();
         transaction.send(&target.sender().unwrap().via(&queue), Message::new("a")).unwrap();
         namespace.broker.update_queue("target", target.settings().unwrap().with_status(status)).unwrap();
-        transaction.commit().unwrap();
+        transaction.commit().wait().unwrap();
         let counted = queue.counts();
         assert_eq!((counts(&queue), counted.transfer_dead_lettered), ([0; 5], 1), "{status:?}");
         let dead = namespace.broker.queue("orders/$Transfer/$DeadLetterQueue").unwrap();
@@ -650,7 +650,7 @@ fn t_77_s_101_a_topic_has_a_transfer_dead_letter_queue() {
     let mut transaction = namespace.broker.transaction();
     transaction.send(&target.sender().unwrap().via_topic(&topic), Message::new("a")).unwrap();
     namespace.broker.update_queue("target", settings().with_status(Status::SendDisabled)).unwrap();
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     let dead = namespace.broker.queue("Events/$Transfer/$DeadLetterQueue").unwrap();
     assert_eq!((bodies(&dead), bodies(&topic.transfer_dead_letter())), (vec!["a".to_owned()], vec!["a".to_owned()]));
     receive(&dead).complete().ok();
@@ -669,7 +669,7 @@ fn t_76_t_77_what_is_sent_via_a_subscription_is_handed_over_by_its_topic() {
     for (body, kind) in [("x".repeat(800), Err(ErrorKind::QuotaExceeded)), ("a".into(), Ok(()))] {
         let mut transaction = namespace.broker.transaction();
         transaction.send(&sender, Message::new(body)).unwrap();
-        assert_eq!(transaction.commit().map(drop).map_err(|error| error.kind()), kind);
+        assert_eq!(transaction.commit().wait().map(drop).map_err(|error| error.kind()), kind);
     }
     let counted = (topic.counts().transfer_dead_lettered, subscription.counts().transfer_dead_lettered);
     assert_eq!(counted, (1, 0));
@@ -692,7 +692,7 @@ fn t_77_t_86_a_transfer_dead_letter_that_has_no_room_undoes_everything() {
         transaction.settle(held.lease, Disposition::DEFER).unwrap();
         let message = Message::new("x".repeat(body));
         transaction.send(&target.sender().unwrap().via(&queue), message).unwrap();
-        let error = transaction.commit().unwrap_err();
+        let error = transaction.commit().wait().unwrap_err();
         assert_eq!((error.kind(), namespace.snapshot()), (kind, before));
     }
 }
@@ -705,7 +705,7 @@ fn t_77_an_entity_to_send_via_that_was_deleted_undoes_everything() {
         let mut transaction = namespace.broker.transaction();
         transaction.send(&target.sender().unwrap().via(&queue), Message::new("a")).unwrap();
         namespace.broker.delete("orders").unwrap();
-        assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::EntityNotFound, "{status:?}");
+        assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::EntityNotFound, "{status:?}");
         assert_eq!(counts(&target), [0; 5]);
     }
 }
@@ -719,7 +719,7 @@ fn t_77_a_target_that_was_deleted_undoes_everything() {
     transaction.send(&target.sender().unwrap().via(&queue), Message::new("a")).unwrap();
     namespace.broker.delete("target").unwrap();
     let before = namespace.snapshot();
-    let error = transaction.commit().unwrap_err();
+    let error = transaction.commit().wait().unwrap_err();
     assert_eq!((error.kind(), namespace.snapshot()), (ErrorKind::EntityNotFound, before));
 }
 
@@ -733,7 +733,7 @@ fn t_77_a_target_that_is_full_undoes_everything() {
     transaction.send(&target.sender().unwrap().via(&queue), Message::new("a")).unwrap();
     send(&target, "x".repeat(600));
     let before = namespace.snapshot();
-    let error = transaction.commit().unwrap_err();
+    let error = transaction.commit().wait().unwrap_err();
     assert_eq!((error.kind(), namespace.snapshot()), (ErrorKind::QuotaExceeded, before));
     error.into_leases().remove(0).settle(Disposition::Complete).ok();
 }
@@ -749,7 +749,7 @@ fn t_71_a_topic_that_is_full_undoes_everything_in_every_subscription() {
     let mut transaction = namespace.broker.transaction();
     transaction.send(&topic.sender(), Message::new("fits")).unwrap();
     transaction.send(&topic.sender(), Message::new("x".repeat(3_500))).unwrap();
-    assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::QuotaExceeded);
     assert_eq!(namespace.snapshot(), before);
     publish(&topic, "next");
     assert!(subscriptions.iter().all(|subscription| numbers(subscription) == [1, 2]));
@@ -767,7 +767,7 @@ fn t_78_a_transaction_of_a_partitioned_entity_has_one_key() {
     for message in [keyed("b"), Message::new("without")] {
         assert_eq!(transaction.send(&sender, message).unwrap_err().kind(), ErrorKind::InvalidOperation);
     }
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(bodies(&queue), ["a", "session"]);
     let partitions: Vec<_> = peek(&queue).iter().map(|message| facts(message).partition_id).collect();
     assert_eq!(partitions[0], partitions[1]);
@@ -796,7 +796,7 @@ fn t_78_m_20_the_via_key_is_the_common_one_of_what_is_handed_over() {
     for refused in [message("v", None), message("v", Some("w"))] {
         assert_eq!(transaction.send(&sender, refused).unwrap_err().kind(), ErrorKind::InvalidOperation);
     }
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!((bodies(&queue), bodies(&target)), (vec!["v".to_owned()], vec!["a".into(), "b".into()]));
 }
 
@@ -810,7 +810,7 @@ fn t_76_t_78_what_is_handed_over_has_its_own_keys_in_a_partitioned_target() {
     for key in ["a", "b"] {
         transaction.send(&sender, Message::builder().partition_key(key).build(key).unwrap()).unwrap();
     }
-    transaction.commit().unwrap();
+    transaction.commit().wait().unwrap();
     assert_eq!(counts(&target), [2, 0, 0, 0, 0]);
 }
 
@@ -819,7 +819,7 @@ fn t_79_what_was_undone_is_not_tried_again() {
     let (namespace, queue, target) = via();
     let mut transaction = namespace.broker.transaction();
     transaction.send(&target.sender().unwrap().via(&queue), Message::new("x".repeat(900))).unwrap();
-    assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::QuotaExceeded);
     namespace.broker.update_queue("target", settings()).unwrap();
     namespace.advance(LIMIT);
     assert_eq!((counts(&target), counts(&queue)), ([0; 5], [1, 0, 0, 0, 0]));
@@ -840,7 +840,7 @@ fn x_04_a_send_that_a_transaction_refuses_says_so_in_full() {
     transaction.send(&orders.sender().unwrap(), Message::new("too large")).unwrap();
     let refused = transaction.send(&other.sender().unwrap(), Message::new("a")).unwrap_err();
     in_full(&refused, ErrorKind::InvalidOperation, "other");
-    let error = transaction.commit().unwrap_err();
+    let error = transaction.commit().wait().unwrap_err();
     let refused = std::error::Error::source(&error).unwrap().downcast_ref().unwrap();
     in_full(refused, ErrorKind::MessageSizeExceeded, "orders");
 }

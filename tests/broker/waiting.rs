@@ -27,7 +27,7 @@ fn queue() -> Queue {
 }
 
 fn send(queue: &Queue, body: impl Into<Body>) {
-    queue.sender().unwrap().send(Message::new(body)).into_inner().unwrap();
+    queue.sender().unwrap().send(Message::new(body)).wait().unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use tokio_test::task;
 /// Sends a message through a queue.
 fn through(message: Message) -> Message {
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
-    queue.sender().unwrap().send(message).into_inner().unwrap();
+    queue.sender().unwrap().send(message).wait().unwrap();
     let mut receiver = queue.receive_and_delete();
     let Poll::Ready(delivery) = task::spawn(receiver.receive()).poll() else { panic!("the message is there") };
     delivery.unwrap().message

@@ -279,6 +279,6 @@ fn a_test_broker_needs_no_runtime() {
     drop(held);
     let other = broker.watch(broker.broker().create_queue("other", QueueSettings::default()).unwrap());
     other.send("body");
-    other.receive_now().unwrap().complete().into_inner().unwrap();
+    other.receive_now().unwrap().complete().wait().unwrap();
     other.assert_empty();
 }

@@ -16,9 +16,9 @@ fn i_22_cancel_against_activation() {
     random_and_pct("i_22_cancel_against_activation", || {
         let bench = Bench::new(settings());
         let at = START.saturating_add(DELAY);
-        let number = bench.queue.schedule(vec![Message::new("scheduled")], at).unwrap()[0];
+        let number = bench.queue.schedule(vec![Message::new("scheduled")], at).wait().unwrap()[0];
         let cancelled = bench.spawn(move |bench| {
-            let cancelled = bench.queue.cancel_scheduled(&[number]);
+            let cancelled = bench.queue.cancel_scheduled(&[number]).wait();
             if cancelled.is_ok() {
                 bench.send("other");
             }

@@ -35,7 +35,7 @@ fn t_71_commit_against_lock_expiry() {
         let mut transaction = bench.broker.transaction();
         transaction.complete(held).unwrap();
         transaction.send(&bench.queue.sender().unwrap(), Message::new("b")).unwrap();
-        let committed = bench.spawn(|_| kind(transaction.commit()));
+        let committed = bench.spawn(|_| kind(transaction.commit().wait()));
         let clock = bench.spawn(|bench| bench.advance(LOCK));
         let second = bench.spawn(|bench| bench.try_receive());
         let (committed, second) = (committed.join().unwrap(), second.join().unwrap());
@@ -66,7 +66,7 @@ fn t_71_commit_against_the_end_of_its_session() {
         let mut transaction = bench.broker.transaction();
         transaction.complete(held.unwrap()).unwrap();
         transaction.send(&bench.queue.sender().unwrap(), in_session("b")).unwrap();
-        let committed = bench.spawn(|_| kind(transaction.commit()));
+        let committed = bench.spawn(|_| kind(transaction.commit().wait()));
         session.close().unwrap();
         match committed.join().unwrap() {
             None => assert_eq!(bodies(&bench), ["b"]),
@@ -95,11 +95,11 @@ fn t_71_two_commits_about_one_message() {
             transaction
         };
         let first = transaction(&bench, held.lease, "first");
-        let first = bench.spawn(|_| kind(first.commit()));
+        let first = bench.spawn(|_| kind(first.commit().wait()));
         let second = bench.spawn(move |bench| {
             bench.queue.lose_locks();
             let held = bench.try_receive().filter(|held| text(&held.message) == "a")?;
-            Some(kind(transaction(bench, held.lease, "second").commit()))
+            Some(kind(transaction(bench, held.lease, "second").commit().wait()))
         });
         match (first.join().unwrap(), second.join().unwrap()) {
             (None, None) => assert_eq!(bodies(&bench), ["first"]),

@@ -1,6 +1,8 @@
-use std::{borrow::Cow, error, fmt};
+use std::{borrow::Cow, error, fmt, sync::Arc};
 
 use tower::BoxError;
+
+use crate::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 
 /// Why the store of a broker could not be opened, or does not work any more.
 pub struct StorageError(Box<Failure>);
@@ -92,3 +94,17 @@ impl error::Error for StorageError {
         self.0.source.as_ref().map(|source| &**source as _)
     }
 }
+
+/// An operation that the disk failed, so that its outcome is unknown.
+macro_rules! operations {
+    ($($name:ident),*) => {$(
+        impl From<Arc<StorageError>> for $name {
+            #[cold]
+            fn from(failure: Arc<StorageError>) -> Self {
+                Self::new(ErrorKind::General).with_detail(failure.to_string()).with_retryable(false).with_source(failure)
+            }
+        }
+    )*};
+}
+
+operations!(ManageError, ReceiveError, SendError, SettleError);

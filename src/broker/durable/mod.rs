@@ -6,10 +6,34 @@
 //! `journal` is the seam: records by table and key, committed in batches. `redb` is its one implementation, `record` says
 //! what the bytes of a record mean.
 
-#![allow(dead_code, reason = "the writer comes on top of it")]
-
+mod commits;
 mod error;
 mod journal;
-mod record;
+#[cfg(test)]
+mod memory;
+mod open;
+mod options;
+pub(super) mod record;
+mod recorder;
+mod redb;
+#[cfg(test)]
+mod samples;
+mod writer;
 
-pub use self::error::{StorageError, StorageErrorKind};
+pub(super) use self::{
+    commits::Commit,
+    journal::{Batch, Table, key},
+    recorder::Recorder,
+};
+use self::{commits::Commits, journal::Journal};
+pub use self::{
+    error::{StorageError, StorageErrorKind},
+    open::Recovery,
+    options::{Durability, OpenOptions},
+};
+
+/// A record that is not as it was written.
+pub(super) fn corrupted(table: Table, key: &[u8], what: &str) -> StorageError {
+    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    StorageError::new(StorageErrorKind::Corrupted, format!("{table:?} {key}: {what}"))
+}

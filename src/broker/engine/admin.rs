@@ -187,6 +187,13 @@ impl Engine {
         }
         self.names.remove(&key);
         let entity = self.entities.remove(id.index as usize);
+        #[cfg(feature = "durable")]
+        if self.fx.is_recorded() {
+            let gone = entity.store.written();
+            let notes = self.fx.note();
+            notes.gone.push(gone);
+            notes.changed.push(id);
+        }
         self.fx.note().removed.push(entity);
         self.fx.note().closed.push(id);
     }

@@ -63,6 +63,9 @@ pub(crate) struct Notes {
     pub(super) due: Vec<(Ticks, StoreId)>,
     /// Entities that are not on the disk as they are here.
     pub(crate) changed: Vec<StoreId>,
+    /// What may be on the disk of entities that are gone.
+    #[cfg(feature = "durable")]
+    pub(super) gone: Vec<super::record::Gone>,
     /// Messages that leave for another entity.
     pub(super) leaving: Vec<(StoreId, u32)>,
 }

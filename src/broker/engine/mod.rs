@@ -9,6 +9,8 @@ mod admin;
 mod commands;
 mod effects;
 mod forward;
+#[cfg(feature = "durable")]
+mod record;
 mod store;
 mod time;
 mod topic;
@@ -21,6 +23,8 @@ use std::{
 
 use slab::Slab;
 
+#[cfg(feature = "durable")]
+pub(super) use self::record::{Identity, Restoring};
 pub use self::store::{Ages, Counts};
 pub(super) use self::{
     accept::arrival,

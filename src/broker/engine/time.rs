@@ -18,6 +18,21 @@ impl Now {
         Self { ticks: instant, utc: Timestamp::from_millis(utc) }
     }
 
+    /// What UTC was, or will be, at an instant.
+    #[cfg(feature = "durable")]
+    pub(super) fn utc_at(self, instant: Ticks) -> Timestamp {
+        match instant.checked_sub(self.ticks) {
+            Some(wait) => self.utc.saturating_add(Duration::from_nanos(wait)),
+            None => self.at(instant).utc,
+        }
+    }
+
+    /// What the monotonic clock had at a time that has passed.
+    #[cfg(feature = "durable")]
+    pub(super) fn ticks_before(self, at: Timestamp) -> Ticks {
+        self.ticks.saturating_sub(ticks(self.utc.saturating_since(at)))
+    }
+
     /// The instant of the monotonic clock at which UTC will be `at`, if it goes on as it does now.
     pub(super) fn ticks_at(self, at: Timestamp) -> Ticks {
         self.ticks.saturating_add(ticks(at.saturating_since(self.utc)))

@@ -175,7 +175,7 @@ impl Driver {
         let handle = self.handles[at].clone();
         let content = self.content(at);
         if handle.kind != Kind::Subscription {
-            let sent = self.sender(at).send(message(&content)).into_inner();
+            let sent = self.sender(at).send(message(&content)).wait();
             assert_eq!(sent.unwrap_err().kind(), ErrorKind::EntityNotFound);
         }
         if let Some(queue) = handle.queue() {

@@ -262,7 +262,7 @@ impl Driver {
                     self.settle_held(held, &Settle::Complete);
                 }
             }
-            let (cleared, expected) = (receiver.set_state(None), self.model.set_session_state(&holder, None));
+            let (cleared, expected) = (receiver.set_state(None).wait(), self.model.set_session_state(&holder, None));
             assert_eq!(cleared.map_err(|error| error.kind()), expected);
             drop(receiver);
             self.model.close_session(&holder).unwrap();

@@ -106,7 +106,7 @@ impl Driver {
             .map(|it| it.iter().map(|it| Shown::of_model(&self.model, it, it.failures + 1)).collect::<Vec<_>>());
         assert_eq!(shown.map_err(|&error| error), expected);
         for delivery in received.into_iter().flatten() {
-            let settled = delivery.complete().into_inner();
+            let settled = delivery.complete().wait();
             assert_eq!(settled.unwrap_err().kind(), ErrorKind::InvalidOperation);
         }
     }
@@ -172,7 +172,7 @@ impl Driver {
         let Some((at, part, queue)) = self.any_source() else { return };
         let max = self.rng.usize(0..5);
         let before = self.rng.bool().then(|| self.model.utc - self.rng.i64(0..20_000));
-        let deleted = queue.delete_messages(max, before.map(timestamp)).map_err(|error| error.kind());
+        let deleted = queue.delete_messages(max, before.map(timestamp)).wait().map_err(|error| error.kind());
         assert_eq!(deleted, self.model.delete_messages(self.handles[at].entity, part, max, before));
     }
 

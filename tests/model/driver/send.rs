@@ -66,7 +66,7 @@ impl Driver {
         let Some(at) = self.any_target() else { return };
         let mut content = self.content(at);
         change(self, &mut content);
-        let sent = self.sender(at).send(message(&content)).into_inner().map_err(|error| error.kind());
+        let sent = self.sender(at).send(message(&content)).wait().map_err(|error| error.kind());
         let expected = self.model.send(self.handles[at].entity, vec![content], None);
         assert_eq!(sent, expected.map(drop).map_err(|refused| refused.kind));
     }
@@ -115,7 +115,7 @@ impl Driver {
         let Some(at) = self.any_target() else { return };
         let batch = self.batch(at);
         let messages = Batch(batch.iter().map(message).collect());
-        let sent = self.sender(at).send_batch(messages).into_inner().map_err(|error| error.kind());
+        let sent = self.sender(at).send_batch(messages).wait().map_err(|error| error.kind());
         let expected = self.model.send(self.handles[at].entity, batch, None);
         assert_eq!(sent, expected.map(drop).map_err(|refused| refused.kind));
     }
@@ -150,7 +150,7 @@ impl Driver {
     fn schedule_all(&mut self, target: usize, contents: Vec<Content>) {
         let at = self.any_time();
         let messages = contents.iter().map(message).collect();
-        let numbers = self.sender(target).schedule(messages, timestamp(at));
+        let numbers = self.sender(target).schedule(messages, timestamp(at)).wait();
         let numbers = numbers.map(|numbers| numbers.into_iter().map(SequenceNumber::get).collect::<Vec<_>>());
         let expected = self.model.send(self.handles[target].entity, contents, Some(at));
         assert_eq!(numbers.as_ref().map_err(SendError::kind), expected.as_ref().map_err(|refused| refused.kind));
@@ -180,7 +180,7 @@ impl Driver {
 
     fn cancel_all(&mut self, target: usize, numbers: &[u64]) {
         let asked: Vec<_> = numbers.iter().copied().map(SequenceNumber::new).collect();
-        let cancelled = self.sender(target).cancel_scheduled(&asked).map_err(|error| error.kind());
+        let cancelled = self.sender(target).cancel_scheduled(&asked).wait().map_err(|error| error.kind());
         assert_eq!(cancelled, self.model.cancel(self.handles[target].entity, numbers), "{numbers:?}");
     }
 }

@@ -140,7 +140,7 @@ impl Driver {
         let bytes = if self.one_in(4) { 4_000 } else { 20 };
         let state = self.rng.bool().then(|| vec![self.rng.u8(..); self.rng.usize(0..bytes)]);
         let HeldSession { receiver, holder, .. } = &self.sessions[at];
-        let set = receiver.set_state(state.clone().map(Into::into)).map_err(|error| error.kind());
+        let set = receiver.set_state(state.clone().map(Into::into)).wait().map_err(|error| error.kind());
         assert_eq!(set, self.model.set_session_state(holder, state));
     }
 

@@ -83,7 +83,7 @@ impl Driver {
     }
 
     pub(super) fn settle_held(&mut self, held: Held, settle: &Settle) {
-        let settled = held.delivery.lease.settle(disposition(settle)).into_inner().map_err(|error| error.kind());
+        let settled = held.delivery.lease.settle(disposition(settle)).wait().map_err(|error| error.kind());
         let expected = self.model.settle(held.entity, held.lock, settle.clone());
         assert_eq!(settled, told(expected, held.in_session), "{settle:?} of {:?}", held.part);
     }
@@ -124,7 +124,7 @@ impl Driver {
     pub(super) fn release(&mut self) {
         let Some(at) = self.any_held() else { return };
         let held = self.held.swap_remove(at);
-        let released = held.delivery.lease.release().into_inner().map_err(|error| error.kind());
+        let released = held.delivery.lease.release().wait().map_err(|error| error.kind());
         assert_eq!(released, told(self.model.release(held.entity, held.lock), held.in_session));
     }
 

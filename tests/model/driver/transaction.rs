@@ -116,7 +116,7 @@ impl Driver {
         }
         let which = self.rng.usize(0..self.transactions.len());
         let Open { transaction, model, leases } = self.transactions.swap_remove(which);
-        let committed = transaction.commit();
+        let committed = transaction.commit().wait();
         let expected = self.model.commit(model);
         match committed {
             Ok(committed) => {

@@ -2,26 +2,37 @@
 
 use std::collections::BTreeSet;
 
-use super::{Effects, Entry, Store};
+use super::{Effects, Entry, KEPT, Store};
 
 /// It is among the changed entries.
-const CHANGED: u8 = 1;
+pub(super) const CHANGED: u8 = 1;
 /// A record of it is on the disk, or on the way there.
-const WRITTEN: u8 = 2;
+pub(super) const WRITTEN: u8 = 2;
 
 /// What of one entity is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// Whether the engine knows that there is anything.
-    is_listed: bool,
+    pub(super) is_listed: bool,
     /// Changed entries, by key. The place of one that is gone may be another's by now.
-    entries: Vec<u32>,
+    pub(super) entries: Vec<u32>,
     /// The orders of written messages that are gone.
-    removed: Vec<u64>,
+    pub(super) removed: Vec<u64>,
     /// Sessions whose state has changed.
-    sessions: BTreeSet<Box<str>>,
+    pub(super) sessions: BTreeSet<Box<str>>,
     /// Whether the settings or the rules have changed.
-    settings: bool,
+    pub(super) settings: bool,
+    /// The order that the written counters have.
+    pub(super) written_order: u64,
+}
+
+#[cfg(feature = "durable")]
+impl Changes {
+    /// The memory of a burst is not kept.
+    pub(super) fn give_back(&mut self) {
+        self.entries.shrink_to(KEPT);
+        self.removed.shrink_to(KEPT);
+    }
 }
 
 impl Store {

@@ -1,31 +1,58 @@
+#[cfg(feature = "durable")]
+use std::ops::Range;
 use std::{
-    collections::{HashMap, HashSet, VecDeque, hash_map::RandomState},
-    hash::{BuildHasher, BuildHasherDefault, Hasher},
+    collections::{HashMap, HashSet, VecDeque},
+    hash::{BuildHasherDefault, Hash, Hasher},
 };
 
+use siphasher::sip128::{Hasher128, SipHasher13};
+
 use super::{KEPT, entry::Ticks};
-use crate::message::{Properties, SequenceNumber};
+#[cfg(feature = "durable")]
+use crate::broker::{
+    durable::{Batch, Table, key, record::IdRecord},
+    engine::time::Now,
+};
+use crate::message::{Properties, SequenceNumber, random_id::random_uuid};
 
 /// The ids that an entity has accepted within its window.
 ///
-/// An id is kept as 128 bits of a hash with keys of this table's own, so that nobody can choose ids that collide.
+/// An id is kept as 128 bits of a hash with a secret of this table's own, so that nobody can choose ids that collide.
 #[derive(Debug)]
 pub(super) struct Duplicates {
     window: Ticks,
     capacity: usize,
-    keys: [RandomState; 2],
+    secret: [u8; 16],
     ids: HashSet<Id, BuildHasherDefault<Hashed>>,
     /// By first acceptance, the oldest first.
     order: VecDeque<(Ticks, Id)>,
     /// The numbers of those that are scheduled messages.
     scheduled: HashMap<Id, SequenceNumber, BuildHasherDefault<Hashed>>,
+    /// How many were forgotten, which is the number of the oldest.
+    forgotten: u64,
+    /// The numbers of those that are on a disk.
+    #[cfg(feature = "durable")]
+    written: Range<u64>,
 }
 
 /// The hash of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id([u64; 2]);
 
-impl std::hash::Hash for Id {
+impl Id {
+    #[cfg(feature = "durable")]
+    fn to_bytes(self) -> [u8; 16] {
+        (u128::from(self.0[0]) << 64 | u128::from(self.0[1])).to_be_bytes()
+    }
+
+    #[cfg(feature = "durable")]
+    fn from_bytes(bytes: [u8; 16]) -> Self {
+        let [high, low] = [0, 8].map(|at| bytes[at..at + 8].iter().fold(0, |all, &byte| all << 8 | u64::from(byte)));
+        Self([high, low])
+    }
+}
+
+impl Hash for Id {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0[0]);
     }
@@ -67,10 +94,13 @@ impl Duplicates {
         Self {
             window,
             capacity,
-            keys: [RandomState::new(), RandomState::new()],
+            secret: random_uuid(),
             ids: HashSet::default(),
             order: VecDeque::new(),
             scheduled: HashMap::default(),
+            forgotten: 0,
+            #[cfg(feature = "durable")]
+            written: 0..0,
         }
     }
 
@@ -129,6 +159,7 @@ impl Duplicates {
                 break;
             }
             self.order.pop_front();
+            self.forgotten += 1;
             self.ids.remove(&id);
             self.scheduled.remove(&id);
         }
@@ -139,8 +170,57 @@ impl Duplicates {
 
     fn id(&self, properties: &Properties, partitioned: bool) -> Id {
         let key = properties.session_id().or(properties.partition_key()).filter(|_| partitioned);
-        let id = (key, properties.message_id());
-        Id(self.keys.each_ref().map(|keys| keys.hash_one(id)))
+        let mut hasher = SipHasher13::new_with_key(&self.secret);
+        (key, properties.message_id()).hash(&mut hasher);
+        let hash = hasher.finish128();
+        Id([hash.h1, hash.h2])
+    }
+}
+
+#[cfg(feature = "durable")]
+impl Duplicates {
+    pub(super) fn secret(&self) -> [u8; 16] {
+        self.secret
+    }
+
+    /// The secret of the ids that are restored.
+    pub(super) fn set_secret(&mut self, secret: [u8; 16]) {
+        self.secret = secret;
+    }
+
+    /// The numbers of those that are on a disk.
+    pub(super) fn written(&self) -> Range<u64> {
+        self.written.clone()
+    }
+
+    /// Writes to `batch` what has come and gone since this was last called.
+    pub(super) fn write_changes(&mut self, serial: u64, now: Now, batch: &mut Batch) {
+        let end = self.forgotten + self.order.len() as u64;
+        for number in self.written.start..self.written.end.min(self.forgotten) {
+            batch.remove(Table::Ids, &key(serial, number));
+        }
+        for number in self.written.end.max(self.forgotten)..end {
+            let at = usize::try_from(number - self.forgotten).unwrap_or(usize::MAX);
+            let Some(&(first, id)) = self.order.get(at) else { continue };
+            let scheduled = self.scheduled.get(&id).copied();
+            let record = IdRecord { digest: id.to_bytes(), accepted: now.utc_at(first), scheduled };
+            batch.put(Table::Ids, &key(serial, number), |out| record.encode(out));
+        }
+        self.written = self.forgotten..end;
+    }
+
+    /// Takes back an id that was written. They come in the order of their numbers.
+    pub(super) fn restore(&mut self, now: Now, number: u64, record: IdRecord) {
+        if self.order.is_empty() {
+            self.forgotten = number;
+            self.written = number..number;
+        }
+        let id = Id::from_bytes(record.digest);
+        self.record(now.ticks_before(record.accepted), id);
+        self.written.end = number + 1;
+        if let Some(number) = record.scheduled {
+            self.scheduled.insert(id, number);
+        }
     }
 }
 

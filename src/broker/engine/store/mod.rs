@@ -13,6 +13,8 @@ mod numbers;
 mod peek;
 mod ready;
 mod receive;
+#[cfg(feature = "durable")]
+mod record;
 mod schedule;
 mod session;
 mod settle;

@@ -1,4 +1,6 @@
 use super::entry::Entry;
+#[cfg(feature = "durable")]
+use crate::broker::durable::record::{CounterRecord, LastNumber};
 use crate::{
     message::{Properties, SequenceNumber},
     time::Timestamp,
@@ -69,6 +71,30 @@ impl Numbers {
             Kind::Partitioned(partitions) => partitions.next(properties, by_id),
         };
         Number { sequence, order: self.order, enqueued: self.last_enqueued }
+    }
+}
+
+#[cfg(feature = "durable")]
+impl Numbers {
+    pub(super) fn record(&self) -> CounterRecord {
+        let last = match &self.kind {
+            Kind::Plain(last) => LastNumber::Plain(*last),
+            Kind::Partitioned(partitions) => LastNumber::Partitioned { last: partitions.last, next: partitions.next },
+        };
+        CounterRecord { order: self.order, last_enqueued: self.last_enqueued, last }
+    }
+
+    /// `false` if they are those of another kind of entity.
+    pub(super) fn restore(&mut self, record: &CounterRecord) -> bool {
+        (self.order, self.last_enqueued) = (record.order, record.last_enqueued);
+        match (&mut self.kind, &record.last) {
+            (Kind::Plain(last), LastNumber::Plain(number)) => *last = *number,
+            (Kind::Partitioned(partitions), LastNumber::Partitioned { last, next }) => {
+                (partitions.last, partitions.next) = (*last, *next);
+            }
+            _ => return false,
+        }
+        true
     }
 }
 

@@ -1,5 +1,7 @@
 use std::collections::HashSet;
 
+#[cfg(feature = "durable")]
+use super::Ticks;
 use super::{Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers};
 use crate::{
     Message,
@@ -170,6 +172,20 @@ impl Store {
         let (message, part) = (delivered(entry, Some(shown), partitioned), entry.part);
         self.tally[part as usize].locked += 1;
         Locked { message, key, lock, lock_millis: self.lock.millis }
+    }
+}
+
+#[cfg(feature = "durable")]
+impl Store {
+    /// Locks a message for nobody, as one is that was locked before a restart.
+    pub(super) fn hold(&mut self, key: u32, until: Ticks, place: Place, fx: &mut Effects) {
+        let lock = fx.next_lock();
+        self.arm(until, fx);
+        let (locks, entries) = self.locks_of(key);
+        let entry = locks.push(entries, key, until);
+        (entry.place, entry.lock) = (place, lock);
+        let part = entry.part;
+        self.tally[part as usize].locked += 1;
     }
 }
 

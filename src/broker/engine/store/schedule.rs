@@ -39,14 +39,19 @@ impl Store {
         fx: &mut Effects,
     ) {
         let key = self.store(arrival, number, fx);
-        let entry = &mut self.entries[key as usize];
-        entry.place = Place::Scheduled;
-        entry.locked_until = due;
-        self.scheduled.by_number.insert(number.sequence, key);
-        self.scheduled.due.insert(place(due, number.order), key);
+        self.await_due(key, due, fx);
         if let Some((duplicates, id)) = self.duplicates.as_mut().zip(id) {
             duplicates.record_scheduled(id, number.sequence);
         }
+    }
+
+    /// Puts a message that stands in no index among those that wait for their time.
+    pub(super) fn await_due(&mut self, key: u32, due: Ticks, fx: &mut Effects) {
+        let entry = &mut self.entries[key as usize];
+        entry.place = Place::Scheduled;
+        entry.locked_until = due;
+        self.scheduled.by_number.insert(entry.sequence, key);
+        self.scheduled.due.insert(place(due, entry.order), key);
         self.arm(due, fx);
     }
 

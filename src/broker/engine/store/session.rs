@@ -202,11 +202,9 @@ impl Store {
         limit: usize,
         fx: &mut Effects,
     ) -> Result<(), Refused> {
-        // Even an empty state keeps its session.
-        let size = |state: &Option<Bytes>| state.as_ref().map_or(0, |it| it.len() as u64 + QueueSettings::OVERHEAD);
-        let after = size(state);
+        let after = size_of_state(state);
         let session = self.held_session(lane, lock)?;
-        let before = size(&session.state);
+        let before = size_of_state(&session.state);
         if state.as_ref().is_some_and(|state| state.len() > limit) {
             return Err(Refused::StateTooLarge { limit });
         }
@@ -284,8 +282,35 @@ impl Store {
         ids
     }
 
+    #[cfg(feature = "durable")]
+    pub(super) fn sessions_with_state(&self) -> impl Iterator<Item = &str> {
+        let sessions = self.lanes.iter().filter_map(|(_, lane)| lane.session.as_deref());
+        sessions.filter(|session| session.state.is_some()).map(Session::id)
+    }
+
+    #[cfg(feature = "durable")]
+    pub(super) fn state_of(&self, id: &str) -> Option<Bytes> {
+        let lane = *self.sessions.as_ref()?.lanes.get(id)?;
+        self.session(lane)?.state.clone()
+    }
+
+    /// Gives a session, which may be new, the state that it had.
+    #[cfg(feature = "durable")]
+    pub(super) fn restore_state(&mut self, id: &str, state: Option<Bytes>) {
+        let lane = self.session_lane(id);
+        self.size += size_of_state(&state);
+        if let Some(session) = &mut self.lanes[lane as usize].session {
+            session.state = state;
+        }
+    }
+
     /// A deferred message by its number, where a holder of the session may ask for it.
     pub(super) fn deferred_in(&self, lane: u32, number: SequenceNumber) -> Option<u32> {
         self.lanes.get(lane as usize)?.deferred.get(number)
     }
+}
+
+/// What the state of a session counts. Even an empty one keeps its session.
+fn size_of_state(state: &Option<Bytes>) -> u64 {
+    state.as_ref().map_or(0, |it| it.len() as u64 + QueueSettings::OVERHEAD)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use consign::{
     Disposition,
-    broker::{QueueLease, QueueReceiver, QueueSender},
+    broker::{Acknowledged, QueueLease, QueueReceiver, QueueSender},
     message::EntityPath,
     time::Timestamp,
     transport::{
@@ -77,19 +77,21 @@ impl Receiver for PoorReceiver {
 }
 
 impl Lease for PoorLease {
-    type Settle = Ready<Result<(), SettleError>>;
+    type Settle = Acknowledged<(), SettleError>;
     type Renew = Ready<Result<Timestamp, SettleError>>;
 
     fn settle(self, disposition: Disposition) -> Self::Settle {
         match disposition {
             Disposition::Complete | Disposition::Abandon(_) => self.inner.settle(disposition),
-            Disposition::DeadLetter(_) => ready(Err(Unsupported::new(Capability::DeadLetterReason).into())),
-            Disposition::Defer(_) => ready(Err(Unsupported::new(Capability::Deferral).into())),
+            Disposition::DeadLetter(_) => {
+                Acknowledged::ready(Err(Unsupported::new(Capability::DeadLetterReason).into()))
+            }
+            Disposition::Defer(_) => Acknowledged::ready(Err(Unsupported::new(Capability::Deferral).into())),
         }
     }
 
     fn release(self) -> Self::Settle {
-        ready(Err(Unsupported::new(Capability::Release).into()))
+        Acknowledged::ready(Err(Unsupported::new(Capability::Release).into()))
     }
 
     fn renew(&self) -> Self::Renew {

@@ -148,15 +148,15 @@ impl Backend for Embedded {
         at: Timestamp,
     ) -> Result<Vec<SequenceNumber>, SendError> {
         match self.broker.topic(path.as_str()) {
-            Ok(topic) => topic.schedule(messages, at),
-            Err(_) => self.queue(path).map_err(send_error)?.schedule(messages, at),
+            Ok(topic) => topic.schedule(messages, at).wait(),
+            Err(_) => self.queue(path).map_err(send_error)?.schedule(messages, at).wait(),
         }
     }
 
     async fn cancel_scheduled(&self, path: &EntityPath, numbers: &[SequenceNumber]) -> Result<(), SendError> {
         match self.broker.topic(path.as_str()) {
-            Ok(topic) => topic.cancel_scheduled(numbers),
-            Err(_) => self.queue(path).map_err(send_error)?.cancel_scheduled(numbers),
+            Ok(topic) => topic.cancel_scheduled(numbers).wait(),
+            Err(_) => self.queue(path).map_err(send_error)?.cancel_scheduled(numbers).wait(),
         }
     }
 
@@ -199,7 +199,7 @@ impl Backend for Embedded {
         max: usize,
         accepted_before: Option<Timestamp>,
     ) -> Result<usize, ManageError> {
-        self.queue(path)?.delete_messages(max, accepted_before)
+        self.queue(path)?.delete_messages(max, accepted_before).wait()
     }
 
     async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<SessionReceiver, ReceiveError> {
@@ -215,7 +215,7 @@ impl Backend for Embedded {
     }
 
     async fn set_session_state(&self, session: &mut SessionReceiver, state: Option<Bytes>) -> Result<(), SettleError> {
-        session.set_state(state)
+        session.set_state(state).wait()
     }
 
     async fn receive_deferred_of(

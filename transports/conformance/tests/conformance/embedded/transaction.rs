@@ -31,7 +31,7 @@ impl consign_conformance::Transaction for BrokerTransaction {
     }
 
     async fn commit(self) -> Result<Vec<SequenceNumber>, Failure> {
-        match self.inner.commit() {
+        match self.inner.commit().wait() {
             Ok(committed) => Ok(committed.scheduled),
             Err(error) => Err(Failure::answer(error.kind(), error.to_string())),
         }

@@ -1,0 +1,110 @@
+use std::{path::Path, sync::Arc, thread, time::Duration};
+
+use super::{
+    Commits, Durability, Journal, OpenOptions, Recorder, StorageError, StorageErrorKind, Table,
+    record::BrokerRecord,
+    redb::{RedbJournal, RedbOptions},
+    writer::Writer,
+};
+use crate::{
+    broker::{
+        Broker,
+        engine::{Identity, Restoring},
+        namespace::Namespace,
+    },
+    message::random_id::random_uuid,
+    time::{Clock, Moment, Timestamp},
+};
+
+/// What was found when a broker was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Messages in every state.
+    pub messages: u64,
+    /// Records of all kinds.
+    pub records: u64,
+    /// Bytes of all records.
+    pub bytes: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, StorageError> {
+    let journal = RedbJournal::open(path, RedbOptions::default())?;
+    let (broker, writer) = restore(options, Box::new(journal))?;
+    let spawned = thread::Builder::new().name("consign-writer".into()).spawn(move || writer.run());
+    let spawned = spawned.map_err(|error| {
+        StorageError::new(StorageErrorKind::Failed, "its thread was not started").with_source(error)
+    })?;
+    if let Some(recorder) = broker.namespace.recorder() {
+        recorder.set_writer(spawned);
+    }
+    if let Durability::Relaxed { max_delay } = options.durability {
+        tracing::warn!(?max_delay, "what is acknowledged may be lost with the process for so long");
+    }
+    Ok(broker)
+}
+
+/// The broker that a journal holds, and what writes its changes.
+pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> Result<(Broker, Writer), StorageError> {
+    let started = std::time::Instant::now();
+    let mut recovery = Recovery::default();
+    let (mut restoring, mut identity, mut clock) = (None, None, None);
+    let begin = |latest| {
+        let clock = Later { clock: Arc::clone(&options.clock), latest };
+        (clock.now(), clock)
+    };
+    journal.load(&mut |table, key, value| {
+        recovery.records += 1;
+        recovery.bytes += (key.len() + value.len()) as u64;
+        if table == Table::Broker {
+            let record = BrokerRecord::decode(value)?;
+            let (now, later) = begin(record.latest);
+            identity = Some(Identity { store: record.store, created: record.created });
+            restoring = Some(Restoring::new(options.quirks, now.into(), record.last_serial, options.hold_locks));
+            clock = Some(later);
+            return Ok(());
+        }
+        let missing = || super::corrupted(Table::Broker, &[], "it is not there");
+        restoring.as_mut().ok_or_else(missing)?.take(table, key, value)
+    })?;
+    let (clock, restoring, identity) = match (clock, restoring, identity) {
+        (Some(clock), Some(restoring), Some(identity)) => (clock, restoring, identity),
+        _ => {
+            let (now, clock) = begin(Timestamp::EPOCH);
+            let identity = Identity { store: random_uuid(), created: now.utc };
+            (clock, Restoring::new(options.quirks, now.into(), 0, options.hold_locks), identity)
+        }
+    };
+    let (engine, messages) = restoring.finish();
+    recovery.messages = messages;
+    recovery.took = started.elapsed();
+    let commits = Arc::new(Commits::default());
+    let (waits, delay) = match options.durability {
+        Durability::Durable => (true, options.group_delay),
+        Durability::Relaxed { max_delay } => (false, max_delay),
+    };
+    let recorder = Recorder::new(Arc::clone(&commits), waits, identity, recovery);
+    let namespace = Arc::new(Namespace::on_disk(Arc::new(clock), engine, recorder));
+    let writer = Writer::new(journal, commits, Arc::downgrade(&namespace), delay);
+    Ok((Broker { namespace }, writer))
+}
+
+/// A clock that leaves room for instants before this process, and never shows an earlier time than was stored.
+struct Later {
+    clock: Arc<dyn Clock>,
+    latest: Timestamp,
+}
+
+impl Later {
+    /// Longer than anything is remembered.
+    const ROOM: Duration = Duration::from_secs(30 * 24 * 3_600);
+}
+
+impl Clock for Later {
+    fn now(&self) -> Moment {
+        let Moment { elapsed, utc } = self.clock.now();
+        Moment { elapsed: elapsed + Self::ROOM, utc: utc.max(self.latest) }
+    }
+}

@@ -1,0 +1,72 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use super::{Batch, Commit, Commits, Recovery, StorageError};
+use crate::{broker::engine::Identity, sync::Mutex};
+
+/// What a broker has beside its engine when it is on a disk.
+pub(crate) struct Recorder {
+    pub(super) commits: Arc<Commits>,
+    /// The batch that changes are for. It is changed where the engine is locked.
+    filling: AtomicU64,
+    /// Whether an answer waits for the disk.
+    waits: bool,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    identity: Identity,
+    recovery: Recovery,
+}
+
+impl Recorder {
+    pub(super) fn new(commits: Arc<Commits>, waits: bool, identity: Identity, recovery: Recovery) -> Self {
+        Self { commits, filling: AtomicU64::new(1), waits, writer: Mutex::new(None), identity, recovery }
+    }
+
+    pub(super) fn set_writer(&self, writer: JoinHandle<()>) {
+        *self.writer.lock() = Some(writer);
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub(crate) fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// There are changes for the batch that is being filled. Called where the engine is locked.
+    pub(crate) fn note(&self) {
+        let filling = self.filling.load(Ordering::Relaxed);
+        if self.commits.begun() < filling {
+            self.commits.begin(filling);
+        }
+    }
+
+    /// The batch that was being filled is taken. Called where the engine is locked.
+    pub(crate) fn turn(&self) -> u64 {
+        self.filling.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What an answer has to wait for, if anything.
+    pub(crate) fn pending(&self) -> Option<Commit> {
+        if self.waits { self.commits.pending() } else { self.commits.failed() }
+    }
+
+    pub(crate) fn failure(&self) -> Option<&Arc<StorageError>> {
+        self.commits.failure()
+    }
+
+    /// Ends the writer with what there is to write, and waits for it, unless this is its own thread.
+    pub(crate) fn end(&mut self, last: Batch) {
+        self.commits.close_with(last);
+        let writer = self.writer.lock().take();
+        if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
+            // It does not panic, and if it did there is nobody to tell.
+            let _ = writer.join();
+        }
+    }
+}

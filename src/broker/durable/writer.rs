@@ -1,0 +1,78 @@
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use super::{Batch, Commits, Journal, StorageError, StorageErrorKind};
+use crate::broker::namespace::Namespace;
+
+/// Takes what has changed, writes it, and says so: the one thread that writes.
+pub(super) struct Writer {
+    journal: Box<dyn Journal>,
+    commits: Arc<Commits>,
+    namespace: Weak<Namespace>,
+    /// How long changes come together before they are written.
+    delay: Duration,
+    batch: Batch,
+}
+
+impl Writer {
+    /// How much memory of a batch is kept for the next one.
+    const KEPT: usize = 4 << 20;
+
+    pub(super) fn new(
+        journal: Box<dyn Journal>,
+        commits: Arc<Commits>,
+        namespace: Weak<Namespace>,
+        delay: Duration,
+    ) -> Self {
+        Self { journal, commits, namespace, delay, batch: Batch::default() }
+    }
+
+    /// Writes until the broker is closed, or dropped, or the disk fails.
+    pub(super) fn run(mut self) {
+        let ended = self.write_on();
+        let Self { journal, commits, namespace, .. } = self;
+        // Whoever learns that it is closed can open it.
+        drop(journal);
+        let ended = ended.err().unwrap_or_else(|| StorageError::new(StorageErrorKind::Closed, ""));
+        if ended.kind() != StorageErrorKind::Closed {
+            tracing::error!(error = %ended, "nothing is stored any more");
+        }
+        commits.fail(ended);
+        if let Some(namespace) = namespace.upgrade() {
+            namespace.wake_all();
+        }
+    }
+
+    fn write_on(&mut self) -> Result<(), StorageError> {
+        loop {
+            let goes_on = self.commits.wait_for_work();
+            if goes_on && !self.delay.is_zero() {
+                self.commits.linger(self.delay);
+            }
+            if let Some(namespace) = self.namespace.upgrade() {
+                self.step(&namespace)?;
+                // It may be the last handle, whose drop leaves the last batch.
+                drop(namespace);
+            }
+            if !goes_on {
+                return match self.commits.take_last() {
+                    Some(last) if !last.is_empty() => self.journal.commit(&last, true),
+                    _ => Ok(()),
+                };
+            }
+        }
+    }
+
+    /// Writes what has changed since the last time.
+    pub(super) fn step(&mut self, namespace: &Namespace) -> Result<(), StorageError> {
+        self.batch.clear(Self::KEPT);
+        let number = namespace.take_changes(&mut self.batch);
+        if !self.batch.is_empty() {
+            self.journal.commit(&self.batch, true)?;
+        }
+        self.commits.finish(number);
+        Ok(())
+    }
+}

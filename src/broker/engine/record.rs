@@ -1,0 +1,235 @@
+//! What of the engine is on a disk: its changes as records, and itself out of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use super::{Engine, Entity, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now};
+use crate::{
+    broker::{
+        Quirks,
+        durable::{Batch, StorageError, Table, corrupted, key, record::*},
+    },
+    message::EntityPath,
+    time::Timestamp,
+};
+
+/// An entity that was deleted, as far as records of it may be on the disk.
+#[derive(Debug)]
+pub(super) struct Gone {
+    pub(super) serial: u64,
+    pub(super) messages: Vec<u64>,
+    pub(super) sessions: BTreeSet<Box<str>>,
+    pub(super) ids: Range<u64>,
+}
+
+/// What a store of a broker is, whatever is in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    /// A random name.
+    pub(crate) store: [u8; 16],
+    pub(crate) created: Timestamp,
+}
+
+impl Engine {
+    /// From now on changes are noted, to be taken by [`Engine::take_changes`].
+    pub(crate) fn record(&mut self) {
+        self.fx.record();
+    }
+
+    /// Whether there is anything to take.
+    pub(crate) fn has_changes(&mut self) -> bool {
+        !self.fx.note().changed.is_empty()
+    }
+
+    /// Writes to `batch` what has changed since this was last called.
+    pub(crate) fn take_changes(&mut self, now: Now, identity: Identity, batch: &mut Batch) {
+        let notes = self.fx.note();
+        let (changed, gone) = (std::mem::take(&mut notes.changed), std::mem::take(&mut notes.gone));
+        if changed.is_empty() {
+            return;
+        }
+        for gone in gone {
+            gone.remove(batch);
+        }
+        for id in changed {
+            let Some(entity) = entity_mut(&mut self.entities, id) else { continue };
+            if entity.store.take_settings_changed() {
+                let record = entity.record();
+                batch.put(Table::Entities, &id.serial.to_be_bytes(), |out| record.encode(out));
+            }
+            entity.store.write_changes(now, batch);
+        }
+        let Identity { store, created } = identity;
+        let record = BrokerRecord { store, created, last_serial: self.last_serial, latest: now.utc };
+        batch.put(Table::Broker, &[], |out| record.encode(out));
+    }
+}
+
+impl Entity {
+    fn record(&self) -> EntityRecord {
+        let kind = match &self.role {
+            Role::Queue => EntityKind::Queue(self.store.settings().clone()),
+            Role::Topic(topic) => EntityKind::Topic(topic.settings.clone()),
+            Role::Subscription(subscription) => EntityKind::Subscription {
+                settings: subscription.settings.clone(),
+                topic: subscription.topic.serial,
+                rules: Box::new(subscription.rules.clone()),
+            },
+        };
+        EntityRecord { path: self.path.clone(), kind, secret: self.store.secret() }
+    }
+}
+
+impl Gone {
+    fn remove(self, batch: &mut Batch) {
+        let Self { serial, messages, sessions, ids } = self;
+        for order in messages {
+            batch.remove(Table::Messages, &key(serial, order));
+        }
+        for id in sessions {
+            batch.remove(Table::Sessions, &session_key(serial, &id));
+        }
+        for number in ids {
+            batch.remove(Table::Ids, &key(serial, number));
+        }
+        batch.remove(Table::Counters, &serial.to_be_bytes());
+        batch.remove(Table::Entities, &serial.to_be_bytes());
+    }
+}
+
+/// An engine that is made from records, which come in the order of [`Table`].
+pub(crate) struct Restoring {
+    engine: Engine,
+    now: Now,
+    by_serial: BTreeMap<u64, StoreId>,
+    hold_locks: bool,
+    messages: u64,
+}
+
+impl Restoring {
+    pub(crate) fn new(quirks: Quirks, now: Now, last_serial: u64, hold_locks: bool) -> Self {
+        let engine = Engine { last_serial, ..Engine::new(quirks) };
+        Self { engine, now, by_serial: BTreeMap::new(), hold_locks, messages: 0 }
+    }
+
+    /// Takes one record.
+    pub(crate) fn take(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        match table {
+            // It came first.
+            Table::Broker => Ok(()),
+            Table::Entities => self.entity(serial(table, key)?, EntityRecord::decode(value)?),
+            Table::Counters => {
+                let record = CounterRecord::decode(value)?;
+                let known = self.store(table, serial(table, key)?)?.restore_counters(&record);
+                known.then_some(()).ok_or_else(|| corrupted(table, key, "of another kind of entity"))
+            }
+            Table::Sessions => {
+                let (of, id) = key.split_at_checked(8).ok_or_else(|| corrupted(table, key, "its key is too short"))?;
+                let record = SessionRecord::decode(value)?;
+                if record.id.as_bytes() != id {
+                    return Err(corrupted(table, key, "it is of another session"));
+                }
+                let known = self.store(table, serial(table, of)?)?.restore_session(record);
+                known.then_some(()).ok_or_else(|| corrupted(table, key, "the entity has no sessions"))
+            }
+            Table::Ids => {
+                let (now, (of, number)) = (self.now, pair(table, key)?);
+                let record = IdRecord::decode(value)?;
+                let known = self.store(table, of)?.restore_id(now, number, record);
+                known.then_some(()).ok_or_else(|| corrupted(table, key, "the entity detects no duplicates"))
+            }
+            Table::Messages => {
+                let (of, order) = pair(table, key)?;
+                let record = MessageRecord::decode(value)?;
+                let id = *self.by_serial.get(&of).ok_or_else(|| corrupted(table, key, "its entity is not there"))?;
+                self.messages += 1;
+                if let Some(entity) = entity_mut(&mut self.engine.entities, id) {
+                    entity.store.restore(self.now, order, record, self.hold_locks, &mut self.engine.fx);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn store(&mut self, table: Table, serial: u64) -> Result<&mut Store, StorageError> {
+        let id = self.by_serial.get(&serial).copied();
+        let entity = id.and_then(|id| entity_mut(&mut self.engine.entities, id));
+        let missing = || corrupted(table, &serial.to_be_bytes(), "its entity is not there");
+        entity.map(|entity| &mut entity.store).ok_or_else(missing)
+    }
+
+    fn entity(&mut self, serial: u64, record: EntityRecord) -> Result<(), StorageError> {
+        let engine = &mut self.engine;
+        let broken = |what| corrupted(Table::Entities, &serial.to_be_bytes(), what);
+        let EntityRecord { path, kind, secret } = record;
+        let slot = engine.entities.vacant_entry();
+        let index = u32::try_from(slot.key()).map_err(|_| broken("there are too many entities"))?;
+        let id = StoreId { serial, index };
+        let (settings, role) = match kind {
+            EntityKind::Queue(settings) => (settings, Role::Queue),
+            EntityKind::Topic(settings) => {
+                (settings.of_store(), Role::Topic(Box::new(Topic { settings, subscriptions: BTreeMap::new() })))
+            }
+            EntityKind::Subscription { settings, topic, rules } => {
+                let topic = *self.by_serial.get(&topic).ok_or_else(|| broken("its topic is not there"))?;
+                let name = path.subscription().map(|(_, name)| name.into());
+                let name = name.ok_or_else(|| broken("its path is not one of a subscription"))?;
+                let subscription = Subscription { name, settings, topic, rules: *rules };
+                (subscription.settings.of_store(), Role::Subscription(Box::new(subscription)))
+            }
+        };
+        let forward = |target: &Option<String>| match target {
+            Some(target) => EntityPath::new(target).map(|path| Some(path.key())),
+            None => Ok(None),
+        };
+        let forwards =
+            forward(&settings.forward_to).and_then(|it| Ok((it, forward(&settings.forward_dead_letters_to)?)));
+        let (forward_to, forward_dead_letters_to) = forwards.map_err(|_| broken("it forwards to what is no path"))?;
+        let mut store = Store::new(id, settings, self.now, engine.quirks);
+        if let Some(secret) = secret {
+            store.set_secret(secret);
+        }
+        if engine.names.insert(path.key(), id).is_some() {
+            return Err(broken("another entity has its path"));
+        }
+        let child = match &role {
+            Role::Subscription(subscription) => Some((subscription.topic, subscription.name.to_lowercase().into())),
+            _ => None,
+        };
+        slot.insert(Entity { path, role, store, forward_to, forward_dead_letters_to });
+        if let Some((topic, name)) = child {
+            match entity_mut(&mut engine.entities, topic).map(|entity| &mut entity.role) {
+                Some(Role::Topic(topic)) => drop(topic.subscriptions.insert(name, id)),
+                _ => return Err(broken("its topic is none")),
+            }
+        }
+        self.by_serial.insert(serial, id);
+        Ok(())
+    }
+
+    /// The engine, and how many messages it has.
+    pub(crate) fn finish(mut self) -> (Engine, u64) {
+        for (_, entity) in &mut self.engine.entities {
+            entity.store.finish_restoring(&mut self.engine.fx);
+        }
+        self.engine.record();
+        self.engine.finish(self.now);
+        (self.engine, self.messages)
+    }
+}
+
+pub(super) fn session_key(serial: u64, id: &str) -> Vec<u8> {
+    [&serial.to_be_bytes(), id.as_bytes()].concat()
+}
+
+fn serial(table: Table, key: &[u8]) -> Result<u64, StorageError> {
+    let bytes = key.try_into().map_err(|_| corrupted(table, key, "its key has another length"))?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+fn pair(table: Table, key: &[u8]) -> Result<(u64, u64), StorageError> {
+    let (of, number) = key.split_at_checked(8).ok_or_else(|| corrupted(table, key, "its key is too short"))?;
+    Ok((serial(table, of)?, serial(table, number)?))
+}
