@@ -118,8 +118,8 @@ impl MessageState {
         write::unsigned(out, size);
         write::unsigned(out, failures);
         out.push(hops);
-        for instant in [expires_at, due, locked_until].into_iter().flatten() {
-            write::timestamp(out, instant);
+        for instant in [expires_at, due, locked_until].iter().flatten() {
+            write::timestamp(out, *instant);
         }
     }
 

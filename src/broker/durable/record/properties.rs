@@ -39,7 +39,7 @@ pub(super) fn write(out: &mut Vec<u8>, properties: &Properties, dead_letter_sour
         dead_letter_source.is_some(),
     ];
     write::unsigned(out, write::bits(texts.iter().map(Option::is_some).chain(rest)));
-    for text in texts.into_iter().flatten() {
+    for text in texts.iter().flatten() {
         write::text(out, text);
     }
     if let Some(time_to_live) = time_to_live {

@@ -2,22 +2,22 @@
 use std::ops::Range;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    hash::{BuildHasherDefault, Hash, Hasher},
+    hash::{BuildHasherDefault, Hasher},
 };
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::{KEPT, entry::Ticks};
+use super::{KEPT, common_key, entry::Ticks};
 #[cfg(feature = "durable")]
 use crate::broker::{
     durable::{Batch, Table, key, record::IdRecord},
     engine::time::Now,
 };
-use crate::message::{Properties, SequenceNumber, random_id::random_uuid};
+use crate::message::{Properties, SequenceNumber};
 
 /// The ids that an entity has accepted within its window.
 ///
-/// An id is kept as 128 bits of a hash with a secret of this table's own, so that nobody can choose ids that collide.
+/// An id is kept as 128 bits of SipHash-1-3 under a secret of this table's own, so that nobody can choose ids that collide.
 #[derive(Debug)]
 pub(super) struct Duplicates {
     window: Ticks,
@@ -91,10 +91,17 @@ pub(crate) enum Seen {
 
 impl Duplicates {
     pub(super) fn new(window: Ticks, capacity: usize) -> Self {
+        let mut secret = [0; 16];
+        getrandom::fill(&mut secret).expect("the system has random numbers");
+        Self::with_secret(window, capacity, secret)
+    }
+
+    /// Under the same secret the same ids are equal, in any process and version.
+    fn with_secret(window: Ticks, capacity: usize, secret: [u8; 16]) -> Self {
         Self {
             window,
             capacity,
-            secret: random_uuid(),
+            secret,
             ids: HashSet::default(),
             order: VecDeque::new(),
             scheduled: HashMap::default(),
@@ -169,9 +176,14 @@ impl Duplicates {
     }
 
     fn id(&self, properties: &Properties, partitioned: bool) -> Id {
-        let key = properties.session_id().or(properties.partition_key()).filter(|_| partitioned);
         let mut hasher = SipHasher13::new_with_key(&self.secret);
-        (key, properties.message_id()).hash(&mut hasher);
+        if partitioned {
+            let key = common_key(properties);
+            // The length keeps the end of the key from being the beginning of the id.
+            hasher.write(&key.map_or(0, |key| key.len() as u64 + 1).to_le_bytes());
+            hasher.write(key.unwrap_or_default().as_bytes());
+        }
+        hasher.write(properties.message_id().unwrap_or_default().as_bytes());
         let hash = hasher.finish128();
         Id([hash.h1, hash.h2])
     }
@@ -260,6 +272,35 @@ mod tests {
             duplicates.forget_old(now);
             assert_eq!(sizes(&duplicates), [left; 3], "{now}");
         }
+    }
+
+    /// They are stored, and so is the secret.
+    #[test]
+    fn an_id_is_what_it_was_in_another_process() {
+        let duplicates = Duplicates::with_secret(WINDOW, 1, std::array::from_fn(|nth| [0, 1, 0x80, 0xff][nth % 4]));
+        let mut with_key = properties(1);
+        with_key.set_partition_key("key").unwrap();
+        let ids = [(properties(1), false), (with_key.clone(), false), (properties(1), true), (with_key, true)]
+            .map(|(properties, partitioned)| duplicates.id(&properties, partitioned).0);
+        let plain = [0xc16d_2df2_e69d_b6e5, 0xe437_93b3_5108_62cb];
+        let without_key = [0xa635_bba8_07e0_69c9, 0x3ed6_8731_e6e4_f132];
+        let with_key = [0xdac0_1e08_1a9c_72f5, 0x7c37_990a_56bb_05e4];
+        let expected = [plain, plain, without_key, with_key];
+        assert_eq!(ids, expected);
+    }
+
+    #[test]
+    fn a_key_does_not_go_on_in_the_id() {
+        let duplicates = Duplicates::new(WINDOW, 1);
+        let ids = [(None, "abc"), (Some(""), "abc"), (Some("a"), "bc"), (Some("ab"), "c")].map(|(key, id)| {
+            let mut properties = Properties::new();
+            properties.set_message_id(id).unwrap();
+            if let Some(key) = key {
+                properties.set_partition_key(key).unwrap();
+            }
+            duplicates.id(&properties, true)
+        });
+        assert_eq!(std::collections::BTreeSet::from(ids).len(), 4);
     }
 
     #[test]
