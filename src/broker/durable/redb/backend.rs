@@ -8,6 +8,7 @@ use redb::StorageBackend;
 
 use super::{
     super::{StorageError, StorageErrorKind},
+    head,
     storage::Storage,
 };
 
@@ -126,7 +127,8 @@ impl StorageBackend for Handle {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.0.writable()?;
-        let result = self.0.storage.write(offset, data);
+        let sealed = head::seal(offset, data);
+        let result = self.0.storage.write(offset, sealed.as_ref().map_or(data, |sealed| &sealed[..]));
         self.0.checked(result, || format!("writing {} bytes at offset {offset}", data.len()))
     }
 }

@@ -1,7 +1,7 @@
 use std::{path::Path, sync::Arc};
 
 use parking_lot::RwLock;
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{
     super::{
@@ -11,6 +11,7 @@ use super::{
     backend::{Backend, Handle},
     checksum::{corrupted, of as checksum_of, sealed, verified},
     file::FileStorage,
+    pages,
     storage::Storage,
     totals::{Total, Totals},
 };
@@ -80,9 +81,8 @@ impl RedbJournal {
         let backend = Arc::new(Backend::new(storage));
         let (database, totals) = backend.guard(|| {
             let is_new = backend.storage().is_new();
-            let length = backend.storage().len().map_err(|error| backend.error(error))?;
-            if !is_new && length == 0 {
-                return Err(StorageError::new(StorageErrorKind::Corrupted, "the file is empty"));
+            if !is_new {
+                pages::verify(backend.storage())?;
             }
             let mut builder = Database::builder();
             builder.set_cache_size(options.cache);
@@ -306,12 +306,7 @@ fn create(backend: &Backend, database: &Database) -> Result<Totals, StorageError
 
 fn read_meta(backend: &Backend, database: &Database) -> Result<Totals, StorageError> {
     let transaction = database.begin_read().map_err(|error| backend.error(error))?;
-    let meta = transaction.open_table(META_DEFINITION).map_err(|error| match error {
-        TableError::TableDoesNotExist(_) => {
-            StorageError::new(StorageErrorKind::NotAStore, "it is a file of redb, and of something else")
-        }
-        error => backend.error(error),
-    })?;
+    let meta = transaction.open_table(META_DEFINITION).map_err(|error| backend.error(error))?;
     let read = |name: &str| {
         let stored = meta.get(name).map_err(|error| backend.error(error))?;
         let stored = stored.ok_or_else(|| corrupted(META, name.as_bytes(), "it is missing"))?;

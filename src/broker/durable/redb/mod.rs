@@ -1,9 +1,9 @@
 //! A journal in one file, by [redb](https://docs.rs/redb).
 //!
-//! redb keeps what a commit has written, whatever happens to the process or the power. What it does not see, such as a
-//! page that the disk has changed, is found here: each value has a checksum, each table a count and a digest of all that
-//! is in it, and the head of the file a checksum of its own. redb trusts its pages, and may panic where they are damaged,
-//! so that no call of it is made but through `guard`.
+//! redb keeps what a commit has written, whatever happens to the process or the power. It trusts its pages, so that what
+//! the disk has changed is found here: `pages` checks every page before redb sees it, `head` adds a checksum to the start
+//! of the file, each value has a checksum, and each table a count and a digest of all that is in it. redb may panic where
+//! it reads what it has not written, so that no call of it is made but through `guard`.
 //!
 //! `storage` is what is left of a disk for redb: bytes at offsets. `file` is the real one.
 
@@ -11,6 +11,8 @@ mod backend;
 mod checksum;
 mod database;
 mod file;
+mod head;
+mod pages;
 mod storage;
 #[cfg(test)]
 mod tests;
