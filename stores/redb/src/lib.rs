@@ -3,7 +3,7 @@
 //! ```
 //! use std::time::Duration;
 //! use consign::{Disposition, Message, middleware::dedup::DedupLayer};
-//! use consign_redb::RedbStore;
+//! use consign_dedup_redb::RedbStore;
 //! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]

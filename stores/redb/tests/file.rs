@@ -8,7 +8,7 @@ use consign::{
     middleware::dedup::{Begin, DedupLayer, DedupStore, Key, StoreError, StoreErrorKind},
     time::{ManualClock, Timestamp},
 };
-use consign_redb::{RedbStore, RedbToken, UnknownFormat};
+use consign_dedup_redb::{RedbStore, RedbToken, UnknownFormat};
 use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 use tower::{BoxError, Layer, ServiceExt, service_fn};

@@ -15,7 +15,7 @@ use std::{
 };
 
 use consign::middleware::dedup::{Begin, DedupStore, Key};
-use consign_redb::RedbStore;
+use consign_dedup_redb::RedbStore;
 
 const WINDOW: Duration = Duration::from_secs(24 * 3_600);
 const LEASE: Duration = Duration::from_secs(3_600);
