@@ -13,6 +13,8 @@ pub(crate) enum Part {
     Allocations,
     /// Instructions again, without link-time optimization.
     Release,
+    /// Instructions and allocations of each layer.
+    Layers,
     Codecs,
     Growth,
     /// Wall clock beside others.

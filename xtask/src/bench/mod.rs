@@ -6,6 +6,7 @@ mod counted;
 mod figure;
 pub(crate) mod growth;
 pub(crate) mod guard;
+mod layers;
 pub(crate) mod memory;
 mod notes;
 mod page;
@@ -65,6 +66,7 @@ fn one(only: &str) -> Result<Vec<Figure>, Error> {
     let figures = match only {
         "codecs" => codecs::figures(),
         "growth" => growth::figures(|_| true),
+        "layers" => layers::figures(),
         "release" => counted::release(SCENARIOS),
         "call" => wall::calls(),
         "wall" => wall::beside_others(),
@@ -80,6 +82,7 @@ fn one(only: &str) -> Result<Vec<Figure>, Error> {
 fn all() -> Result<Vec<Figure>, Error> {
     let mut figures = counted(&mut Counter::alone("lto"), SCENARIOS.iter(), true)?;
     figures.extend(counted::release(SCENARIOS)?);
+    figures.extend(layers::figures()?);
     figures.extend(codecs::figures()?);
     figures.extend(growth::figures(|_| true)?);
     figures.extend(wall::calls()?);
@@ -104,9 +107,17 @@ fn counted<'a>(
 fn print(figures: &[Figure]) {
     let parts = figures.chunk_by(|one, next| one.part == next.part);
     for (at, part) in parts.enumerate() {
-        let rows = if part[0].part == Part::Growth { growth::curves(part) } else { table::rows(part) };
         let space = if at == 0 { "" } else { "\n" };
-        println!("{space}{}\n\n{}", part[0].unit, table::text(&rows));
+        println!("{space}{}\n\n{}", part[0].unit, table::text(&rows(part)));
+    }
+}
+
+/// The table of the figures of one part.
+fn rows(figures: &[Figure]) -> table::Rows {
+    match figures[0].part {
+        Part::Growth => growth::curves(figures),
+        Part::Layers => layers::rows(figures),
+        _ => table::rows(figures),
     }
 }
 

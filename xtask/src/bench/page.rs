@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::figure::{Figure, Part};
-use super::growth;
 use super::notes::note;
 use super::plots;
 use super::results::Results;
+use super::rows;
 use super::svg::SERIES;
 use super::table;
 use crate::error::Error;
@@ -51,6 +51,15 @@ const SECTIONS: &[Section] = &[
         title: "The same without link-time optimization",
         text: "The profile `release` as `cargo build --release` has it: crates are compiled apart, and less is inlined.",
         command: "cargo xtask bench --only release",
+    },
+    Section {
+        part: Part::Layers,
+        title: "Layers",
+        text: "What one layer costs a message that passes through it untouched, over a stack without layers, whose own cost is \
+               in the rows `receiving` and `sending`. All of these are one program. Its clock takes no time to read, and no \
+               message is freed in what is counted. A layer that has nothing to do is held to 25 instructions and to no \
+               allocation; a figure says little below ten, for the compiler lays each stack out anew.",
+        command: "cargo xtask bench --only layers",
     },
     Section {
         part: Part::Codecs,
@@ -106,14 +115,13 @@ fn page(results: &Results) -> String {
         if figures.is_empty() {
             continue;
         }
-        let rows = if section.part == Part::Growth { growth::curves(&figures) } else { table::rows(&figures) };
         // Writing to a text does not fail.
         let _ = write!(page, "\n## {}\n\n{}\n\n", section.title, wrapped(section.text));
         for plot in plots_of_part(section.part, &figures) {
             let _ = write!(page, "![{}](benchmarks/{})\n\n", plot.title, plot.file);
         }
         let unit = unit(&figures).map(|unit| format!("In {unit}. ")).unwrap_or_default();
-        let _ = write!(page, "{}\n\n{unit}Again: `{}`.\n", table::markdown(&rows), section.command);
+        let _ = write!(page, "{}\n\n{unit}Again: `{}`.\n", table::markdown(&rows(&figures)), section.command);
         page.push_str(&wrapped(&behind(&figures)));
     }
     page
@@ -266,6 +274,12 @@ fn plots_of_part(part: Part, figures: &[Figure]) -> Vec<Plot> {
                 bars(&format!("codecs_{body}"), &title, "instructions per body", &part)
             })
             .into(),
+        Part::Layers => vec![bars(
+            "layers",
+            "One layer",
+            "instructions per message",
+            &some(&|figure| figure.goal.is_some() && !figure.name.ends_with("/allocations")),
+        )],
         Part::Growth => {
             let of = |is_level| some(&|figure: &Figure| figure.goal.is_some() == is_level);
             let curves = |(file, title, figures): (String, &str, &[Figure])| {

@@ -1,0 +1,145 @@
+//! What each layer costs a message that passes through it untouched: the cost of a stack with it, less that of the same
+//! stack without it.
+
+use std::path::Path;
+
+use super::callgrind::{self, Cost};
+use super::figure::{Figure, Part, number};
+use super::programs::LAYERS;
+use super::table::{self, Rows};
+use crate::error::Error;
+
+const MESSAGES: u64 = 1_000;
+/// What a layer may cost that has nothing to do.
+const GOAL: f64 = 25.0;
+const INSTRUCTIONS: &str = "instructions per message";
+const ALLOCATIONS: &str = "allocations per message";
+
+/// A scenario of `benches/layers.rs`.
+struct Layer {
+    name: &'static str,
+    about: &'static str,
+    /// Whether it does something for each message, and so is held to no goal.
+    works: bool,
+}
+
+/// A stack without a layer, and the layers over it.
+struct Stack {
+    name: &'static str,
+    about: &'static str,
+    layers: &'static [Layer],
+}
+
+const fn passes(name: &'static str, about: &'static str) -> Layer {
+    Layer { name, about, works: false }
+}
+
+const fn works(name: &'static str, about: &'static str) -> Layer {
+    Layer { name, about, works: true }
+}
+
+const STACKS: &[Stack] = &[
+    Stack {
+        name: "receiving",
+        about: "no layer: a full queue, the consumer, a handler that answers at once",
+        layers: &[
+            passes("dead_letter", "keeps the properties, by which a dead letter is cut"),
+            passes("catch_panic", "catches panics of the call and of each poll"),
+            passes("lock_renewal", "keeps the message; no timer for a handler that is done at once"),
+            passes("expiry", "reads the clock, and compares two instants"),
+            passes("retry", "keeps the message and a clone of the stack inside"),
+            passes("retry_later", "the same, with deliveries later"),
+            passes("circuit_breaker", "looks whether it is closed, and at the answer"),
+            works("dedup", "reserves an id in memory and commits it"),
+            passes("from_fn", "an `async fn` that hands on"),
+        ],
+    },
+    Stack {
+        name: "sending",
+        about: "no layer: a transport that accepts at once",
+        layers: &[
+            passes("message_id", "of a message that has an id"),
+            passes("busy_pause", "looks whether there is a pause"),
+            works("size_limit", "adds up the sizes of the body and of each property"),
+            works("in_flight", "takes a permit of a semaphore and gives it back"),
+            passes("from_send_fn", "an `async fn` that hands on"),
+        ],
+    },
+];
+
+pub(crate) fn figures() -> Result<Vec<Figure>, Error> {
+    let built = LAYERS.build()?;
+    let mut figures = Vec::new();
+    for stack in STACKS {
+        let without = count(&built, stack.name)?;
+        figures.extend(pair(stack.name, stack.about, without, None));
+        for layer in stack.layers {
+            let with = count(&built, layer.name)?;
+            figures.extend(pair(layer.name, layer.about, over(with, without), (!layer.works).then_some(GOAL)));
+        }
+    }
+    Ok(figures)
+}
+
+fn count(built: &Path, scenario: &str) -> Result<Cost, Error> {
+    eprintln!("counting {scenario} of {}", LAYERS.name);
+    callgrind::cost(&LAYERS, built, scenario, MESSAGES)
+}
+
+/// The compiler may make a stack with a layer cheaper than one without.
+fn over(with: Cost, without: Cost) -> Cost {
+    let thousandths = |allocations: f64| (allocations * 1_000.0).round() / 1_000.0;
+    Cost {
+        instructions: with.instructions - without.instructions,
+        allocations: thousandths(with.allocations - without.allocations),
+    }
+}
+
+fn pair(name: &str, about: &str, cost: Cost, goal: Option<f64>) -> [Figure; 2] {
+    let figure = |name, unit, ours| Figure { about: about.into(), ..Figure::new(Part::Layers, name, unit, ours) };
+    let instructions = figure(format!("layers/{name}"), INSTRUCTIONS, cost.instructions);
+    let allocations = figure(format!("layers/{name}/allocations"), ALLOCATIONS, cost.allocations);
+    [Figure { goal, ..instructions }, Figure { goal: goal.map(|_| 0.0), ..allocations }]
+}
+
+/// A row for each layer, with both of its figures.
+pub(crate) fn rows(figures: &[Figure]) -> Rows {
+    let head = ["layer", "ours / goal", "instructions", "goal", "allocations", "what"];
+    let instructions = figures.iter().filter(|figure| figure.unit == INSTRUCTIONS);
+    let rows = instructions.map(|figure| {
+        let name = format!("{}/allocations", figure.name);
+        let allocations = figures.iter().find(|other| other.name == name).map(|other| number(other.ours));
+        let ratio = figure.to_goal().map(|ratio| format!("{ratio:.2}{}", table::mark(figure)));
+        vec![
+            table::short(&figure.name),
+            ratio.unwrap_or_default(),
+            number(figure.ours),
+            figure.goal.map(number).unwrap_or_default(),
+            allocations.unwrap_or_default(),
+            figure.about.clone(),
+        ]
+    });
+    std::iter::once(head.map(String::from).to_vec()).chain(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_costs_what_the_stack_without_it_does_not() {
+        let cost = |instructions, allocations| Cost { instructions, allocations };
+        assert_eq!(over(cost(130.0, 1.002), cost(100.0, 0.001)), cost(30.0, 1.001));
+        assert_eq!(over(cost(99.0, 0.0), cost(100.0, 0.0)), cost(-1.0, 0.0));
+    }
+
+    #[test]
+    fn both_figures_of_a_layer_stand_in_one_row() {
+        let cost = Cost { instructions: 30.0, allocations: 1.0 };
+        let figures: Vec<_> = [pair("retry", "again", cost, Some(GOAL)), pair("dedup", "once", cost, None)].concat();
+        assert_eq!(figures.iter().map(Figure::is_met).collect::<Vec<_>>(), [Some(false), Some(false), None, None]);
+        let rows = rows(&figures);
+        assert_eq!(rows[1], ["retry", "1.20 missed", "30", "25", "1", "again"]);
+        assert_eq!(rows[2], ["dedup", "", "30", "", "1", "once"]);
+    }
+}
