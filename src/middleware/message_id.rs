@@ -137,6 +137,9 @@ where
     }
 
     fn call(&mut self, mut request: R) -> Self::Future {
+        if request.all_properties(&mut |properties| properties.message_id().is_some()) {
+            return SendFuture::sending(self.inner.call(request));
+        }
         let mut refused = None;
         request.each_properties(&mut |properties| {
             if refused.is_none() && properties.message_id().is_none() {

@@ -7,7 +7,7 @@ use std::{
 use tower_service::Service;
 
 use super::SendError;
-use crate::Message;
+use crate::{Message, message::Properties};
 
 /// Where messages go. The future of a send ends when the broker has accepted or rejected the message.
 pub trait Sender: Send + Sync + 'static {
@@ -29,18 +29,31 @@ pub struct Batch(pub Vec<Message>);
 /// works through this trait cannot skip a path.
 pub trait Outbound {
     /// Calls `f` on the properties of each message.
-    fn each_properties(&mut self, f: &mut dyn FnMut(&mut crate::message::Properties));
+    fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties));
+
+    /// Whether `f` answers `true` to the properties of every message. It spares a message that others share the copy that
+    /// a change takes.
+    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool;
 }
 
 impl Outbound for Message {
-    fn each_properties(&mut self, f: &mut dyn FnMut(&mut crate::message::Properties)) {
+    fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties)) {
         f(self.properties_mut());
+    }
+
+    #[inline]
+    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool {
+        f(self.properties())
     }
 }
 
 impl Outbound for Batch {
-    fn each_properties(&mut self, f: &mut dyn FnMut(&mut crate::message::Properties)) {
+    fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties)) {
         self.0.iter_mut().for_each(|message| f(message.properties_mut()));
+    }
+
+    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool {
+        self.0.iter().all(|message| f(message.properties()))
     }
 }
 

@@ -35,6 +35,17 @@ impl<R: Clone> Policy<R, (), SendError> for Retryable {
 }
 
 #[tokio::test]
+async fn a_message_that_has_an_id_is_not_copied() {
+    let (mut stack, mut handle) = mock::spawn_layer::<Batch, (), _>(MessageIdLayer::new());
+    let mut message = message("m");
+    message.properties_mut().set_message_id("mine").unwrap();
+    assert_ready_ok!(stack.poll_ready::<Batch>());
+    let _send = task::spawn(stack.call(Batch(vec![message.clone(), message.clone()])));
+    let (seen, _) = handle.next_request().await.unwrap();
+    assert!(seen.0.iter().all(|seen| std::ptr::eq(seen.properties(), message.properties())));
+}
+
+#[tokio::test]
 async fn an_id_is_stamped_where_there_is_none() {
     let (mut stack, mut handle) = mock::spawn_layer::<Message, (), _>(MessageIdLayer::new());
     for (set, expected) in [(None, None), (Some("mine"), Some("mine"))] {

@@ -55,11 +55,19 @@ impl<T> Outbound for Outgoing<T> {
     fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties)) {
         f(&mut self.properties);
     }
+
+    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool {
+        f(&self.properties)
+    }
 }
 
 impl<T> Outbound for OutgoingBatch<T> {
     fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties)) {
         self.0.iter_mut().for_each(|outgoing| f(&mut outgoing.properties));
+    }
+
+    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool {
+        self.0.iter().all(|outgoing| f(&outgoing.properties))
     }
 }
 
