@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     fmt,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -133,7 +133,7 @@ struct Ids {
     first: u32,
     /// The numbers of committed ids, by their digests.
     table: HashTable<u32>,
-    reserved: HashMap<Digest, Reserved>,
+    reserved: HashTable<Reserved>,
     /// Before that no lease is over.
     next_lease_end: u64,
     next_holder: u64,
@@ -146,6 +146,7 @@ struct Committed {
 }
 
 struct Reserved {
+    digest: Digest,
     until: u64,
     holder: u64,
 }
@@ -162,7 +163,7 @@ impl Ids {
             committed: VecDeque::new(),
             first: 0,
             table: HashTable::new(),
-            reserved: HashMap::new(),
+            reserved: HashTable::new(),
             next_lease_end: u64::MAX,
             next_holder: 0,
         }
@@ -177,25 +178,27 @@ impl Ids {
         if self.is_committed(digest, now) {
             return Ok(Begin::Committed);
         }
-        match self.reserved.get(&digest) {
+        let (until, holder) = (now.saturating_add(lease), self.next_holder);
+        let new = Reserved { digest, until, holder };
+        match self.reserved.find_mut(digest[0], |reserved| reserved.digest == digest) {
             Some(reserved) if reserved.until > now => {
                 return Ok(Begin::InProgress { left: Duration::from_nanos(reserved.until - now) });
             }
-            Some(_) => {}
-            None => self.make_room(now)?,
+            Some(reserved) => *reserved = new,
+            None => {
+                self.make_room(now)?;
+                self.reserved.insert_unique(digest[0], new, |reserved| reserved.digest[0]);
+            }
         }
-        let (until, holder) = (now.saturating_add(lease), self.next_holder);
         self.next_holder += 1;
         self.next_lease_end = self.next_lease_end.min(until);
-        self.reserved.insert(digest, Reserved { until, holder });
         Ok(Begin::New(MemoryToken { digest, holder }))
     }
 
     fn commit(&mut self, token: &MemoryToken, now: u64) -> Result<(), StoreError> {
-        match self.reserved.get(&token.digest).map(|reserved| reserved.holder) {
-            Some(holder) if holder == token.holder => {
-                self.reserved.remove(&token.digest);
-            }
+        let reserved = self.reserved.find(token.digest[0], |reserved| reserved.digest == token.digest);
+        match reserved.map(|reserved| reserved.holder) {
+            Some(holder) if holder == token.holder => self.forget(token),
             Some(_) => return Err(StoreError::new(StoreErrorKind::Superseded)),
             None if self.is_committed(token.digest, now) => return Ok(()),
             // Its lease is over, and it was forgotten.
@@ -206,8 +209,8 @@ impl Ids {
     }
 
     fn forget(&mut self, token: &MemoryToken) {
-        if self.reserved.get(&token.digest).is_some_and(|reserved| reserved.holder == token.holder) {
-            self.reserved.remove(&token.digest);
+        if let Ok(found) = self.reserved.find_entry(token.digest[0], |reserved| reserved.holder == token.holder) {
+            found.remove();
         }
     }
 
@@ -253,8 +256,8 @@ impl Ids {
         let is_full =
             |ids: &Self| ids.len() >= ids.max || ids.reserved.len() >= (ids.max / 4).max(Self::ALWAYS_IN_PROGRESS);
         if is_full(self) && self.next_lease_end <= now {
-            self.reserved.retain(|_, reserved| reserved.until > now);
-            self.next_lease_end = self.reserved.values().map(|reserved| reserved.until).min().unwrap_or(u64::MAX);
+            self.reserved.retain(|reserved| reserved.until > now);
+            self.next_lease_end = self.reserved.iter().map(|reserved| reserved.until).min().unwrap_or(u64::MAX);
         }
         if is_full(self) { Err(StoreError::new(StoreErrorKind::Full)) } else { Ok(()) }
     }

@@ -9,21 +9,17 @@ use tokio::runtime::Handle;
 use super::{DedupStats, DedupStore, StoreError};
 
 /// An id that is reserved. Dropped before its end, it ends all the same.
-pub(super) struct Reservation<St: DedupStore> {
-    held: Option<Held<St>>,
+pub(super) struct Reservation<'a, St: DedupStore> {
+    store: &'a Arc<St>,
+    stats: &'a DedupStats,
+    token: Option<St::Token>,
     /// Whether the handler has done its work.
     handled: bool,
 }
 
-struct Held<St: DedupStore> {
-    store: Arc<St>,
-    stats: DedupStats,
-    token: St::Token,
-}
-
-impl<St: DedupStore> Reservation<St> {
-    pub(super) fn new(store: Arc<St>, stats: DedupStats, token: St::Token) -> Self {
-        Self { held: Some(Held { store, stats, token }), handled: false }
+impl<'a, St: DedupStore> Reservation<'a, St> {
+    pub(super) fn new(store: &'a Arc<St>, stats: &'a DedupStats, token: St::Token) -> Self {
+        Self { store, stats, token: Some(token), handled: false }
     }
 
     pub(super) async fn commit(mut self) {
@@ -36,48 +32,45 @@ impl<St: DedupStore> Reservation<St> {
     }
 
     async fn end(&mut self) {
-        if let Some(held) = &self.held {
-            held.end(self.handled).await;
-            self.held = None;
+        if let Some(token) = &self.token {
+            end(&**self.store, self.stats, token, self.handled).await;
+            self.token = None;
         }
     }
 }
 
-impl<St: DedupStore> Held<St> {
-    async fn end(&self, handled: bool) {
-        let Self { store, stats, token } = self;
-        if handled {
-            match store.commit(token).await {
-                Ok(()) => stats.count_committed(),
-                Err(error) => self.failed(DedupStats::count_commit_failed, &error),
-            }
-        } else {
-            match store.forget(token).await {
-                Ok(()) => stats.count_forgotten(),
-                Err(error) => self.failed(DedupStats::count_store_failed, &error),
-            }
+async fn end<St: DedupStore>(store: &St, stats: &DedupStats, token: &St::Token, handled: bool) {
+    if handled {
+        match store.commit(token).await {
+            Ok(()) => stats.count_committed(),
+            Err(error) => failed(stats, DedupStats::count_commit_failed, &error),
         }
-    }
-
-    #[cold]
-    fn failed(&self, count: fn(&DedupStats), error: &StoreError) {
-        tracing::warn!(%error, "a reserved id could not be committed or forgotten");
-        count(&self.stats);
+    } else {
+        match store.forget(token).await {
+            Ok(()) => stats.count_forgotten(),
+            Err(error) => failed(stats, DedupStats::count_store_failed, &error),
+        }
     }
 }
 
-impl<St: DedupStore> Drop for Reservation<St> {
+#[cold]
+fn failed(stats: &DedupStats, count: fn(&DedupStats), error: &StoreError) {
+    tracing::warn!(%error, "a reserved id could not be committed or forgotten");
+    count(stats);
+}
+
+impl<St: DedupStore> Drop for Reservation<'_, St> {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            end_later(held, self.handled);
+        if let Some(token) = self.token.take() {
+            end_later(Arc::clone(self.store), self.stats.clone(), token, self.handled);
         }
     }
 }
 
 /// Most stores are done at the first poll, or need no more than that to do it.
 #[cold]
-fn end_later<St: DedupStore>(held: Held<St>, handled: bool) {
-    let mut end = Box::pin(async move { held.end(handled).await });
+fn end_later<St: DedupStore>(store: Arc<St>, stats: DedupStats, token: St::Token, handled: bool) {
+    let mut end = Box::pin(async move { end(&*store, &stats, &token, handled).await });
     let pending = end.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
     if pending && let Ok(runtime) = Handle::try_current() {
         runtime.spawn(end);

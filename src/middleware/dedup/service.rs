@@ -123,10 +123,16 @@ impl<St, K> Clone for Ids<St, K> {
 
 impl<St, K, D> fmt::Debug for DedupLayer<St, K, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DedupLayer")
-            .field("scope", &self.ids.scope)
-            .field("times", &self.ids.times)
-            .field("stats", &self.ids.stats)
+        f.debug_struct("DedupLayer").field("ids", &self.ids).finish_non_exhaustive()
+    }
+}
+
+impl<St, K> fmt::Debug for Ids<St, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ids")
+            .field("scope", &self.scope)
+            .field("times", &self.times)
+            .field("stats", &self.stats)
             .finish_non_exhaustive()
     }
 }
@@ -135,25 +141,26 @@ impl<S, St, K, D: Clone> Layer<S> for DedupLayer<St, K, D> {
     type Service = Dedup<S, St, K, D>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Dedup { inner, layer: self.clone() }
+        Dedup { inner, ids: Arc::new(self.ids.clone()), duplicates: self.duplicates.clone() }
     }
 }
 
 /// Completes what was handled before; see the [module](super).
 pub struct Dedup<S, St, K = OriginalMessageId, D = CompleteDuplicates> {
     inner: S,
-    layer: DedupLayer<St, K, D>,
+    ids: Arc<Ids<St, K>>,
+    duplicates: D,
 }
 
 impl<S: Clone, St, K, D: Clone> Clone for Dedup<S, St, K, D> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), layer: self.layer.clone() }
+        Self { inner: self.inner.clone(), ids: Arc::clone(&self.ids), duplicates: self.duplicates.clone() }
     }
 }
 
 impl<S: fmt::Debug, St, K, D> fmt::Debug for Dedup<S, St, K, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dedup").field("inner", &self.inner).field("layer", &self.layer).finish()
+        f.debug_struct("Dedup").field("inner", &self.inner).field("ids", &self.ids).finish_non_exhaustive()
     }
 }
 
@@ -181,7 +188,7 @@ where
         // The instance that was made ready goes into the call; a clone that was not stays.
         let clone = self.inner.clone();
         let inner = mem::replace(&mut self.inner, clone);
-        let DedupLayer { ids, duplicates } = self.layer.clone();
+        let (ids, duplicates) = (Arc::clone(&self.ids), self.duplicates.clone());
         ResponseFuture(Box::pin(handle(inner, ids, duplicates, message)))
     }
 }
@@ -226,8 +233,8 @@ impl fmt::Debug for ResponseFuture {
 }
 
 /// What a message may do.
-enum Verdict<St: DedupStore> {
-    HandOn(Reservation<St>),
+enum Verdict<'a, St: DedupStore> {
+    HandOn(Reservation<'a, St>),
     HandOnWithoutKey,
     Known,
     InProgress,
@@ -236,7 +243,7 @@ enum Verdict<St: DedupStore> {
 /// Handles one message.
 async fn handle<S, St, K, D>(
     mut inner: S,
-    ids: Ids<St, K>,
+    ids: Arc<Ids<St, K>>,
     duplicates: D,
     message: Message,
 ) -> Result<Disposition, BoxError>
@@ -277,7 +284,7 @@ where
 
 impl<St: DedupStore, K: MakeKey> Ids<St, K> {
     /// Reserves the id of a message, and waits for that if it must.
-    async fn reserve(&self, message: &Message) -> Result<Verdict<St>, StoreError> {
+    async fn reserve(&self, message: &Message) -> Result<Verdict<'_, St>, StoreError> {
         let Some(id) = self.key.make_key(message) else { return Ok(Verdict::HandOnWithoutKey) };
         let key = Key::new(&self.scope, &id);
         let mut waiting = Waiting::new(self.times.wait);
@@ -285,8 +292,7 @@ impl<St: DedupStore, K: MakeKey> Ids<St, K> {
         loop {
             let (left, failure) = match self.store.begin(key, self.times.lease).await {
                 Ok(Begin::New(token)) => {
-                    let reservation = Reservation::new(Arc::clone(&self.store), self.stats.clone(), token);
-                    return Ok(Verdict::HandOn(reservation));
+                    return Ok(Verdict::HandOn(Reservation::new(&self.store, &self.stats, token)));
                 }
                 Ok(Begin::Committed) => return Ok(Verdict::Known),
                 Ok(Begin::InProgress { left }) => {
@@ -309,9 +315,9 @@ impl<St: DedupStore, K: MakeKey> Ids<St, K> {
     }
 }
 
-/// How a call waits: for a short while at first, and then for longer.
+/// How a call waits: for a short while at first, and then for longer. Most calls do not, and so do not look at the time.
 struct Waiting {
-    since: Instant,
+    since: Option<Instant>,
     total: Duration,
     pause: Duration,
 }
@@ -322,13 +328,13 @@ impl Waiting {
     const LONGEST: Duration = Duration::from_secs(1);
 
     fn new(total: Duration) -> Self {
-        Self { since: Instant::now(), total, pause: Self::FIRST }
+        Self { since: None, total, pause: Self::FIRST }
     }
 
     /// How long to pause. `left` is when there is something new at the latest, zero if that is not known; `None` if the
     /// time is over.
     fn next(&mut self, left: Duration) -> Option<Duration> {
-        let rest = self.total.saturating_sub(self.since.elapsed());
+        let rest = self.total.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
         let pause = if left.is_zero() { self.pause } else { self.pause.min(left) };
         self.pause = (self.pause * 2).min(Self::LONGEST);
         (!rest.is_zero()).then(|| pause.min(rest).max(Self::SHORTEST))
