@@ -6,6 +6,8 @@
 
 use std::{
     collections::VecDeque,
+    convert::Infallible,
+    future::ready,
     hint::black_box,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -17,10 +19,13 @@ use consign::{
     broker::{
         Broker, Queue, QueueLease, QueueReceiver, QueueSender, QueueSettings, SubscriptionSettings, TopicSettings,
     },
+    middleware::dedup::{DedupLayer, MemoryStore},
     rules::{CorrelationFilter, Rule},
     time::{Clock, ManualClock, Timestamp},
     transport::{Delivery, Lease, Receiver, Sender, SessionSource},
 };
+use futures_util::FutureExt;
+use tower::{Layer, Service, service_fn};
 
 type Cycle = Box<dyn FnMut(Message)>;
 
@@ -35,6 +40,8 @@ const CASES: &[Case] = &[
     ("schedule_and_cancel", schedule_and_cancel),
     ("schedule_and_activate", schedule_and_activate),
     ("duplicates", duplicates),
+    ("handled", handled),
+    ("handled_before", handled_before),
     ("expiries", expiries),
     ("entities", entities),
     ("others", others),
@@ -230,6 +237,42 @@ fn duplicates(size: usize) -> Cycle {
     };
     (0..size).for_each(|n| cycle(message("old", n)));
     Box::new(cycle)
+}
+
+/// A handler behind a layer that knows so many ids for `step` each, one after the other.
+fn knowing(size: usize, step: Duration) -> (Arc<ManualClock>, impl FnMut(Message)) {
+    let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
+    let window = step * u32::try_from(size).expect("fewer ids");
+    let store = MemoryStore::with_clock(window, Arc::clone(&clock)).max_ids(2 * size);
+    let handler = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::Complete)));
+    let mut stack = DedupLayer::new(store, "orders").layer(handler);
+    let mut handle = move |message| {
+        let answer = stack.call(message).now_or_never().expect("ready at once");
+        assert_eq!(answer.expect("no failure"), Disposition::Complete);
+    };
+    for n in 0..size {
+        clock.advance(step);
+        handle(message("old", n));
+    }
+    (clock, handle)
+}
+
+/// So many ids of handled messages are known; in each cycle one is added and one forgotten.
+fn handled(size: usize) -> Cycle {
+    let step = Duration::from_millis(20);
+    let (clock, mut handle) = knowing(size, step);
+    Box::new(move |message| {
+        clock.advance(step);
+        handle(message);
+    })
+}
+
+/// The same; a cycle is a duplicate of one of them.
+fn handled_before(size: usize) -> Cycle {
+    let (_, mut handle) = knowing(size, Duration::from_millis(20));
+    let known: Vec<_> = (1..size).step_by(size / 1_000).map(|n| message("old", n)).collect();
+    let mut known = known.into_iter().cycle();
+    Box::new(move |_| handle(known.next().expect("no end")))
 }
 
 /// So many messages with a time to live wait, and the one of the cycle has one too.

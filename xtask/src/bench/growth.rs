@@ -45,6 +45,8 @@ const CASES: &[Case] = &[
     level("schedule_and_cancel", "scheduled messages; a cycle schedules one behind them, cancels it", TO_A_MILLION),
     level("schedule_and_activate", "the same; one before them becomes active", TO_A_MILLION),
     level("duplicates", "remembered ids; a cycle adds one and forgets one", TO_A_MILLION),
+    level("handled", "ids of handled messages; a cycle handles one more and forgets one", TO_A_MILLION),
+    level("handled_before", "the same; a cycle is a duplicate", TO_A_MILLION),
     level("expiries", "messages with a time to live", TO_A_MILLION),
     level("entities", "queues in the broker", &[1, 10, 100, 1_000, 10_000]),
     level("others", "sessions, schedules, ids, forwards and topics elsewhere, of each", FEW),
