@@ -52,7 +52,7 @@ impl Id {
     }
 }
 
-impl Hash for Id {
+impl std::hash::Hash for Id {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0[0]);
     }
