@@ -20,7 +20,7 @@ pub struct Acknowledged<T, E> {
     answer: Option<Result<T, E>>,
     /// What it waits for, and what it answers if that fails.
     #[cfg(feature = "durable")]
-    commit: Option<(Commit, fn(Arc<StorageError>) -> E)>,
+    commit: Option<(Commit, fn(StorageError) -> E)>,
 }
 
 impl<T, E> Acknowledged<T, E> {
@@ -37,7 +37,7 @@ impl<T, E> Acknowledged<T, E> {
     #[cfg(feature = "durable")]
     pub(super) fn when(commit: Option<Commit>, answer: Result<T, E>) -> Self
     where
-        E: From<Arc<StorageError>>,
+        E: From<StorageError>,
     {
         let commit = commit.filter(|_| answer.is_ok()).map(|commit| (commit, E::from as _));
         Self { answer: Some(answer), commit }

@@ -114,6 +114,30 @@ impl Broker {
         OpenOptions::new()
     }
 
+    /// Waits until everything that has happened is on the disk, also what nobody waits for, such as the creation of an
+    /// entity. Errors: the disk failed, or the broker was closed. Of a broker in memory it is ready at once.
+    #[cfg(feature = "durable")]
+    pub fn flush(&self) -> Acknowledged<(), StorageError> {
+        self.namespace.flushed()
+    }
+
+    /// Writes what there is to write, lets go of the store, and ends: every later call fails, and every lease is lost.
+    /// When the last handle of a broker is dropped the same happens, but nobody can tell when the store is free again. Of a
+    /// broker in memory it does nothing.
+    ///
+    /// Errors: the disk failed before.
+    #[cfg(feature = "durable")]
+    pub async fn close(&self) -> Result<(), StorageError> {
+        self.namespace.close().await
+    }
+
+    /// What was found when this broker was opened; `None` in memory.
+    #[cfg(feature = "durable")]
+    #[must_use]
+    pub fn recovery(&self) -> Option<Recovery> {
+        self.namespace.recorder().map(durable::Recorder::recovery)
+    }
+
     /// Begins a transaction.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(Arc::clone(&self.namespace))

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 #[cfg(feature = "durable")]
-use super::durable::{Batch, Recorder, StorageError};
+use super::durable::{Batch, Recorder, StorageError, StorageErrorKind};
 use super::{
     Acknowledged, Quirks,
     engine::{Engine, Now},
@@ -100,8 +100,23 @@ impl Namespace {
         })
     }
 
+    pub(super) fn flushed(&self) -> Acknowledged<(), StorageError> {
+        match &self.recorder {
+            Some(recorder) => Acknowledged::when(recorder.flushed(), Ok(())),
+            None => Acknowledged::ready(Ok(())),
+        }
+    }
+
+    pub(super) async fn close(&self) -> Result<(), StorageError> {
+        let Some(recorder) = &self.recorder else { return Ok(()) };
+        match recorder.close().await {
+            Err(failure) if failure.kind() != StorageErrorKind::Closed => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
     /// Why nothing is stored any more.
-    pub(super) fn failure(&self) -> Option<&Arc<StorageError>> {
+    pub(super) fn failure(&self) -> Option<&StorageError> {
         self.recorder.as_ref()?.failure()
     }
 
@@ -112,7 +127,7 @@ impl Namespace {
 
     /// The answer to a call, when it is as safe as it is to be.
     #[inline]
-    pub(super) fn acknowledge<T, E: From<Arc<StorageError>>>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
+    pub(super) fn acknowledge<T, E: From<StorageError>>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
         match &self.recorder {
             Some(recorder) => Acknowledged::when(recorder.pending(), answer),
             None => Acknowledged::ready(answer),

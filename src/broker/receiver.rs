@@ -100,7 +100,7 @@ pub(super) fn poll_source(
     let (Queue { namespace, store, .. }, max) = (queue, max.max(1));
     #[cfg(feature = "durable")]
     if let Some(failure) = namespace.failure() {
-        return Poll::Ready(Err(Arc::clone(failure).into()));
+        return Poll::Ready(Err(failure.clone().into()));
     }
     wait.poll(cx, |engine, now| {
         let taken = match mode {

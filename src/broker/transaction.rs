@@ -81,12 +81,12 @@ enum Cause {
     TimedOut,
     /// The disk failed, and nobody knows what is on it.
     #[cfg(feature = "durable")]
-    Storage(std::sync::Arc<super::StorageError>),
+    Storage(super::StorageError),
 }
 
 #[cfg(feature = "durable")]
-impl From<Arc<super::StorageError>> for TransactionError {
-    fn from(failure: Arc<super::StorageError>) -> Self {
+impl From<super::StorageError> for TransactionError {
+    fn from(failure: super::StorageError) -> Self {
         Self { cause: Cause::Storage(failure), leases: Vec::new() }
     }
 }
@@ -303,7 +303,7 @@ impl std::error::Error for TransactionError {
             Cause::Settle(error) => Some(error),
             Cause::TimedOut => None,
             #[cfg(feature = "durable")]
-            Cause::Storage(failure) => Some(&**failure),
+            Cause::Storage(failure) => Some(failure),
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Commits {
     /// The last batch that has a change.
     begun: AtomicU64,
     done: AtomicU64,
-    failure: OnceLock<Arc<StorageError>>,
+    failure: OnceLock<StorageError>,
     waiting: Mutex<Slab<Waiting>>,
     work: Mutex<Work>,
     has_work: Condvar,
@@ -57,7 +57,7 @@ impl Commits {
     /// Nothing is written any more. The first failure counts.
     pub(crate) fn fail(&self, failure: StorageError) {
         // Whoever waits finds the failure, whichever that is.
-        let _ = self.failure.set(Arc::new(failure));
+        let _ = self.failure.set(failure);
         self.wake(u64::MAX);
     }
 
@@ -71,7 +71,7 @@ impl Commits {
     }
 
     /// Why nothing is written any more.
-    pub(crate) fn failure(&self) -> Option<&Arc<StorageError>> {
+    pub(crate) fn failure(&self) -> Option<&StorageError> {
         self.failure.get()
     }
 
@@ -137,16 +137,16 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
-    fn outcome(&self) -> Option<Result<(), Arc<StorageError>>> {
+    fn outcome(&self) -> Option<Result<(), StorageError>> {
         if self.commits.done.load(Ordering::Acquire) >= self.batch {
             return Some(Ok(()));
         }
-        self.commits.failure.get().map(|failure| Err(Arc::clone(failure)))
+        self.commits.failure.get().map(|failure| Err(failure.clone()))
     }
 }
 
 impl Future for Commit {
-    type Output = Result<(), Arc<StorageError>>;
+    type Output = Result<(), StorageError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(outcome) = self.outcome() {

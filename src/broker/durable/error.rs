@@ -5,7 +5,8 @@ use tower::BoxError;
 use crate::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 
 /// Why the store of a broker could not be opened, or does not work any more.
-pub struct StorageError(Box<Failure>);
+#[derive(Clone)]
+pub struct StorageError(Arc<Failure>);
 
 #[derive(Debug)]
 struct Failure {
@@ -37,11 +38,14 @@ pub enum StorageErrorKind {
 
 impl StorageError {
     pub(crate) fn new(kind: StorageErrorKind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Failure { kind, detail: detail.into(), source: None }))
+        Self(Arc::new(Failure { kind, detail: detail.into(), source: None }))
     }
 
     pub(crate) fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
+        // It has just been made.
+        if let Some(failure) = Arc::get_mut(&mut self.0) {
+            failure.source = Some(source.into());
+        }
         self
     }
 
@@ -98,9 +102,9 @@ impl error::Error for StorageError {
 /// An operation that the disk failed, so that its outcome is unknown.
 macro_rules! operations {
     ($($name:ident),*) => {$(
-        impl From<Arc<StorageError>> for $name {
+        impl From<StorageError> for $name {
             #[cold]
-            fn from(failure: Arc<StorageError>) -> Self {
+            fn from(failure: StorageError) -> Self {
                 Self::new(ErrorKind::General).with_detail(failure.to_string()).with_retryable(false).with_source(failure)
             }
         }

@@ -56,7 +56,17 @@ impl Recorder {
         if self.waits { self.commits.pending() } else { self.commits.failed() }
     }
 
-    pub(crate) fn failure(&self) -> Option<&Arc<StorageError>> {
+    /// What to wait for until everything is on the disk, whoever answers when.
+    pub(crate) fn flushed(&self) -> Option<Commit> {
+        self.commits.pending()
+    }
+
+    /// The writer ends after one more batch.
+    pub(crate) fn close(&self) -> Commit {
+        self.commits.close()
+    }
+
+    pub(crate) fn failure(&self) -> Option<&StorageError> {
         self.commits.failure()
     }
 

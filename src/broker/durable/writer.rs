@@ -52,9 +52,10 @@ impl Writer {
                 self.commits.linger(self.delay);
             }
             if let Some(namespace) = self.namespace.upgrade() {
-                self.step(&namespace)?;
+                let number = self.take(&namespace);
                 // It may be the last handle, whose drop leaves the last batch.
                 drop(namespace);
+                self.write(number)?;
             }
             if !goes_on {
                 return match self.commits.take_last() {
@@ -65,10 +66,13 @@ impl Writer {
         }
     }
 
-    /// Writes what has changed since the last time.
-    pub(super) fn step(&mut self, namespace: &Namespace) -> Result<(), StorageError> {
+    /// Takes what has changed since the last time.
+    fn take(&mut self, namespace: &Namespace) -> u64 {
         self.batch.clear(Self::KEPT);
-        let number = namespace.take_changes(&mut self.batch);
+        namespace.take_changes(&mut self.batch)
+    }
+
+    fn write(&mut self, number: u64) -> Result<(), StorageError> {
         if !self.batch.is_empty() {
             self.journal.commit(&self.batch, true)?;
         }

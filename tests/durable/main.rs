@@ -1,0 +1,5 @@
+//! The embedded broker on a disk, from outside.
+#![cfg(feature = "durable")]
+
+mod reopen;
+mod support;

@@ -1,0 +1,115 @@
+//! What a broker knew is what the next one knows.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use consign::{
+    Disposition, Message,
+    broker::{QueueSettings, SubscriptionSettings, TopicSettings},
+    message::SequenceNumber,
+    rules::{CorrelationFilter, Rule},
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{ReceiverExt, Sender},
+};
+
+use crate::support::{Disk, START, receive, text, texts};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn every_state_of_a_message_survives() {
+    let mut disk = Disk::new();
+    let (broker, _) = disk.open();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let sender = queue.sender().unwrap();
+    for body in ["deferred", "dead", "abandoned", "locked", "completed", "ready"] {
+        sender.send(Message::builder().property("body", body).build(body).unwrap()).await.unwrap();
+    }
+    queue.schedule(vec![Message::new("scheduled")], START.saturating_add(60 * SECOND)).await.unwrap();
+    let mut held = queue.receiver().receive_batch(5).await.unwrap();
+    let (completed, locked) = (held.pop().unwrap(), held.pop().unwrap());
+    completed.complete().await.unwrap();
+    held.pop().unwrap().abandon().await.unwrap();
+    let dead_letter = DeadLetter::new(DeadLetterReason::Application("Broken".into()), "it is");
+    held.pop().unwrap().dead_letter(dead_letter).await.unwrap();
+    held.pop().unwrap().defer().await.unwrap();
+    broker.close().await.unwrap();
+    // What a lease does when it is dropped is too late.
+    drop(locked);
+
+    disk.advance(30 * SECOND);
+    let (broker, clock) = disk.open();
+    let queue = broker.queue("orders").unwrap();
+    let counts = queue.counts();
+    assert_eq!((counts.active, counts.locked, counts.deferred), (3, 0, 1));
+    assert_eq!((counts.scheduled, counts.dead_lettered), (1, 1));
+    let ready = receive(&queue).await;
+    assert_eq!(texts(&ready), ["abandoned", "locked", "ready"]);
+    let seen = |at: usize| ready[at].message.received().unwrap();
+    assert_eq!([0, 1, 2].map(|at| seen(at).delivery_count), [2, 1, 1]);
+    assert_eq!([0, 1, 2].map(|at| seen(at).sequence_number.get()), [3, 4, 6]);
+    assert_eq!(ready[0].message.application().get("body").and_then(|body| body.as_str()), Some("abandoned"));
+    let deferred = queue.receive_deferred(&[SequenceNumber::new(1)]).unwrap();
+    assert_eq!(texts(&deferred), ["deferred"]);
+    let dead = receive(&queue.dead_letter()).await;
+    assert_eq!(texts(&dead), ["dead"]);
+    let dead = &dead[0].message;
+    assert_eq!(dead.application().get(DeadLetter::REASON).and_then(|reason| reason.as_str()), Some("Broken"));
+    clock.advance(29 * SECOND);
+    assert_eq!(queue.counts().scheduled, 1);
+    clock.advance(SECOND);
+    let due = receive(&queue).await;
+    assert_eq!(texts(&due), ["scheduled"]);
+    // Numbers go on behind the last one: 7 was that of the scheduled message, and 8 is when it became active.
+    queue.sender().unwrap().send(Message::new("next")).await.unwrap();
+    let next = receive(&queue).await;
+    assert_eq!(next[0].message.received().unwrap().sequence_number.get(), 9);
+    for delivery in ready.into_iter().chain(due).chain(next) {
+        delivery.settle(Disposition::Complete).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn topics_rules_sessions_and_ids_survive() {
+    let mut disk = Disk::new();
+    let (broker, _) = disk.open();
+    let topic = broker.create_topic("events", TopicSettings::default()).unwrap();
+    let red = topic.create_subscription("red", SubscriptionSettings::default()).unwrap();
+    let filter = CorrelationFilter::builder().property("colour", "red").build().unwrap();
+    red.delete_rule("$Default").unwrap();
+    red.create_rule(Rule::new("red", filter).unwrap()).unwrap();
+    let window = QueueSettings::default().with_duplicate_detection(60 * SECOND);
+    let once = broker.create_queue("once", window).unwrap();
+    let sessions = broker.create_queue("sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    let id = || Message::builder().message_id("a").build("first").unwrap();
+    once.sender().unwrap().send(id()).await.unwrap();
+    let of_session = Message::builder().session_id("s").build("hello").unwrap();
+    sessions.sender().unwrap().send(of_session).await.unwrap();
+    let session = sessions.accept_session("s").unwrap();
+    session.set_state(Some(Bytes::from_static(b"state"))).await.unwrap();
+    sessions.accept_session("empty").unwrap().set_state(Some(Bytes::new())).await.unwrap();
+    broker.create_queue("gone", QueueSettings::default()).unwrap().sender().unwrap().send(id()).await.unwrap();
+    broker.delete("gone").unwrap();
+    broker.close().await.unwrap();
+    drop(session);
+
+    disk.advance(59 * SECOND);
+    let (broker, clock) = disk.open();
+    assert_eq!(broker.entities().len(), 4);
+    let topic = broker.topic("events").unwrap();
+    for colour in ["red", "blue"] {
+        topic.sender().send(Message::builder().property("colour", colour).build(colour).unwrap()).await.unwrap();
+    }
+    assert_eq!(texts(&receive(&broker.queue("events/subscriptions/red").unwrap()).await), ["red"]);
+    let once = broker.queue("once").unwrap();
+    once.sender().unwrap().send(id()).await.unwrap();
+    assert_eq!(once.counts().active, 1, "the id is known for a second more");
+    clock.advance(SECOND);
+    once.sender().unwrap().send(id()).await.unwrap();
+    assert_eq!(once.counts().active, 2);
+    let sessions = broker.queue("sessions").unwrap();
+    assert_eq!(sessions.sessions(), ["empty", "s"]);
+    let mut session = sessions.accept_session("s").unwrap();
+    assert_eq!(session.state().unwrap().as_deref(), Some(&b"state"[..]));
+    assert_eq!(text(&session.receive().await.unwrap().message), "hello");
+}
