@@ -46,6 +46,11 @@ pub(crate) trait Journal: Send {
     /// before. An error is final: every later call fails too.
     fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StorageError>;
 
+    /// Whether the disk has room for more. Where it has none a commit still succeeds, out of a reserve that is meant for
+    /// what makes room. When the reserve is gone this tries to take it again, which writes all of it, and gives room back
+    /// to the disk when half of the records are gone: it is not for each batch.
+    fn has_room(&mut self) -> bool;
+
     /// Reads what is committed, beside the commits of other threads.
     fn reader(&self) -> Arc<dyn Reader>;
 }

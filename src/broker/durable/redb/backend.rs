@@ -1,7 +1,10 @@
 use std::{
     io,
     panic::{self, AssertUnwindSafe},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use redb::StorageBackend;
@@ -18,6 +21,8 @@ pub(super) struct Backend {
     storage: Box<dyn Storage>,
     /// What failed first.
     failure: OnceLock<(StorageErrorKind, String)>,
+    /// Whether the reserve was given up.
+    is_full: AtomicBool,
 }
 
 /// What redb owns.
@@ -26,7 +31,7 @@ pub(super) struct Handle(pub(super) Arc<Backend>);
 
 impl Backend {
     pub(super) fn new(storage: Box<dyn Storage>) -> Self {
-        Self { storage, failure: OnceLock::new() }
+        Self { storage, failure: OnceLock::new(), is_full: AtomicBool::new(false) }
     }
 
     pub(super) fn storage(&self) -> &dyn Storage {
@@ -85,8 +90,8 @@ impl Backend {
     /// Makes a failure of the storage final.
     fn checked<T>(&self, result: io::Result<T>, what: impl FnOnce() -> String) -> io::Result<T> {
         if let Err(error) = &result {
-            let kind = match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageErrorKind::Full,
+            let kind = match error {
+                _ if is_full(error) => StorageErrorKind::Full,
                 _ if is_damage(error) => StorageErrorKind::Corrupted,
                 _ => StorageErrorKind::Failed,
             };
@@ -95,9 +100,37 @@ impl Backend {
         result
     }
 
+    /// Writes, out of the reserve where the disk is full.
+    fn write(&self, write: impl Fn(&dyn Storage) -> io::Result<()>) -> io::Result<()> {
+        self.writable()?;
+        let result = write(&*self.storage);
+        if result.as_ref().is_err_and(is_full) && self.storage.release() {
+            self.is_full.store(true, Ordering::Relaxed);
+            return write(&*self.storage);
+        }
+        result
+    }
+
     fn writable(&self) -> io::Result<()> {
         if self.failure.get().is_some() { Err(io::Error::other("the store has failed")) } else { Ok(()) }
     }
+
+    /// Whether the reserve was given up since it was last taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Takes the reserve, if there is room for it.
+    pub(super) fn reserve(&self) -> bool {
+        let is_held = self.storage.reserve();
+        self.is_full.store(!is_held, Ordering::Relaxed);
+        is_held
+    }
+}
+
+/// Whether an error says that there is no room.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Whether an error says that something else was stored than what is read.
@@ -116,19 +149,27 @@ impl StorageBackend for Handle {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.writable()?;
-        self.0.checked(self.0.storage.set_len(len), || format!("changing the length to {len}"))
+        let result = self.0.write(|storage| storage.set_len(len));
+        self.0.checked(result, || format!("changing the length to {len}"))
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.0.writable()?;
-        self.0.checked(self.0.storage.sync(), || "syncing".into())
+        if cfg!(feature = "sabotage-skip-sync") {
+            return Ok(());
+        }
+        // A second attempt would succeed, without what the first has lost.
+        let result = self.0.storage.sync();
+        if cfg!(feature = "sabotage-ignore-sync-error") {
+            return Ok(());
+        }
+        self.0.checked(result, || "syncing".into())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.writable()?;
         let sealed = head::seal(offset, data);
-        let result = self.0.storage.write(offset, sealed.as_ref().map_or(data, |sealed| &sealed[..]));
+        let written = sealed.as_ref().map_or(data, |sealed| &sealed[..]);
+        let result = self.0.write(|storage| storage.write(offset, written));
         self.0.checked(result, || format!("writing {} bytes at offset {offset}", data.len()))
     }
 }

@@ -30,11 +30,13 @@ type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 pub(crate) struct RedbOptions {
     /// Bytes of pages that are kept in memory.
     pub(crate) cache: usize,
+    /// Bytes on the disk that are kept for when it is full.
+    pub(crate) reserve: u64,
 }
 
 impl Default for RedbOptions {
     fn default() -> Self {
-        Self { cache: 64 << 20 }
+        Self { cache: 64 << 20, reserve: 16 << 20 }
     }
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct RedbJournal {
     store: Arc<Store>,
     totals: Totals,
     unsynced: Unsynced,
+    /// In a full disk, at how many bytes of records it is worth while to give room back.
+    compact_below: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -74,10 +78,10 @@ impl Unsynced {
 impl RedbJournal {
     /// Opens a store, or makes it where the folder is missing or empty.
     pub(crate) fn open(folder: &Path, options: RedbOptions) -> Result<Self, StorageError> {
-        Self::with_storage(Box::new(FileStorage::open(folder)?), options)
+        Self::with_storage(Box::new(FileStorage::open(folder, options.reserve)?), options.cache)
     }
 
-    pub(crate) fn with_storage(storage: Box<dyn Storage>, options: RedbOptions) -> Result<Self, StorageError> {
+    pub(crate) fn with_storage(storage: Box<dyn Storage>, cache: usize) -> Result<Self, StorageError> {
         let backend = Arc::new(Backend::new(storage));
         let (database, totals) = backend.guard(|| {
             let is_new = backend.storage().is_new();
@@ -85,14 +89,20 @@ impl RedbJournal {
                 pages::verify(backend.storage())?;
             }
             let mut builder = Database::builder();
-            builder.set_cache_size(options.cache);
+            builder.set_cache_size(cache);
             let database =
                 builder.create_with_backend(Handle(backend.clone())).map_err(|error| backend.error(error))?;
             let totals = if is_new { create(&backend, &database)? } else { read_meta(&backend, &database)? };
+            backend.reserve();
             Ok((database, totals))
         })?;
         let store = Arc::new(Store { database: RwLock::new(Some(database)), backend });
-        Ok(Self { store, totals, unsynced: Unsynced::default() })
+        Ok(Self { store, totals, unsynced: Unsynced::default(), compact_below: None })
+    }
+
+    /// Gives room back to the disk that records have left. It moves what is there, and keeps readers out meanwhile.
+    pub(crate) fn compact(&mut self) -> Result<(), StorageError> {
+        self.store.compact()
     }
 
     /// Makes everything that was committed outlive a loss of power, and lets go of the file.
@@ -131,6 +141,13 @@ impl Store {
         let database = self.database.read();
         let Some(database) = &*database else { return Err(StorageError::new(StorageErrorKind::Closed, "")) };
         self.backend.guard(|| work(database))
+    }
+
+    fn compact(&self) -> Result<(), StorageError> {
+        let mut database = self.database.write();
+        let Some(database) = &mut *database else { return Err(StorageError::new(StorageErrorKind::Closed, "")) };
+        let compacted = self.backend.guard(|| database.compact().map_err(|error| self.error(error)));
+        compacted.map(drop).inspect_err(|error| self.backend.fail(error))
     }
 
     fn close(&self) -> Result<(), StorageError> {
@@ -224,7 +241,7 @@ impl Journal for RedbJournal {
         if batch.is_empty() && !sync {
             return self.store.backend.check();
         }
-        let Self { store, totals, unsynced } = self;
+        let Self { store, totals, unsynced, .. } = self;
         unsynced.commits += 1;
         unsynced.bytes = unsynced.bytes.saturating_add(batch.size());
         let sync = sync || unsynced.is_too_much();
@@ -240,6 +257,25 @@ impl Journal for RedbJournal {
             *unsynced = Unsynced::default();
         }
         Ok(())
+    }
+
+    fn has_room(&mut self) -> bool {
+        let Self { store, totals, compact_below, .. } = self;
+        if store.backend.check().is_err() {
+            return false;
+        }
+        if !store.backend.is_full() || store.backend.reserve() {
+            *compact_below = None;
+            return true;
+        }
+        let bytes = totals.bytes();
+        let below = *compact_below.get_or_insert((bytes / 2).max(1));
+        if bytes > below || below == 0 {
+            return false;
+        }
+        // redb keeps the pages that became free.
+        *compact_below = Some(bytes / 2);
+        store.compact().is_ok() && store.backend.reserve()
     }
 
     fn reader(&self) -> Arc<dyn Reader> {

@@ -5,8 +5,11 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use parking_lot::Mutex;
+
 use super::{
     super::{StorageError, StorageErrorKind},
+    backend::is_full,
     storage::Storage,
 };
 
@@ -14,6 +17,8 @@ use super::{
 const STORE: &str = "store.redb";
 /// The same while it is being made.
 const NEW: &str = "store.redb.new";
+/// Room that is kept for when the disk is full.
+const RESERVE: &str = "reserve";
 
 /// A file in a folder that has nothing else in it. The lock on it keeps others out, in this process too.
 #[derive(Debug)]
@@ -22,14 +27,16 @@ pub(super) struct FileStorage {
     folder: PathBuf,
     made_folder: bool,
     is_new: AtomicBool,
+    /// Its size, and whether it is held.
+    reserve: Mutex<(u64, bool)>,
     /// Held while the file is read or written where that takes two calls.
     #[cfg(not(unix))]
-    position: parking_lot::Mutex<()>,
+    position: Mutex<()>,
 }
 
 impl FileStorage {
-    /// Opens the store in a folder, or begins a new one where the folder is missing or empty.
-    pub(super) fn open(folder: &Path) -> Result<Self, StorageError> {
+    /// Opens the store in a folder, or begins a new one where the folder is missing or empty. The reserve is in bytes.
+    pub(super) fn open(folder: &Path, reserve: u64) -> Result<Self, StorageError> {
         // Without a slash at the end, which would have a link followed.
         let folder: PathBuf = folder.components().collect();
         let made_folder = make_folder(&folder)?;
@@ -40,8 +47,9 @@ impl FileStorage {
                 folder,
                 made_folder,
                 is_new: AtomicBool::new(is_new),
+                reserve: Mutex::new((reserve, false)),
                 #[cfg(not(unix))]
-                position: parking_lot::Mutex::new(()),
+                position: Mutex::new(()),
             }),
             Err(error) => {
                 if made_folder {
@@ -115,6 +123,26 @@ impl Storage for FileStorage {
         sync_folder(&self.folder)?;
         if self.made_folder { sync_folder(parent(&self.folder)) } else { Ok(()) }
     }
+
+    fn reserve(&self) -> bool {
+        let (bytes, is_held) = &mut *self.reserve.lock();
+        if !*is_held {
+            let path = self.folder.join(RESERVE);
+            *is_held = fill(&path, *bytes).is_ok();
+            if !*is_held {
+                let _ = fs::remove_file(path);
+            }
+        }
+        *is_held
+    }
+
+    fn release(&self) -> bool {
+        let (_, is_held) = &mut *self.reserve.lock();
+        *is_held && {
+            *is_held = false;
+            fs::remove_file(self.folder.join(RESERVE)).is_ok()
+        }
+    }
 }
 
 /// Whether there was no folder. Others than the owner may not look into it.
@@ -138,7 +166,7 @@ fn look_around(folder: &Path) -> Result<(), StorageError> {
     for entry in fs::read_dir(folder).map_err(|error| failed("reading", folder, error))? {
         let entry = entry.map_err(|error| failed("reading", folder, error))?;
         let kind = entry.file_type().map_err(|error| failed("reading", &entry.path(), error))?;
-        if entry.file_name() != STORE && entry.file_name() != NEW {
+        if ![STORE, NEW, RESERVE].iter().any(|name| entry.file_name() == *name) {
             return Err(not_a_store(&entry.path(), "is not part of a store"));
         }
         if !kind.is_file() {
@@ -151,10 +179,7 @@ fn look_around(folder: &Path) -> Result<(), StorageError> {
 /// Opens and locks the store, or what is to become it. The second is whether it is new.
 fn open_file(folder: &Path) -> Result<(File, bool), StorageError> {
     let (store, new) = (folder.join(STORE), folder.join(NEW));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut options = writable();
     match options.open(&store) {
         Ok(file) => {
             lock(&file, &store)?;
@@ -163,6 +188,9 @@ fn open_file(folder: &Path) -> Result<(File, bool), StorageError> {
             Ok((file, false))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if folder.join(RESERVE).exists() {
+                return Err(StorageError::new(StorageErrorKind::Corrupted, in_detail(&store, "is gone")));
+            }
             let file = options.create(true).open(&new).map_err(|error| failed("making", &new, error))?;
             lock(&file, &new)?;
             // Somebody else may have been faster.
@@ -175,6 +203,33 @@ fn open_file(folder: &Path) -> Result<(File, bool), StorageError> {
         }
         Err(error) => Err(failed("opening", &store, error)),
     }
+}
+
+/// For the owner alone.
+fn writable() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes a file of so many bytes that are really on the disk, unless it is there.
+fn fill(path: &Path, bytes: u64) -> io::Result<()> {
+    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    let mut file = writable().create(true).truncate(false).open(path)?;
+    if file.metadata()?.len() == bytes {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    let mut left = bytes;
+    while left > 0 {
+        let next = &ZEROS[..ZEROS.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+        io::Write::write_all(&mut file, next)?;
+        left -= next.len() as u64;
+    }
+    // A disk may find out only then that it has no room.
+    file.sync_all()
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), StorageError> {
@@ -203,9 +258,6 @@ fn not_a_store(path: &Path, what: &str) -> StorageError {
 }
 
 fn failed(what: &str, path: &Path, error: io::Error) -> StorageError {
-    let kind = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageErrorKind::Full,
-        _ => StorageErrorKind::Failed,
-    };
+    let kind = if is_full(&error) { StorageErrorKind::Full } else { StorageErrorKind::Failed };
     StorageError::new(kind, format!("{what} {}: {error}", path.display())).with_source(error)
 }

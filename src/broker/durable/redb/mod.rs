@@ -13,6 +13,8 @@ mod database;
 mod file;
 mod head;
 mod pages;
+#[cfg(test)]
+mod simulated;
 mod storage;
 #[cfg(test)]
 mod tests;

@@ -20,4 +20,11 @@ pub(crate) trait Storage: Debug + Send + Sync + 'static {
 
     /// From here on it is found when it is opened again, after a loss of power too. Until then it is made anew.
     fn publish(&self) -> io::Result<()>;
+
+    /// Takes room on the disk that nobody else gets, for when it is full. Whether it is held: it may be held already, and
+    /// there may be no room for it.
+    fn reserve(&self) -> bool;
+
+    /// Gives the room back to the disk. Whether it was held.
+    fn release(&self) -> bool;
 }
