@@ -6,8 +6,8 @@ use crate::{
     time::Timestamp,
 };
 
-/// How deep values are inside each other at most. Reading goes as deep on the stack.
-pub(crate) const MAX_DEPTH: usize = 128;
+/// How deep values are inside each other at most. Reading goes as deep on the stack, and as JSON they can be read as well.
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The simple values have the numbers up to 20, in the order of [`PropertyValue`].
 mod tag {
