@@ -89,7 +89,7 @@ pub use self::{
     replies::{Replies, ReplyQueue, ReplySession, ReplySource},
     requester::{Answers, BuildError, CallFuture, Gather, GatherFuture, Requester, RequesterBuilder},
     responder::{
-        ACCEPT, AnswerFuture, Answering, HandlersBuilder, IntoAnswer, RecordedReplies, Refusal, Replay, Reply,
-        ReplySenders, Responder, ResponderBuilder, ResponderFuture, ResponderStats,
+        ACCEPT, AnswerFuture, Answering, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply,
+        Refusal, Replay, Reply, ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderFuture, ResponderStats,
     },
 };

@@ -14,9 +14,9 @@ use consign::{
     codecs::Codecs,
     consumer::Consumer,
     message::{MessageBuilder, Properties},
-    middleware::dedup::{DedupLayer, DedupStats, MemoryStore},
+    middleware::dedup::{DedupLayer, DedupStats, Key, MemoryStore, StoreError, StoreErrorKind},
     routing::Body,
-    rpc::{Fault, RecordedReplies, Reply, Responder, ResponderStats},
+    rpc::{Fault, MemoryReplies, RecordedReplies, RecordedReply, Reply, ReplyStore, Responder, ResponderStats},
     testing::{DeliveryFault, Faults, Link, LinkSettings},
     transport::{Delivery, ErrorKind, ReceiverExt, Sender},
 };
@@ -35,7 +35,7 @@ struct Served {
 }
 
 /// Serves "count", which takes a second and answers with how often it was called, or with a fault for 0.
-fn serve(recorded: RecordedReplies, faults: Faults) -> Served {
+fn serve<R: ReplyStore>(recorded: RecordedReplies<R>, faults: Faults) -> Served {
     let (bench, runs) = (Bench::new(), Arc::new(AtomicU32::new(0)));
     let counted = Arc::clone(&runs);
     let count = move |Body(number): Body<u32>| {
@@ -160,6 +160,83 @@ async fn w_15_a_lost_settlement_costs_a_second_reply_and_no_second_run() {
     sleep(seconds(10)).await;
     assert!(served.bench.is_idle());
     assert_eq!(served.runs(), 1);
+}
+
+/// Fails so often at each, once it is told to.
+struct Failing {
+    replies: MemoryReplies,
+    puts: AtomicU32,
+    finds: AtomicU32,
+}
+
+impl Failing {
+    fn fails(left: &AtomicU32) -> Result<(), StoreError> {
+        let less = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if less.is_ok() { Err(StoreError::new(StoreErrorKind::Unavailable)) } else { Ok(()) }
+    }
+}
+
+impl ReplyStore for Failing {
+    async fn put(&self, key: Key<'_>, reply: RecordedReply) -> Result<(), StoreError> {
+        sleep(seconds(1)).await;
+        Self::fails(&self.puts)?;
+        self.replies.put(key, reply).await
+    }
+
+    async fn find(&self, key: Key<'_>) -> Result<Option<RecordedReply>, StoreError> {
+        sleep(seconds(1)).await;
+        Self::fails(&self.finds)?;
+        self.replies.find(key).await
+    }
+}
+
+fn failing(puts: u32, finds: u32) -> RecordedReplies<Failing> {
+    let replies = MemoryReplies::new(WINDOW);
+    RecordedReplies::in_store(Failing { replies, puts: puts.into(), finds: finds.into() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_17_a_store_that_does_not_find_has_the_duplicate_come_again() {
+    let served = serve(failing(0, 2), Faults::none());
+    for _ in 0..2 {
+        served.send(request().build("7").unwrap()).await;
+        assert_eq!(text(&first(&served.bench.replies).await), "1");
+    }
+    sleep(seconds(10)).await;
+    assert_eq!((served.runs(), served.stats.replayed(), served.stats.record_failed()), (1, 1, 2));
+    assert!(served.bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_17_a_reply_that_is_not_recorded_is_sent_all_the_same() {
+    let served = serve(failing(1, 0), Faults::none());
+    served.send(request().build("7").unwrap()).await;
+    assert_eq!(text(&first(&served.bench.replies).await), "1");
+    served.send(request().build("7").unwrap()).await;
+    sleep(seconds(10)).await;
+    assert_eq!((served.runs(), served.stats.unrecorded(), served.stats.record_failed()), (1, 1, 1));
+    assert!(served.bench.is_idle());
+}
+
+#[tokio::test]
+async fn w_17_scopes_keep_replies_of_one_store_apart() {
+    let store = Arc::new(MemoryReplies::new(WINDOW));
+    let bench = Bench::new();
+    let mut runs = Vec::new();
+    for scope in ["a", "b", "a"] {
+        let recorded = RecordedReplies::in_store(Arc::clone(&store)).scope(scope);
+        let responder = Responder::builder(bench.senders()).record(recorded).codecs(Codecs::json());
+        let responder = responder.answer("count", move || async move { Reply(scope) }).build().unwrap();
+        let replay = responder.replay();
+        let request = || request().build("7").unwrap();
+        replay.oneshot(request()).await.unwrap();
+        responder.oneshot(request()).await.unwrap();
+        runs.push(text(&first(&bench.replies).await).to_owned());
+    }
+    assert_eq!(runs, [r#""a""#, r#""b""#, r#""a""#]);
+    // The third had a reply to send again.
+    assert_eq!(text(&first(&bench.replies).await), r#""a""#);
+    assert!(bench.is_idle());
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,9 +19,10 @@ use super::{
 use crate::{
     Disposition, Message,
     message::EntityPath,
+    middleware::dedup::StoreError,
     routing::{Call, Context, Handler, Invoke},
     settlement::DeadLetterReason,
-    transport::{ErrorKind, SendError},
+    transport::{BoxFuture, ErrorKind, SendError},
 };
 
 /// A function that returns a value, as a handler that sends it to where the request wants its reply.
@@ -76,6 +77,7 @@ pin_project! {
     #[project = StateProjection]
     enum State<F, P: ReplySenders> {
         Handling { #[pin] handling: F, address: Option<EntityPath> },
+        Recording { recording: BoxFuture<Result<(), StoreError>>, letter: Option<Letter> },
         Readying { sender: P::Sender, letter: Letter },
         Sending { #[pin] sending: <P::Sender as Service<Message>>::Future, letter: Letter },
         Settled { disposition: Option<Disposition> },
@@ -113,9 +115,22 @@ where
                 StateProjection::Handling { handling, address } => {
                     let answer = ready!(handling.poll(cx)).into_answer();
                     match next(answer, address.take(), this.request, this.codecs, this.replying) {
-                        Next::Send(letter) => post(letter, this.request, this.replying, cx),
+                        Next::Send(letter) => match &this.replying.recorded {
+                            Some(recorded) => State::Recording {
+                                recording: Arc::clone(recorded).put(this.request, &letter.reply),
+                                letter: Some(letter),
+                            },
+                            None => post(letter, this.request, this.replying, cx),
+                        },
                         Next::Settle(disposition) => settled(disposition),
                     }
+                }
+                StateProjection::Recording { recording, letter } => {
+                    if let Err(error) = ready!(recording.as_mut().poll(cx)) {
+                        this.replying.not_recorded(&error);
+                    }
+                    let letter = letter.take().expect("a future is not polled after it was ready");
+                    post(letter, this.request, this.replying, cx)
                 }
                 StateProjection::Readying { sender, letter } => match ready!(sender.poll_ready(cx)) {
                     Ok(()) => {
@@ -209,9 +224,6 @@ where
         },
         Err(fault) => (replying.fault(request, &fault), true),
     };
-    if let Some(recorded) = &replying.recorded {
-        recorded.put(request, &reply);
-    }
     Next::Send(Letter { reply, address, is_fault, is_kept: false })
 }
 

@@ -4,7 +4,7 @@ use consign_codecs::{CodecSet, Codecs};
 use tower::util::BoxCloneService;
 
 use super::{
-    Answering, IntoAnswer, RecordedReplies, ReplySenders, Responder, address::Addresses, reply::Replying,
+    Answering, IntoAnswer, RecordedReplies, ReplySenders, ReplyStore, Responder, address::Addresses, reply::Replying,
     senders::Senders, stats::ResponderStats,
 };
 use crate::{
@@ -90,9 +90,9 @@ impl<P: ReplySenders> ResponderBuilder<P> {
     }
 
     /// Keeps replies in `recorded`, from before they are sent, so that a duplicate of a request can be answered without its
-    /// handler; see [`Responder::replay`].
-    pub fn record(mut self, recorded: RecordedReplies) -> Self {
-        self.replying.recorded = Some(recorded);
+    /// handler; see [`Responder::replay`]. If that fails the reply is sent all the same.
+    pub fn record<R: ReplyStore>(mut self, recorded: RecordedReplies<R>) -> Self {
+        self.replying.recorded = Some(Arc::new(recorded));
         self
     }
 

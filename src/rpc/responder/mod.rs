@@ -31,7 +31,7 @@ pub use self::{
     answering::{AnswerFuture, Answering},
     builder::{HandlersBuilder, ResponderBuilder},
     format::ACCEPT,
-    recorded::RecordedReplies,
+    recorded::{MemoryReplies, RecordedReplies, RecordedReply, ReplyStore},
     refusal::{IntoAnswer, Refusal, Reply},
     replay::Replay,
     senders::ReplySenders,

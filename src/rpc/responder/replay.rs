@@ -8,16 +8,14 @@ use std::{
 use tower::ServiceExt;
 use tower_service::Service;
 
-use super::{
-    ReplySenders,
-    reply::{Replying, TRACE},
-};
+use super::{ReplySenders, reply::Replying};
 use crate::{Disposition, Message, transport::BoxFuture};
 
 /// Sends the recorded reply to a request again: the same body, ContentType and fault, to where this request wants it. It is
 /// the service that [`DedupLayer::on_duplicate`](crate::middleware::dedup::DedupLayer::on_duplicate) hands duplicates to.
 ///
-/// The request is completed when the broker has the reply, and at once if no reply is recorded or none is wanted. A reply
+/// The request is completed when the broker has the reply, and at once if no reply is recorded or none is wanted. If the
+/// store of replies fails it is abandoned, and comes again. A reply
 /// that is refused has the consequences that it has in a [`Responder`](super::Responder). Whoever may send requests and
 /// knows the id of one gets its reply, as far as the addresses of replies are allowed.
 pub struct Replay<P: ReplySenders> {
@@ -55,11 +53,21 @@ impl<P: ReplySenders> Replying<P> {
             }
             Err(disposition) => return disposition,
         };
-        let Some(recorded) = self.recorded.as_ref().and_then(|recorded| recorded.find(request)) else {
-            self.stats.count_unrecorded();
-            return Disposition::Complete;
+        let recorded = match &self.recorded {
+            Some(recorded) => Arc::clone(recorded).find(request).await,
+            None => Ok(None),
         };
-        let reply = self.again(request, &recorded);
+        let reply = match recorded {
+            Ok(Some(recorded)) => recorded.into_message(self.properties(request)),
+            Ok(None) => {
+                self.stats.count_unrecorded();
+                return Disposition::Complete;
+            }
+            Err(error) => {
+                self.not_recorded(&error);
+                return Disposition::ABANDON;
+            }
+        };
         // A sender that was kept may lead to an entity that is gone, and a new one to one in its place.
         let sent = match self.senders.make(&address) {
             Ok(found) => found.sender.oneshot(reply).await.map_err(Into::into),
@@ -72,21 +80,6 @@ impl<P: ReplySenders> Replying<P> {
             }
             Err(error) => self.refused(request, &error),
         }
-    }
-
-    /// The recorded reply, as one to this request.
-    fn again(&self, request: &Message, recorded: &Message) -> Message {
-        let mut properties = self.properties(request);
-        if let Some(content_type) = recorded.content_type() {
-            properties.set_content_type(content_type.to_owned());
-        }
-        for (name, value) in recorded.application().iter() {
-            // A trace goes on from its own request.
-            if !TRACE.contains(&name) {
-                properties.application_mut().insert(name, value.clone());
-            }
-        }
-        Message::from_parts(properties, recorded.body().clone())
     }
 }
 

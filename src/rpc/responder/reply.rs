@@ -1,9 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
-use super::{RecordedReplies, ReplySenders, address::Addresses, senders::Senders, stats::ResponderStats};
+use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders, stats::ResponderStats};
 use crate::{
     Disposition, Message,
     message::{Body, EntityPath, Properties, random_id::random_id},
+    middleware::dedup::StoreError,
     rpc::{Correlate, Fault},
     settlement::DeadLetterReason,
     time::Clock,
@@ -18,7 +19,7 @@ pub(super) struct Replying<P: ReplySenders> {
     pub(super) is_strict: bool,
     pub(super) subject: Option<Arc<str>>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) recorded: Option<RecordedReplies>,
+    pub(super) recorded: Option<Arc<dyn Record>>,
     pub(super) stats: ResponderStats,
 }
 
@@ -90,6 +91,12 @@ impl<P: ReplySenders> Replying<P> {
         let mut properties = self.properties(request);
         fault.write(&mut properties);
         Message::from_parts(properties, Body::from(Vec::new()))
+    }
+
+    #[cold]
+    pub(super) fn not_recorded(&self, error: &StoreError) {
+        tracing::warn!(%error, "the store of recorded replies failed");
+        self.stats.count_record_failed();
     }
 
     /// What becomes of a request whose reply was refused.

@@ -12,6 +12,8 @@ counters! {
     replayed, count_replayed;
     /// Duplicates of requests whose reply was not recorded, or not any more.
     unrecorded, count_unrecorded;
+    /// Calls of the store of replies that failed. The reply was sent all the same; a duplicate was abandoned.
+    record_failed, count_record_failed;
     /// Values for requests without an address for a reply.
     unwanted, count_unwanted;
     /// Replies and faults that the broker refused.

@@ -5,20 +5,18 @@ use std::{
     time::Duration,
 };
 
+use super::{RecordedReply, ReplyStore};
 use crate::{
-    Message,
     message::random_id::random_uuid,
-    middleware::dedup::{Key, MakeKey, OriginalMessageId},
+    middleware::dedup::{Key, StoreError},
     time::{Clock, SystemClock},
 };
 
-/// The replies to the last requests, in the memory of this process.
+/// Replies in the memory of this process. They are gone with it.
 ///
-/// A reply is kept for the window, which is best that of the store of ids. What does not fit into the limit of bytes pushes
-/// the oldest out, and a reply that is larger than the limit is not kept: a duplicate of its request is completed without
-/// an answer, and never handled again for it.
-pub struct RecordedReplies {
-    key: Box<dyn MakeKey + Send + Sync>,
+/// A reply is kept for the window. What does not fit into the limit of bytes pushes the oldest out, and a reply that is
+/// larger than the limit is not kept.
+pub struct MemoryReplies {
     clock: Box<dyn Clock>,
     secret: [u8; 16],
     window: Duration,
@@ -35,15 +33,14 @@ struct Kept {
     next: u64,
 }
 
-/// What a requester was answered.
 struct Recorded {
-    reply: Message,
+    reply: RecordedReply,
     until: Duration,
     bytes: usize,
     number: u64,
 }
 
-impl RecordedReplies {
+impl MemoryReplies {
     /// How many bytes are kept by default: 16 MiB.
     pub const MAX_BYTES: usize = 16 << 20;
 
@@ -51,19 +48,12 @@ impl RecordedReplies {
     #[must_use]
     pub fn new(window: Duration) -> Self {
         Self {
-            key: Box::new(OriginalMessageId),
             clock: Box::new(SystemClock::new()),
             secret: random_uuid(),
             window,
             max_bytes: Self::MAX_BYTES,
             kept: Mutex::default(),
         }
-    }
-
-    /// Knows requests by `key`, which is best that of the layer that finds the duplicates.
-    #[must_use]
-    pub fn key(self, key: impl MakeKey + Send + Sync + 'static) -> Self {
-        Self { key: Box::new(key), ..self }
     }
 
     /// Keeps at most so many bytes: those of the replies, and 256 for what is around each.
@@ -82,13 +72,9 @@ impl RecordedReplies {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn digest(&self, request: &Message) -> Option<[u8; 16]> {
-        self.key.make_key(request).map(|id| Key::new("", &id).digest(&self.secret))
-    }
-
-    pub(super) fn put(&self, request: &Message, reply: &Message) {
+    fn keep(&self, key: Key<'_>, reply: RecordedReply) {
         const AROUND: usize = 256;
-        let Some(digest) = self.digest(request) else { return };
+        let digest = key.digest(&self.secret);
         let (now, bytes) = (self.clock.now().elapsed, reply.size().saturating_add(AROUND));
         let mut kept = self.kept();
         kept.remove(&digest);
@@ -100,15 +86,25 @@ impl RecordedReplies {
         kept.next += 1;
         kept.bytes += bytes;
         kept.order.push_back((digest, number));
-        kept.replies.insert(digest, Recorded { reply: reply.clone(), until, bytes, number });
+        kept.replies.insert(digest, Recorded { reply, until, bytes, number });
         kept.tidy();
     }
 
-    pub(super) fn find(&self, request: &Message) -> Option<Message> {
-        let digest = self.digest(request)?;
-        let now = self.clock.now().elapsed;
+    fn look_up(&self, key: Key<'_>) -> Option<RecordedReply> {
+        let (digest, now) = (key.digest(&self.secret), self.clock.now().elapsed);
         let kept = self.kept();
         kept.replies.get(&digest).filter(|recorded| recorded.until > now).map(|recorded| recorded.reply.clone())
+    }
+}
+
+impl ReplyStore for MemoryReplies {
+    async fn put(&self, key: Key<'_>, reply: RecordedReply) -> Result<(), StoreError> {
+        self.keep(key, reply);
+        Ok(())
+    }
+
+    async fn find(&self, key: Key<'_>) -> Result<Option<RecordedReply>, StoreError> {
+        Ok(self.look_up(key))
     }
 }
 
@@ -139,9 +135,9 @@ impl Kept {
     }
 }
 
-impl fmt::Debug for RecordedReplies {
+impl fmt::Debug for MemoryReplies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordedReplies").field("window", &self.window).finish_non_exhaustive()
+        f.debug_struct("MemoryReplies").field("window", &self.window).finish_non_exhaustive()
     }
 }
 
@@ -150,61 +146,69 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::time::{ManualClock, Timestamp};
+    use crate::{
+        Message,
+        time::{ManualClock, Timestamp},
+    };
 
     const WINDOW: Duration = Duration::from_secs(60);
 
-    fn request(id: usize) -> Message {
-        Message::builder().message_id(id.to_string()).build("").unwrap()
+    fn replies(max_bytes: usize) -> (MemoryReplies, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
+        (MemoryReplies::new(WINDOW).max_bytes(max_bytes).clock(Arc::clone(&clock)), clock)
     }
 
-    fn replies(max_bytes: usize) -> (RecordedReplies, Arc<ManualClock>) {
-        let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
-        (RecordedReplies::new(WINDOW).max_bytes(max_bytes).clock(Arc::clone(&clock)), clock)
+    fn reply(bytes: usize) -> RecordedReply {
+        RecordedReply::of(&Message::new(vec![0; bytes]))
+    }
+
+    fn put(replies: &MemoryReplies, id: u8, bytes: usize) {
+        replies.keep(Key::new("", &[id]), reply(bytes));
+    }
+
+    fn has(replies: &MemoryReplies, id: u8) -> bool {
+        replies.look_up(Key::new("", &[id])).is_some()
     }
 
     #[test]
     fn w_16_the_oldest_replies_are_pushed_out_by_what_does_not_fit() {
         let (replies, _) = replies(10_000);
-        let reply = Message::new(vec![0; 1_000]);
         for id in 0..100 {
-            replies.put(&request(id), &reply);
+            put(&replies, id, 1_000);
         }
-        let found: Vec<_> = (0..100).filter(|&id| replies.find(&request(id)).is_some()).collect();
+        let found: Vec<_> = (0..100).filter(|&id| has(&replies, id)).collect();
         assert_eq!(found, (93..100).collect::<Vec<_>>());
         // One that is replaced counts once.
         for _ in 0..1_000 {
-            replies.put(&request(99), &reply);
+            put(&replies, 99, 1_000);
         }
         assert_eq!(replies.kept().replies.len(), 7);
         assert!(replies.kept().order.len() < 40);
-        replies.put(&request(99), &Message::new(vec![0; 10_000]));
-        assert!(replies.find(&request(99)).is_none() && replies.find(&request(98)).is_some());
-        replies.put(&Message::new("no id"), &reply);
+        put(&replies, 99, 10_000);
+        assert!(!has(&replies, 99) && has(&replies, 98));
         assert_eq!(replies.kept().replies.len(), 6);
     }
 
     #[test]
     fn w_16_a_reply_that_is_replaced_is_not_the_oldest_any_more() {
         let (replies, _) = replies(10_000);
-        let reply = Message::new(vec![0; 1_000]);
         for id in [0, 1, 2, 1, 3, 4, 5, 6, 7, 8] {
-            replies.put(&request(id), &reply);
+            put(&replies, id, 1_000);
         }
-        let found: Vec<_> = (0..9).filter(|&id| replies.find(&request(id)).is_some()).collect();
+        let found: Vec<_> = (0..9).filter(|&id| has(&replies, id)).collect();
         assert_eq!(found, [1, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]
     fn w_16_a_reply_is_kept_for_its_window() {
         let (replies, clock) = replies(10_000);
-        replies.put(&request(1), &Message::new("one"));
+        put(&replies, 1, 1);
         clock.advance(Duration::from_millis(59_999));
-        replies.put(&request(2), &Message::new("two"));
-        assert!(replies.find(&request(1)).is_some());
+        put(&replies, 2, 1);
+        assert!(has(&replies, 1));
         clock.advance(Duration::from_millis(1));
-        assert!(replies.find(&request(1)).is_none() && replies.find(&request(2)).is_some());
-        replies.put(&request(3), &Message::new("three"));
+        assert!(!has(&replies, 1) && has(&replies, 2));
+        put(&replies, 3, 1);
         assert_eq!(replies.kept().replies.len(), 2, "the first is forgotten");
     }
 }

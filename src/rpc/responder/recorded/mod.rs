@@ -1,0 +1,125 @@
+//! The replies to the last requests, for duplicates of them.
+
+mod memory;
+mod reply;
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+pub use self::{memory::MemoryReplies, reply::RecordedReply};
+use crate::{
+    Message,
+    middleware::dedup::{Key, MakeKey, OriginalMessageId, StoreError},
+    time::Clock,
+    transport::BoxFuture,
+};
+
+/// Keeps replies by the keys of their requests, for as long as a duplicate may come.
+///
+/// Methods are called at once and from many tasks. A future that is dropped may have had its effect or not. A store that
+/// outlives its process is best the one that keeps the ids too, or the one of them that is lost makes the other useless.
+pub trait ReplyStore: Send + Sync + 'static {
+    /// Keeps a reply in place of the one that is kept for this key, if there is one. A store that has a limit drops the
+    /// oldest for it, or does not keep what is larger: that is no failure.
+    fn put(&self, key: Key<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The reply that is kept for this key, unless its time is over.
+    fn find(&self, key: Key<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send;
+}
+
+impl<R: ReplyStore> ReplyStore for Arc<R> {
+    fn put(&self, key: Key<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send {
+        (**self).put(key, reply)
+    }
+
+    fn find(&self, key: Key<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send {
+        (**self).find(key)
+    }
+}
+
+/// The replies to the last requests, by default in the memory of this process: [`MemoryReplies`].
+///
+/// A duplicate whose reply is gone is completed without an answer, and never handled again for it.
+pub struct RecordedReplies<R = MemoryReplies> {
+    store: R,
+    scope: Arc<str>,
+    key: Box<dyn MakeKey + Send + Sync>,
+}
+
+impl RecordedReplies {
+    /// How many bytes are kept in memory by default: 16 MiB.
+    pub const MAX_BYTES: usize = MemoryReplies::MAX_BYTES;
+
+    /// Keeps each reply in memory for `window`, by tokio's time. It is best that of the store of ids.
+    #[must_use]
+    pub fn new(window: Duration) -> Self {
+        Self::in_store(MemoryReplies::new(window))
+    }
+
+    /// Keeps at most so many bytes: those of the replies, and 256 for what is around each.
+    #[must_use]
+    pub fn max_bytes(self, max_bytes: usize) -> Self {
+        Self { store: self.store.max_bytes(max_bytes), ..self }
+    }
+
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn clock(self, clock: impl Clock) -> Self {
+        Self { store: self.store.clock(clock), ..self }
+    }
+}
+
+impl<R: ReplyStore> RecordedReplies<R> {
+    /// Keeps replies in `store`.
+    #[must_use]
+    pub fn in_store(store: R) -> Self {
+        Self { store, scope: Arc::from(""), key: Box::new(OriginalMessageId) }
+    }
+
+    /// Knows requests by `key`, which is best that of the layer that finds the duplicates.
+    #[must_use]
+    pub fn key(self, key: impl MakeKey + Send + Sync + 'static) -> Self {
+        Self { key: Box::new(key), ..self }
+    }
+
+    /// Keeps these replies apart from those that others keep in the same store, as the scope of a
+    /// [`DedupLayer`](crate::middleware::dedup::DedupLayer) does with ids. By default it is empty.
+    #[must_use]
+    pub fn scope(self, scope: impl Into<Arc<str>>) -> Self {
+        Self { scope: scope.into(), ..self }
+    }
+}
+
+impl<R> fmt::Debug for RecordedReplies<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordedReplies").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+/// The same, whatever the store is.
+pub(super) trait Record: Send + Sync {
+    fn put(self: Arc<Self>, request: &Message, reply: &Message) -> BoxFuture<Result<(), StoreError>>;
+
+    fn find(self: Arc<Self>, request: &Message) -> BoxFuture<Result<Option<RecordedReply>, StoreError>>;
+}
+
+impl<R: ReplyStore> Record for RecordedReplies<R> {
+    fn put(self: Arc<Self>, request: &Message, reply: &Message) -> BoxFuture<Result<(), StoreError>> {
+        let (request, reply) = (request.clone(), RecordedReply::of(reply));
+        Box::pin(async move {
+            match self.key.make_key(&request) {
+                Some(id) => self.store.put(Key::new(&self.scope, &id), reply).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn find(self: Arc<Self>, request: &Message) -> BoxFuture<Result<Option<RecordedReply>, StoreError>> {
+        let request = request.clone();
+        Box::pin(async move {
+            match self.key.make_key(&request) {
+                Some(id) => self.store.find(Key::new(&self.scope, &id)).await,
+                None => Ok(None),
+            }
+        })
+    }
+}
