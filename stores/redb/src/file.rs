@@ -2,9 +2,12 @@ use std::{error, fmt, path::Path, time::Duration};
 
 use consign::{
     middleware::dedup::{StoreError, StoreErrorKind},
+    rpc::RecordedReply,
     time::Timestamp,
 };
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+
+use crate::replies::{self, Bounds, NewReply};
 
 /// Until when each id is known, in milliseconds of UTC.
 const IDS: TableDefinition<u128, i64> = TableDefinition::new("ids");
@@ -20,6 +23,7 @@ pub(crate) struct File {
     secret: u128,
     window: Duration,
     max: u64,
+    max_reply_bytes: u64,
 }
 
 /// The committed ids as they were after the latest write.
@@ -31,10 +35,10 @@ impl File {
     /// redb's own is a gigabyte.
     const CACHE: usize = 64 << 20;
 
-    pub(crate) fn open(path: &Path, window: Duration, max: u64) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, window: Duration, max: u64, max_reply_bytes: u64) -> Result<Self, StoreError> {
         let database = Database::builder().set_cache_size(Self::CACHE).create(path).map_err(unavailable)?;
         let secret = secret(&database)?;
-        Ok(Self { database, secret, window, max })
+        Ok(Self { database, secret, window, max, max_reply_bytes })
     }
 
     pub(crate) fn secret(&self) -> [u8; 16] {
@@ -45,8 +49,13 @@ impl File {
         Ok(View(self.database.begin_read()?.open_table(IDS)?))
     }
 
-    /// Adds ids from these instants on, which are on the disk when this returns. `false` is for one that is too many.
-    pub(crate) fn commit(&self, added: &[(u128, Timestamp)]) -> Result<Vec<bool>, redb::Error> {
+    /// Adds ids from these instants on, and replies, which are on the disk when this returns. `false` is for an id that is
+    /// too many.
+    pub(crate) fn commit<'r>(
+        &self,
+        added: &[(u128, Timestamp)],
+        replies: impl ExactSizeIterator<Item = &'r NewReply>,
+    ) -> Result<Vec<bool>, redb::Error> {
         let mut transaction = self.database.begin_write()?;
         // After a kill the file opens in the same time, whatever its size.
         transaction.set_quick_repair(true);
@@ -73,8 +82,14 @@ impl File {
                 answers.push(has_room);
             }
         }
+        let bounds = Bounds { window: self.window, max_bytes: self.max_reply_bytes };
+        replies::write(&transaction, bounds, replies)?;
         transaction.commit()?;
         Ok(answers)
+    }
+
+    pub(crate) fn reply(&self, digest: u128, now: Timestamp) -> Result<Option<RecordedReply>, redb::Error> {
+        replies::find(&self.database, digest, now)
     }
 
     /// Whether an id that is not known could not be added.

@@ -1,4 +1,5 @@
-//! The ids of handled messages in a file: a [`DedupStore`] that outlives its process, on [redb](https://docs.rs/redb).
+//! The ids of handled messages in a file: a [`DedupStore`] that outlives its process, on [redb](https://docs.rs/redb). The
+//! same file keeps recorded replies, as a [`ReplyStore`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -30,6 +31,38 @@
 //!
 //! The windows are of UTC, for the monotonic clock ends with the process; leases are of monotonic time.
 //!
+//! # Replies
+//!
+//! A responder that answers duplicates keeps its replies beside the ids, so that both outlive the process:
+//!
+//! ```
+//! # use std::{sync::Arc, time::Duration};
+//! # use consign::{
+//! #     codecs::Codecs, message::EntityPath, middleware::dedup::DedupLayer, routing::Body,
+//! #     rpc::{RecordedReplies, Reply, Responder}, transport::{ErrorKind, SendError},
+//! # };
+//! # use consign_redb::RedbStore;
+//! # use tower::{Layer, service_fn};
+//! # fn main() -> Result<(), tower::BoxError> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("handled.redb");
+//! # let senders = |_: &EntityPath| Ok(service_fn(async |_| Err(SendError::new(ErrorKind::EntityNotFound))));
+//! let store = Arc::new(RedbStore::open(path, Duration::from_secs(24 * 3_600))?);
+//! let responder = Responder::builder(senders)
+//!     .record(RecordedReplies::in_store(Arc::clone(&store)).scope("requests"))
+//!     .codecs(Codecs::json())
+//!     .answer("double", async |Body(number): Body<u32>| Reply(number * 2))
+//!     .build()?;
+//! let stack = DedupLayer::new(store, "requests").on_duplicate(responder.replay()).layer(responder);
+//! # drop(stack);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A reply is on the disk before it is sent, and is kept for the window of the ids, up to
+//! [a number of bytes](Builder::max_reply_bytes). Its body stands in the file as it is: whoever may read the file may read
+//! the replies.
+//!
 //! # Failure
 //!
 //! What fails is a [`StoreError`] whose source is redb's error. After an error of input or output redb refuses further
@@ -42,6 +75,7 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod replies;
 mod request;
 mod reserved;
 mod worker;
@@ -50,12 +84,14 @@ use std::{fmt, future::Future, path::Path, thread::JoinHandle, time::Duration};
 
 use consign::{
     middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind},
+    rpc::{RecordedReply, ReplyStore},
     time::{Clock, SystemClock},
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     file::File,
+    replies::NewReply,
     request::{Answer, Request},
     worker::Worker,
 };
@@ -75,6 +111,7 @@ pub struct RedbStore<C = SystemClock> {
 pub struct Builder<C = SystemClock> {
     window: Duration,
     max_ids: u64,
+    max_reply_bytes: u64,
     clock: C,
 }
 
@@ -82,10 +119,14 @@ impl RedbStore {
     /// How many committed ids a file keeps by default.
     pub const MAX_IDS: u64 = 10_000_000;
 
+    /// How many bytes of replies a file keeps by default: 256 MiB.
+    pub const MAX_REPLY_BYTES: u64 = 256 << 20;
+
     /// How many ids are reserved at once at most. One more is refused as [`Full`](StoreErrorKind::Full).
     pub const MAX_RESERVED: usize = reserved::Reserved::MOST;
 
-    /// Opens a file, or makes it. An id is known for `window` after its commit, whole milliseconds. It reads and writes,
+    /// Opens a file, or makes it. An id is known for `window` after its commit, and a reply is kept for as long, whole
+    /// milliseconds. It reads and writes,
     /// and so blocks for a few milliseconds.
     ///
     /// Fails as [`Unavailable`](StoreErrorKind::Unavailable) if the file cannot be opened, is open already, in this
@@ -96,7 +137,8 @@ impl RedbStore {
 
     /// Opens a file with other settings.
     pub fn builder(window: Duration) -> Builder {
-        Builder { window, max_ids: Self::MAX_IDS, clock: SystemClock::new() }
+        let (max_ids, max_reply_bytes) = (Self::MAX_IDS, Self::MAX_REPLY_BYTES);
+        Builder { window, max_ids, max_reply_bytes, clock: SystemClock::new() }
     }
 }
 
@@ -124,14 +166,22 @@ impl<C: Clock> Builder<C> {
         self
     }
 
+    /// Keeps at most so many bytes of replies: theirs, and 64 for what is around each. What does not fit pushes the oldest
+    /// out, and a reply that is larger is not kept. The pages of the file take more.
+    pub fn max_reply_bytes(mut self, max: u64) -> Self {
+        self.max_reply_bytes = max;
+        self
+    }
+
     /// Takes the time from `clock`.
     pub fn clock<N: Clock>(self, clock: N) -> Builder<N> {
-        Builder { window: self.window, max_ids: self.max_ids, clock }
+        let Self { window, max_ids, max_reply_bytes, .. } = self;
+        Builder { window, max_ids, max_reply_bytes, clock }
     }
 
     /// Opens a file, or makes it, as [`RedbStore::open`] does.
     pub fn open(self, path: impl AsRef<Path>) -> Result<RedbStore<C>, StoreError> {
-        let file = File::open(path.as_ref(), self.window, self.max_ids)?;
+        let file = File::open(path.as_ref(), self.window, self.max_ids, self.max_reply_bytes)?;
         let secret = file.secret();
         let (requests, incoming) = mpsc::channel(RedbStore::<C>::WAITING);
         let worker = Worker::new(file, incoming);
@@ -161,6 +211,19 @@ impl<C: Clock> DedupStore for RedbStore<C> {
     fn forget(&self, token: &RedbToken) -> impl Future<Output = Result<(), StoreError>> + Send {
         let token = *token.inner();
         self.ask(move |answer| Request::Forget { token, answer })
+    }
+}
+
+impl<C: Clock> ReplyStore for RedbStore<C> {
+    fn put(&self, key: Key<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now().utc);
+        let reply = NewReply { digest, now, bytes: reply.to_bytes() };
+        self.ask(move |answer| Request::PutReply { reply, answer })
+    }
+
+    fn find(&self, key: Key<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send {
+        let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now().utc);
+        self.ask(move |answer| Request::FindReply { digest, now, answer })
     }
 }
 

@@ -2,9 +2,12 @@ use std::time::Duration;
 
 use consign::{
     middleware::dedup::{Begin, StoreError},
-    time::Moment,
+    rpc::RecordedReply,
+    time::{Moment, Timestamp},
 };
 use tokio::sync::oneshot;
+
+use crate::replies::NewReply;
 
 /// Where the answer to a request goes.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -14,6 +17,8 @@ pub(crate) enum Request {
     Begin { digest: u128, now: Moment, lease: Duration, answer: Answer<Begin<RedbToken>> },
     Commit { token: Holder, now: Moment, answer: Answer<()> },
     Forget { token: Holder, answer: Answer<()> },
+    PutReply { reply: NewReply, answer: Answer<()> },
+    FindReply { digest: u128, now: Timestamp, answer: Answer<Option<RecordedReply>> },
 }
 
 /// The right to end a reservation in a [`RedbStore`](crate::RedbStore).

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     file::{File, View, unavailable},
+    replies::NewReply,
     request::{Answer, Holder, RedbToken, Request},
     reserved::{Held, Reserved},
 };
@@ -18,7 +19,12 @@ struct Commit {
     answer: Answer<()>,
 }
 
-/// The thread of a store: answers requests in their order, and writes commits together.
+struct Put {
+    reply: NewReply,
+    answer: Answer<()>,
+}
+
+/// The thread of a store: answers requests in their order, and writes commits and replies together.
 pub(crate) struct Worker {
     file: File,
     incoming: mpsc::Receiver<Request>,
@@ -26,20 +32,21 @@ pub(crate) struct Worker {
     /// Is opened when it is needed, and closed before a write, which would have to keep what it shows.
     view: Option<View>,
     commits: Vec<Commit>,
+    puts: Vec<Put>,
 }
 
 impl Worker {
-    /// How many commits are written together.
+    /// How many commits, and how many replies, are written together.
     const TOGETHER: usize = 256;
 
     pub(crate) fn new(file: File, incoming: mpsc::Receiver<Request>) -> Self {
-        Self { file, incoming, reserved: Reserved::default(), view: None, commits: Vec::new() }
+        Self { file, incoming, reserved: Reserved::default(), view: None, commits: Vec::new(), puts: Vec::new() }
     }
 
     pub(crate) fn run(mut self) {
         while let Some(request) = self.incoming.blocking_recv() {
             self.take(request);
-            while self.commits.len() < Self::TOGETHER
+            while self.commits.len().max(self.puts.len()) < Self::TOGETHER
                 && let Ok(request) = self.incoming.try_recv()
             {
                 self.take(request);
@@ -65,6 +72,10 @@ impl Worker {
             Request::Forget { token, answer } => {
                 self.reserved.remove(token);
                 drop(answer.send(Ok(())));
+            }
+            Request::PutReply { reply, answer } => self.puts.push(Put { reply, answer }),
+            Request::FindReply { digest, now, answer } => {
+                drop(answer.send(self.file.reply(digest, now).map_err(unavailable)));
             }
         }
     }
@@ -107,13 +118,13 @@ impl Worker {
     }
 
     fn write(&mut self) {
-        if self.commits.is_empty() {
+        if self.commits.is_empty() && self.puts.is_empty() {
             return;
         }
         self.view = None;
         let added: Vec<_> = self.commits.iter().map(|commit| (commit.token.digest, commit.now)).collect();
-        let written = self.file.commit(&added);
-        let commits = self.commits.drain(..);
+        let written = self.file.commit(&added, self.puts.iter().map(|put| &put.reply));
+        let (commits, puts) = (self.commits.drain(..), self.puts.drain(..).map(|put| put.answer));
         match written {
             Ok(added) => {
                 for (Commit { token, answer, .. }, added) in commits.zip(added) {
@@ -121,11 +132,12 @@ impl Worker {
                     let full = || StoreError::new(StoreErrorKind::Full);
                     drop(answer.send(if added { Ok(()) } else { Err(full()) }));
                 }
+                puts.for_each(|answer| drop(answer.send(Ok(()))));
             }
             Err(error) => {
-                tracing::warn!(%error, "ids could not be committed");
+                tracing::warn!(%error, "ids or replies could not be written");
                 let error = Arc::new(error);
-                for Commit { answer, .. } in commits {
+                for answer in commits.map(|commit| commit.answer).chain(puts) {
                     drop(answer.send(Err(unavailable(Arc::clone(&error)))));
                 }
             }
@@ -142,7 +154,7 @@ mod tests {
     #[test]
     fn an_id_that_nobody_waits_for_any_more_is_not_reserved() {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = File::open(&folder.path().join("ids.redb"), Duration::from_secs(60), 10).expect("a file");
+        let file = File::open(&folder.path().join("ids.redb"), Duration::from_secs(60), 10, 0).expect("a file");
         let (_requests, incoming) = mpsc::channel(1);
         let mut worker = Worker::new(file, incoming);
         let (answer, asked) = oneshot::channel();
