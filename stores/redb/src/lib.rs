@@ -41,7 +41,7 @@
 //! #     codecs::Codecs, message::EntityPath, middleware::dedup::DedupLayer, routing::Body,
 //! #     rpc::{RecordedReplies, Reply, Responder}, transport::{ErrorKind, SendError},
 //! # };
-//! # use consign_redb::RedbStore;
+//! # use consign_dedup_redb::RedbStore;
 //! # use tower::{Layer, service_fn};
 //! # fn main() -> Result<(), tower::BoxError> {
 //! # let folder = tempfile::tempdir()?;
@@ -185,7 +185,7 @@ impl<C: Clock> Builder<C> {
         let secret = file.secret();
         let (requests, incoming) = mpsc::channel(RedbStore::<C>::WAITING);
         let worker = Worker::new(file, incoming);
-        let thread = std::thread::Builder::new().name("consign-redb".into()).spawn(move || worker.run());
+        let thread = std::thread::Builder::new().name("consign-dedup-redb".into()).spawn(move || worker.run());
         let thread = thread.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
         Ok(RedbStore { secret, clock: self.clock, requests: Some(requests), thread: Some(thread) })
     }

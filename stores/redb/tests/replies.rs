@@ -22,7 +22,7 @@ use consign::{
     time::{ManualClock, Timestamp},
     transport::{ReceiverExt, SendService, Sender},
 };
-use consign_redb::RedbStore;
+use consign_dedup_redb::RedbStore;
 use tempfile::TempDir;
 use tokio::{sync::Notify, task::JoinHandle};
 use tower::Layer;
