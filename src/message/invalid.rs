@@ -73,6 +73,11 @@ pub enum Problem {
     },
     /// A character that is not allowed there.
     ForbiddenCharacter(char),
+    /// Its values are deeper inside each other than `limit`.
+    TooDeep {
+        /// How deep they may be.
+        limit: usize,
+    },
     /// It names the entity itself.
     IsItself,
 }
@@ -130,6 +135,7 @@ impl fmt::Display for InvalidArgument {
             }
             Problem::UnsupportedType(name) => write!(f, "{field} has the type {name}, which a property cannot have"),
             Problem::TooMany { limit } => write!(f, "{field} are more than {limit}"),
+            Problem::TooDeep { limit } => write!(f, "{field} has values more than {limit} deep"),
             Problem::IsItself => write!(f, "{field} must not name the entity itself"),
             Problem::ForbiddenCharacter(found) => write!(f, "{field} must not contain {found:?}"),
         }

@@ -110,11 +110,15 @@ impl Commits {
         self.work.lock().last.take()
     }
 
-    /// Waits until there is something to write; `false` if this is the last time.
-    pub(crate) fn wait_for_work(&self) -> bool {
+    /// Waits until there is something to write, `most` at most; `false` if this is the last time.
+    pub(crate) fn wait_for_work(&self, most: Option<Duration>) -> bool {
         let mut work = self.work.lock();
         while !work.is_there && !work.is_closing {
-            self.has_work.wait(&mut work);
+            match most {
+                Some(most) if self.has_work.wait_for(&mut work, most).timed_out() => break,
+                Some(_) => {}
+                None => self.has_work.wait(&mut work),
+            }
         }
         work.is_there = false;
         !work.is_closing

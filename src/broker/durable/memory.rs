@@ -38,6 +38,10 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
+    fn has_room(&mut self) -> bool {
+        true
+    }
+
     fn reader(&self) -> Arc<dyn Reader> {
         Arc::new(self.clone())
     }

@@ -1,6 +1,6 @@
 use std::{
     sync::{Arc, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{Batch, Commits, Journal, StorageError, StorageErrorKind};
@@ -14,11 +14,15 @@ pub(super) struct Writer {
     /// How long changes come together before they are written.
     delay: Duration,
     batch: Batch,
+    is_full: bool,
+    looked_for_room: Instant,
 }
 
 impl Writer {
     /// How much memory of a batch is kept for the next one.
     const KEPT: usize = 4 << 20;
+    /// How often a full disk is looked at.
+    const FULL: Duration = Duration::from_secs(1);
 
     pub(super) fn new(
         journal: Box<dyn Journal>,
@@ -26,7 +30,15 @@ impl Writer {
         namespace: Weak<Namespace>,
         delay: Duration,
     ) -> Self {
-        Self { journal, commits, namespace, delay, batch: Batch::default() }
+        Self {
+            journal,
+            commits,
+            namespace,
+            delay,
+            batch: Batch::default(),
+            is_full: false,
+            looked_for_room: Instant::now(),
+        }
     }
 
     /// Writes until the broker is closed, or dropped, or the disk fails.
@@ -47,7 +59,7 @@ impl Writer {
 
     fn write_on(&mut self) -> Result<(), StorageError> {
         loop {
-            let goes_on = self.commits.wait_for_work();
+            let goes_on = self.commits.wait_for_work(self.is_full.then_some(Self::FULL));
             if goes_on && !self.delay.is_zero() {
                 self.commits.linger(self.delay);
             }
@@ -56,6 +68,7 @@ impl Writer {
                 // It may be the last handle, whose drop leaves the last batch.
                 drop(namespace);
                 self.write(number)?;
+                self.look_for_room();
             }
             if !goes_on {
                 return match self.commits.take_last() {
@@ -63,6 +76,26 @@ impl Writer {
                     _ => Ok(()),
                 };
             }
+        }
+    }
+
+    /// Tells the engine when the disk is full, and when it is not any more.
+    fn look_for_room(&mut self) {
+        if self.is_full && self.looked_for_room.elapsed() < Self::FULL {
+            return;
+        }
+        let is_full = !self.journal.has_room();
+        self.looked_for_room = Instant::now();
+        if is_full == self.is_full {
+            return;
+        }
+        let Some(namespace) = self.namespace.upgrade() else { return };
+        self.is_full = is_full;
+        namespace.with(|state| state.engine.set_full(is_full));
+        if is_full {
+            tracing::warn!("the disk is full: sends are refused until there is room");
+        } else {
+            tracing::info!("the disk has room again");
         }
     }
 

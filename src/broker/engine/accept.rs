@@ -32,7 +32,8 @@ impl Engine {
     #[inline]
     pub(crate) fn send(&mut self, now: Now, id: StoreId, arrival: Arrival) -> Result<(), SendError> {
         self.advance(now);
-        if let Err(error) = self.check(now, id, &arrival) {
+        let checked = self.check_disk(std::slice::from_ref(&arrival)).and_then(|()| self.check(now, id, &arrival));
+        if let Err(error) = checked {
             self.fx.note().dropped.push(arrival.message);
             return Err(error);
         }
@@ -54,6 +55,7 @@ impl Engine {
         let checked = self
             .check_open(id)
             .and_then(|()| if is_batch { check_batch(&arrivals) } else { Ok(()) })
+            .and_then(|()| self.check_disk(&arrivals))
             .and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()))
             .and_then(|()| self.check_keys(id, &arrivals));
         if let Err(error) = checked {
@@ -63,6 +65,17 @@ impl Engine {
         let numbers = arrivals.into_iter().map(|arrival| self.accept(now, id, arrival)).collect();
         self.finish(now);
         Ok(numbers)
+    }
+
+    /// Whether the disk, if there is one, has room for a message, and could give it back.
+    #[inline]
+    pub(super) fn check_disk<'a>(&self, arrivals: impl IntoIterator<Item = &'a Arrival>) -> Result<(), SendError> {
+        #[cfg(feature = "durable")]
+        if self.fx.is_recorded() {
+            return arrivals.into_iter().try_for_each(|arrival| self.check_storable(&arrival.message));
+        }
+        let _ = arrivals;
+        Ok(())
     }
 
     #[inline]

@@ -272,7 +272,8 @@ impl Engine {
         let (size, limit) = settings.map_or((0, 0), |settings| (settings.max_size, settings.max_message_size));
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
-        entity.store.set_session_state(lane, lock, state, size.saturating_sub(used), limit, &mut self.fx)
+        let room = if self.fx.has_room() { size.saturating_sub(used) } else { 0 };
+        entity.store.set_session_state(lane, lock, state, room, limit, &mut self.fx)
     }
 
     pub(crate) fn session_ids(&mut self, now: Now, id: StoreId) -> Vec<String> {

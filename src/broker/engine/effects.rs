@@ -44,6 +44,9 @@ pub(crate) struct Effects {
     is_noted: bool,
     /// Whether changes are noted, because a disk is to have them.
     is_recorded: bool,
+    /// Whether the disk has no room for more.
+    #[cfg(feature = "durable")]
+    is_full: bool,
     notes: Notes,
 }
 
@@ -81,6 +84,20 @@ impl Effects {
     #[cfg(feature = "durable")]
     pub(super) fn record(&mut self) {
         self.is_recorded = true;
+    }
+
+    #[cfg(feature = "durable")]
+    pub(super) fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
+    }
+
+    /// Whether there is room for more, if there is a disk.
+    pub(super) fn has_room(&self) -> bool {
+        #[cfg(feature = "durable")]
+        if self.is_full {
+            return false;
+        }
+        true
     }
 
     #[inline]

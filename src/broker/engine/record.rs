@@ -11,8 +11,9 @@ use crate::{
         Quirks,
         durable::{Batch, StorageError, Table, corrupted, key, record::*},
     },
-    message::EntityPath,
+    message::{EntityPath, Field, InvalidArgument, Problem, Stored},
     time::Timestamp,
+    transport::{ErrorKind, SendError},
 };
 
 /// An entity that was deleted, as far as records of it may be on the disk.
@@ -36,6 +37,22 @@ impl Engine {
     /// From now on changes are noted, to be taken by [`Engine::take_changes`].
     pub(crate) fn record(&mut self) {
         self.fx.record();
+    }
+
+    /// Sends are refused while the disk has no room.
+    pub(crate) fn set_full(&mut self, is_full: bool) {
+        self.fx.set_full(is_full);
+    }
+
+    pub(super) fn check_storable(&self, message: &Stored) -> Result<(), SendError> {
+        if !self.fx.has_room() {
+            return Err(SendError::new(ErrorKind::QuotaExceeded).with_detail("the disk is full"));
+        }
+        if !can_be_stored(message) {
+            let problem = Problem::TooDeep { limit: MAX_DEPTH };
+            return Err(InvalidArgument::new(Field::Message, problem).into());
+        }
+        Ok(())
     }
 
     /// Whether there is anything to take.

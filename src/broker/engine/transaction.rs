@@ -105,6 +105,7 @@ impl Engine {
             })?;
             balances.entry(self.top_level(*store)).or_default().freed += freed;
         }
+        self.check_disk(plan.sends.iter().map(|send| &send.arrival)).map_err(|error| Rejected::Send(error, 0))?;
         let mut by_entity: BTreeMap<StoreId, (usize, Vec<&Arrival>)> = BTreeMap::new();
         for (at, send) in plan.sends.iter().enumerate() {
             let PlannedSend { to, via, arrival, .. } = send;
