@@ -1,13 +1,16 @@
 use std::sync::Arc;
 
-#[cfg(feature = "durable")]
-use super::durable::{Batch, Recorder, StorageError, StorageErrorKind};
 use super::{
     Acknowledged, Quirks,
-    engine::{Engine, Now},
+    engine::{Engine, Now, Peeked},
     waiters::Waiters,
 };
-use crate::{message::LockToken, sync::Mutex, time::Clock};
+#[cfg(feature = "durable")]
+use super::{
+    durable::{Batch, Recorder, StorageError, StorageErrorKind},
+    engine::Wanted,
+};
+use crate::{Message, message::LockToken, sync::Mutex, time::Clock};
 
 /// The state of a broker behind one lock that is never held across an await.
 pub(super) struct Namespace {
@@ -63,6 +66,10 @@ impl Namespace {
             if state.engine.has_changes() {
                 recorder.note();
             }
+            let wanted = state.engine.take_wanted();
+            if !wanted.is_empty() {
+                recorder.fetch(wanted);
+            }
         }
         let mut woken = state.waiters.next_woken();
         let dropped = state.engine.take_dropped();
@@ -74,6 +81,20 @@ impl Namespace {
         // Last, for a drop that panics must not cost anyone the wake-up.
         drop(dropped);
         answer
+    }
+}
+
+impl Namespace {
+    /// Messages that were looked at, also those that are on the disk only. Of these one that has gone meanwhile is left out.
+    pub(super) fn here(&self, peeked: Vec<Peeked>) -> Vec<Message> {
+        let here = |peeked| match peeked {
+            Peeked::Here(message) => Some(message),
+            #[cfg(feature = "durable")]
+            Peeked::Away { serial, order, received, has_expired } => {
+                self.recorder.as_ref()?.look_at(serial, order, *received, has_expired)
+            }
+        };
+        peeked.into_iter().filter_map(here).collect()
     }
 }
 
@@ -91,12 +112,13 @@ impl Namespace {
     }
 
     /// Writes to `batch` what has changed, and tells which batch it is.
-    pub(super) fn take_changes(&self, batch: &mut Batch) -> u64 {
+    /// And what may leave memory once it is on the disk.
+    pub(super) fn take_changes(&self, batch: &mut Batch) -> (u64, Vec<Wanted>) {
         let now = self.now();
         self.with(|state| {
-            let Some(recorder) = &self.recorder else { return 0 };
-            state.engine.take_changes(now, recorder.identity(), batch);
-            recorder.turn()
+            let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
+            let written = state.engine.take_changes(now, recorder.identity(), batch);
+            (recorder.turn(), written)
         })
     }
 

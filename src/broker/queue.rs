@@ -141,7 +141,7 @@ impl Queue {
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
         let (now, source) = (self.namespace.now(), Source::Part(self.part));
-        self.namespace.with(|state| state.engine.peek(now, self.store, source, from, max))
+        self.namespace.here(self.namespace.with(|state| state.engine.peek(now, self.store, source, from, max)))
     }
 
     /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that nobody holds and that are not scheduled, the

@@ -201,6 +201,7 @@ impl SessionReceiver {
     pub fn peek(&mut self, max: usize) -> Vec<Message> {
         let (now, store, source) = (self.queue.namespace.now(), self.queue.store, self.source());
         let peeked = self.queue.namespace.with(|state| state.engine.peek(now, store, source, self.cursor, max));
+        let peeked = self.queue.namespace.here(peeked);
         if let Some(last) = peeked.last().and_then(Message::received) {
             self.cursor = last.sequence_number.next();
         }

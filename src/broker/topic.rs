@@ -77,7 +77,7 @@ impl Topic {
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
         let source = Source::Part(Part::Main);
-        self.with(|engine, now| engine.peek(now, self.store, source, from, max))
+        self.namespace.here(self.with(|engine, now| engine.peek(now, self.store, source, from, max)))
     }
 
     /// The sub-queue of messages that this topic was to hand over in a transaction, and could not. A topic has no other.

@@ -26,6 +26,8 @@ mod received;
 pub(crate) mod text;
 mod value;
 
+#[cfg(feature = "durable")]
+use std::sync::LazyLock;
 use std::{fmt, ops::Deref, sync::Arc};
 
 pub use consign_codecs::ContentType;
@@ -153,6 +155,13 @@ impl Message {
 impl Stored {
     pub(crate) fn new(message: Message) -> Self {
         Self(message.content)
+    }
+
+    /// What stands for a message that is not in memory.
+    #[cfg(feature = "durable")]
+    pub(crate) fn away() -> Self {
+        static AWAY: LazyLock<Stored> = LazyLock::new(|| Stored::new(Message::new("")));
+        AWAY.clone()
     }
 
     /// The message as it is delivered: one reference count.

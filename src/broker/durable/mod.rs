@@ -8,6 +8,7 @@
 
 mod commits;
 mod error;
+mod fetcher;
 mod journal;
 #[cfg(test)]
 mod memory;

@@ -33,12 +33,11 @@ pub struct Recovery {
 pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, StorageError> {
     let journal = RedbJournal::open(path, RedbOptions::default())?;
     let (broker, writer) = restore(options, Box::new(journal))?;
-    let spawned = thread::Builder::new().name("consign-writer".into()).spawn(move || writer.run());
-    let spawned = spawned.map_err(|error| {
-        StorageError::new(StorageErrorKind::Failed, "its thread was not started").with_source(error)
-    })?;
+    let spawned = spawn("consign-writer", move || writer.run())?;
     if let Some(recorder) = broker.namespace.recorder() {
         recorder.set_writer(spawned);
+        let (fetcher, namespace) = (recorder.fetcher().clone(), Arc::downgrade(&broker.namespace));
+        spawn("consign-fetcher", move || fetcher.run(&namespace))?;
     }
     if let Durability::Relaxed { max_delay } = options.durability {
         tracing::warn!(?max_delay, "what is acknowledged may be lost with the process for so long");
@@ -46,10 +45,16 @@ pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, Storage
     Ok(broker)
 }
 
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, StorageError> {
+    let failed = |error| StorageError::new(StorageErrorKind::Failed, "a thread was not started").with_source(error);
+    thread::Builder::new().name(name.into()).spawn(work).map_err(failed)
+}
+
 /// The broker that a journal holds, and what writes its changes.
 pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> Result<(Broker, Writer), StorageError> {
     let started = std::time::Instant::now();
     let mut recovery = Recovery::default();
+    let budget = options.memory_budget as u64;
     let (mut restoring, mut identity, mut clock) = (None, None, None);
     let begin = |latest| {
         let clock = Later { clock: Arc::clone(&options.clock), latest };
@@ -62,7 +67,8 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
             let record = BrokerRecord::decode(value)?;
             let (now, later) = begin(record.latest);
             identity = Some(Identity { store: record.store, created: record.created });
-            restoring = Some(Restoring::new(options.quirks, now.into(), record.last_serial, options.hold_locks));
+            restoring =
+                Some(Restoring::new(options.quirks, now.into(), record.last_serial, options.hold_locks, budget));
             clock = Some(later);
             return Ok(());
         }
@@ -74,7 +80,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
         _ => {
             let (now, clock) = begin(Timestamp::EPOCH);
             let identity = Identity { store: random_uuid(), created: now.utc };
-            (clock, Restoring::new(options.quirks, now.into(), 0, options.hold_locks), identity)
+            (clock, Restoring::new(options.quirks, now.into(), 0, options.hold_locks, budget), identity)
         }
     };
     let (engine, messages) = restoring.finish();
@@ -85,7 +91,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
         Durability::Durable => (true, options.group_delay),
         Durability::Relaxed { max_delay } => (false, max_delay),
     };
-    let recorder = Recorder::new(Arc::clone(&commits), waits, identity, recovery);
+    let recorder = Recorder::new(Arc::clone(&commits), waits, identity, recovery, journal.reader());
     let namespace = Arc::new(Namespace::on_disk(Arc::new(clock), engine, recorder));
     let writer = Writer::new(journal, commits, Arc::downgrade(&namespace), delay);
     Ok((Broker { namespace }, writer))

@@ -78,6 +78,14 @@ impl OpenOptions {
         self
     }
 
+    /// How many bytes of messages are kept in memory, beside those that are on their way. What waits beyond that is on the
+    /// disk only, and about 120 bytes of each message in memory; it is read again as receivers come near it. Messages that
+    /// are locked, deferred or scheduled stay in memory.
+    pub fn memory_budget(mut self, bytes: usize) -> Self {
+        self.memory_budget = bytes;
+        self
+    }
+
     /// Takes the time from `clock`, by default from a [`SystemClock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);

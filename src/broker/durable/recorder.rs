@@ -6,8 +6,13 @@ use std::{
     thread::JoinHandle,
 };
 
-use super::{Batch, Commit, Commits, Recovery, StorageError};
-use crate::{broker::engine::Identity, sync::Mutex};
+use super::{Batch, Commit, Commits, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
+use crate::{
+    Message,
+    broker::engine::{Identity, Wanted, say_expired},
+    message::Received,
+    sync::Mutex,
+};
 
 /// What a broker has beside its engine when it is on a disk.
 pub(crate) struct Recorder {
@@ -19,11 +24,19 @@ pub(crate) struct Recorder {
     writer: Mutex<Option<JoinHandle<()>>>,
     identity: Identity,
     recovery: Recovery,
+    fetcher: Fetcher,
 }
 
 impl Recorder {
-    pub(super) fn new(commits: Arc<Commits>, waits: bool, identity: Identity, recovery: Recovery) -> Self {
-        Self { commits, filling: AtomicU64::new(1), waits, writer: Mutex::new(None), identity, recovery }
+    pub(super) fn new(
+        commits: Arc<Commits>,
+        waits: bool,
+        identity: Identity,
+        recovery: Recovery,
+        reader: Arc<dyn Reader>,
+    ) -> Self {
+        let fetcher = Fetcher::new(reader, Arc::clone(&commits));
+        Self { commits, filling: AtomicU64::new(1), waits, writer: Mutex::new(None), identity, recovery, fetcher }
     }
 
     pub(super) fn set_writer(&self, writer: JoinHandle<()>) {
@@ -56,6 +69,28 @@ impl Recorder {
         if self.waits { self.commits.pending() } else { self.commits.failed() }
     }
 
+    /// Messages are to be fetched.
+    pub(crate) fn fetch(&self, wanted: Vec<Wanted>) {
+        self.fetcher.fetch(wanted);
+    }
+
+    pub(super) fn fetcher(&self) -> &Fetcher {
+        &self.fetcher
+    }
+
+    /// A message that is on the disk only, `None` if it has gone. A disk that fails ends the broker.
+    pub(crate) fn look_at(&self, serial: u64, order: u64, received: Received, has_expired: bool) -> Option<Message> {
+        let read = self.fetcher.read(serial, order).unwrap_or_else(|failure| {
+            self.fetcher.fail(failure);
+            None
+        });
+        let mut message = read?;
+        if has_expired {
+            say_expired(&mut message);
+        }
+        Some(message.deliver(received))
+    }
+
     /// What to wait for until everything is on the disk, whoever answers when.
     pub(crate) fn flushed(&self) -> Option<Commit> {
         self.commits.pending()
@@ -72,6 +107,7 @@ impl Recorder {
 
     /// Ends the writer with what there is to write, and waits for it, unless this is its own thread.
     pub(crate) fn end(&mut self, last: Batch) {
+        self.fetcher.end();
         self.commits.close_with(last);
         let writer = self.writer.lock().take();
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {

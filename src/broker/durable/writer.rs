@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::{Batch, Commits, Journal, StorageError, StorageErrorKind};
-use crate::broker::namespace::Namespace;
+use crate::broker::{engine::Wanted, namespace::Namespace};
 
 /// Takes what has changed, writes it, and says so: the one thread that writes.
 pub(super) struct Writer {
@@ -64,10 +64,11 @@ impl Writer {
                 self.commits.linger(self.delay);
             }
             if let Some(namespace) = self.namespace.upgrade() {
-                let number = self.take(&namespace);
+                let (number, written) = self.take(&namespace);
                 // It may be the last handle, whose drop leaves the last batch.
                 drop(namespace);
                 self.write(number)?;
+                self.page_out(&written);
                 self.look_for_room();
             }
             if !goes_on {
@@ -100,9 +101,18 @@ impl Writer {
     }
 
     /// Takes what has changed since the last time.
-    fn take(&mut self, namespace: &Namespace) -> u64 {
+    fn take(&mut self, namespace: &Namespace) -> (u64, Vec<Wanted>) {
         self.batch.clear(Self::KEPT);
         namespace.take_changes(&mut self.batch)
+    }
+
+    fn page_out(&self, written: &[Wanted]) {
+        if written.is_empty() {
+            return;
+        }
+        if let Some(namespace) = self.namespace.upgrade() {
+            namespace.with(|state| state.engine.page_out(written));
+        }
     }
 
     fn write(&mut self, number: u64) -> Result<(), StorageError> {

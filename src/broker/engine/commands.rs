@@ -6,7 +6,7 @@ use super::{
     Engine, Entity, Role, StoreId,
     effects::Effects,
     entity_mut,
-    store::{Accepted, Ages, Counts, Locked, Part, Refused, Source},
+    store::{Accepted, Ages, Counts, Locked, Part, Peeked, Refused, Source},
     time::Now,
 };
 use crate::{
@@ -134,7 +134,7 @@ impl Engine {
         source: Source,
         from: SequenceNumber,
         max: usize,
-    ) -> Vec<Message> {
+    ) -> Vec<Peeked> {
         self.advance(now);
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Vec::new() };
         if !matches!(entity.role, Role::Topic(_)) {

@@ -47,7 +47,21 @@ pub(crate) struct Effects {
     /// Whether the disk has no room for more.
     #[cfg(feature = "durable")]
     is_full: bool,
+    /// Bytes of the messages that are in memory, where others are not.
+    pub(super) resident: u64,
+    /// How many there may be before messages are taken out of memory.
+    #[cfg(feature = "durable")]
+    pub(super) budget: u64,
     notes: Notes,
+}
+
+/// A message of which the entry is here, by its place and its order, for the place may be another's by now.
+#[derive(Clone, Copy, Debug)]
+#[cfg(feature = "durable")]
+pub(crate) struct Wanted {
+    pub(crate) store: StoreId,
+    pub(crate) key: u32,
+    pub(crate) order: u64,
 }
 
 /// The effects of commands, by kind.
@@ -66,6 +80,12 @@ pub(crate) struct Notes {
     pub(super) due: Vec<(Ticks, StoreId)>,
     /// Entities that are not on the disk as they are here.
     pub(crate) changed: Vec<StoreId>,
+    /// Messages that are to be fetched from the disk.
+    #[cfg(feature = "durable")]
+    pub(super) wanted: Vec<Wanted>,
+    /// Messages that were written, and may be taken out of memory when they are on the disk.
+    #[cfg(feature = "durable")]
+    pub(super) written: Vec<Wanted>,
     /// What may be on the disk of entities that are gone.
     #[cfg(feature = "durable")]
     pub(super) gone: Vec<super::record::Gone>,

@@ -39,8 +39,8 @@ impl Engine {
     }
 
     fn hand_one_over(&mut self, now: Now, from: StoreId, key: u32, stuck: &mut Option<Stuck>) {
-        let Some(entity) = self.entity(from) else { return };
-        let Some((part, mut arrival)) = entity.store.leaving(key) else { return };
+        let Some(entity) = entity_mut(&mut self.entities, from) else { return };
+        let Some((part, mut arrival)) = entity.store.leaving(key, &mut self.fx) else { return };
         if part != Part::Main && stuck.as_ref().is_some_and(|stuck| arrival.size >= stuck.size) {
             return;
         }

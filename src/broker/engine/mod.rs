@@ -23,20 +23,24 @@ use std::{
 
 use slab::Slab;
 
-#[cfg(feature = "durable")]
-pub(super) use self::record::{Identity, Restoring};
 pub use self::store::{Ages, Counts};
 pub(super) use self::{
     accept::arrival,
     admin::Change,
     effects::Line,
-    store::{Accepted, Locked, Part, Refused, Settlement, Source, StoreId, Ticks},
+    store::{Accepted, Locked, Part, Peeked, Refused, Settlement, Source, StoreId, Ticks},
     time::Now,
     transaction::{Operations, PlannedSend, PlannedSettlement, Rejected},
 };
 use self::{
     effects::Effects,
     store::{Event, NEVER, Store},
+};
+#[cfg(feature = "durable")]
+pub(super) use self::{
+    effects::Wanted,
+    record::{Identity, Restoring},
+    store::say_expired,
 };
 use super::{Quirks, SubscriptionSettings, TopicSettings};
 use crate::{message::EntityPath, rules::RuleSet};

@@ -5,7 +5,7 @@ use std::{
     ops::Range,
 };
 
-use super::{Engine, Entity, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now};
+use super::{Engine, Entity, Role, StoreId, Subscription, Topic, effects::Wanted, entity_mut, store::Store, time::Now};
 use crate::{
     broker::{
         Quirks,
@@ -61,11 +61,12 @@ impl Engine {
     }
 
     /// Writes to `batch` what has changed since this was last called.
-    pub(crate) fn take_changes(&mut self, now: Now, identity: Identity, batch: &mut Batch) {
+    /// Answers with what may leave memory once the batch is on the disk.
+    pub(crate) fn take_changes(&mut self, now: Now, identity: Identity, batch: &mut Batch) -> Vec<Wanted> {
         let notes = self.fx.note();
         let (changed, gone) = (std::mem::take(&mut notes.changed), std::mem::take(&mut notes.gone));
         if changed.is_empty() {
-            return;
+            return Vec::new();
         }
         for gone in gone {
             gone.remove(batch);
@@ -76,11 +77,49 @@ impl Engine {
                 let record = entity.record();
                 batch.put(Table::Entities, &id.serial.to_be_bytes(), |out| record.encode(out));
             }
-            entity.store.write_changes(now, batch);
+            entity.store.write_changes(now, batch, &mut self.fx);
         }
         let Identity { store, created } = identity;
         let record = BrokerRecord { store, created, last_serial: self.last_serial, latest: now.utc };
         batch.put(Table::Broker, &[], |out| record.encode(out));
+        std::mem::take(&mut self.fx.note().written)
+    }
+
+    /// How many bytes of messages are kept in memory before others are not.
+    pub(crate) fn set_budget(&mut self, budget: u64) {
+        self.fx.budget = budget;
+    }
+
+    /// These are on the disk, as they were when they were taken: while there are too many in memory they leave it.
+    pub(crate) fn page_out(&mut self, written: &[Wanted]) {
+        for &Wanted { store, key, order } in written {
+            if self.fx.resident <= self.fx.budget {
+                break;
+            }
+            if let Some(entity) = entity_mut(&mut self.entities, store) {
+                entity.store.page_out(key, order, &mut self.fx);
+            }
+        }
+    }
+
+    /// What is to be fetched.
+    pub(crate) fn take_wanted(&mut self) -> Vec<Wanted> {
+        std::mem::take(&mut self.fx.note().wanted)
+    }
+
+    /// These were fetched, or not found. Answers with one that should have been.
+    pub(crate) fn page_in(&mut self, now: Now, fetched: Vec<(Wanted, Option<Stored>)>) -> Option<Wanted> {
+        self.advance(now);
+        let mut missing = None;
+        for (wanted, message) in fetched {
+            if let Some(entity) = entity_mut(&mut self.entities, wanted.store)
+                && !entity.store.page_in(wanted.key, wanted.order, message, &mut self.fx)
+            {
+                missing = Some(wanted);
+            }
+        }
+        self.finish(now);
+        missing
     }
 }
 
@@ -126,8 +165,9 @@ pub(crate) struct Restoring {
 }
 
 impl Restoring {
-    pub(crate) fn new(quirks: Quirks, now: Now, last_serial: u64, hold_locks: bool) -> Self {
-        let engine = Engine { last_serial, ..Engine::new(quirks) };
+    pub(crate) fn new(quirks: Quirks, now: Now, last_serial: u64, hold_locks: bool, budget: u64) -> Self {
+        let mut engine = Engine { last_serial, ..Engine::new(quirks) };
+        engine.set_budget(budget);
         Self { engine, now, by_serial: BTreeMap::new(), hold_locks, messages: 0 }
     }
 

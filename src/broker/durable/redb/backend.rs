@@ -166,6 +166,11 @@ impl StorageBackend for Handle {
         self.0.checked(result, || "syncing".into())
     }
 
+    fn close(&self) -> io::Result<()> {
+        self.0.storage.close();
+        Ok(())
+    }
+
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let sealed = head::seal(offset, data);
         let written = sealed.as_ref().map_or(data, |sealed| &sealed[..]);

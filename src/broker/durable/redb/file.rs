@@ -143,6 +143,11 @@ impl Storage for FileStorage {
             fs::remove_file(self.folder.join(RESERVE)).is_ok()
         }
     }
+
+    fn close(&self) {
+        // The end of the process does it too.
+        let _ = self.file.unlock();
+    }
 }
 
 /// Whether there was no folder. Others than the owner may not look into it.

@@ -27,4 +27,7 @@ pub(crate) trait Storage: Debug + Send + Sync + 'static {
 
     /// Gives the room back to the disk. Whether it was held.
     fn release(&self) -> bool;
+
+    /// Others may open it from here on, although this is still there. Nothing is read or written any more.
+    fn close(&self) {}
 }

@@ -20,7 +20,8 @@ impl Store {
         entry.failures = deliveries.saturating_sub(1);
         let before = entry.size;
         mark(&mut entry.message, &mut entry.size, dead_letter, fx);
-        self.size = self.size - before + entry.size;
+        let after = entry.size;
+        self.resized(before, after, fx);
         self.expiries.remove(expiry);
         self.enter(key, Part::DeadLetter, fx);
     }
@@ -40,8 +41,10 @@ impl Store {
         self.enter(key, part, fx);
     }
 
-    fn enter(&mut self, key: u32, part: Part, fx: &mut Effects) {
-        self.changed(key, fx);
+    pub(super) fn enter(&mut self, key: u32, part: Part, fx: &mut Effects) {
+        if !self.entries[key as usize].is_away() {
+            self.changed(key, fx);
+        }
         let entry = &mut self.entries[key as usize];
         entry.message.clear_dead_letter_source();
         entry.part = part;
@@ -56,11 +59,19 @@ impl Store {
     }
 
     /// A message that leaves for another entity: where it was, and what it takes along.
-    pub(in super::super) fn leaving(&self, key: u32) -> Option<(Part, Arrival)> {
+    pub(in super::super) fn leaving(&mut self, key: u32, fx: &mut Effects) -> Option<(Part, Arrival)> {
         let entry = self.entries.get(key as usize)?;
         if entry.place != Place::Ready || !self.leaves(entry) {
             return None;
         }
+        #[cfg(feature = "durable")]
+        if entry.is_away() {
+            // It leaves when it is here.
+            self.want(key, fx);
+            return None;
+        }
+        let _ = &fx;
+        let entry = &self.entries[key as usize];
         let arrival =
             Arrival { message: entry.message.clone(), size: entry.size, origin: Some(entry.origin), hops: entry.hops };
         Some((entry.part, arrival))
@@ -131,7 +142,7 @@ impl Store {
 
 /// Writes why a message died into its properties, and counts what that changes. Values that are replaced may be the user's
 /// to drop.
-fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter, fx: &mut Effects) {
+pub(super) fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter, fx: &mut Effects) {
     let before = message.size() as u64;
     let present = message.properties().application();
     let written = [DeadLetter::REASON, DeadLetter::DESCRIPTION];

@@ -8,6 +8,13 @@ use super::{Effects, Entry, KEPT, Store};
 pub(super) const CHANGED: u8 = 1;
 /// A record of it is on the disk, or on the way there.
 pub(super) const WRITTEN: u8 = 2;
+/// Its message is on the disk only.
+pub(super) const AWAY: u8 = 4;
+/// Its message is being fetched.
+#[cfg(feature = "durable")]
+pub(super) const WANTED: u8 = 8;
+/// It has expired while it was away, and its message does not say so yet.
+pub(super) const EXPIRED: u8 = 16;
 
 /// What of one entity is to be written.
 #[derive(Debug, Default)]
@@ -44,9 +51,28 @@ impl Store {
         }
     }
 
+    /// A message is new.
+    #[inline]
+    pub(super) fn stored(&mut self, key: u32, fx: &mut Effects) {
+        if fx.is_recorded() {
+            fx.resident += self.entries[key as usize].size;
+            self.note_changed(key, fx);
+        }
+    }
+
+    /// A message counts more or less than before.
+    #[inline]
+    pub(super) fn resized(&mut self, before: u64, after: u64, fx: &mut Effects) {
+        self.size = (self.size + after).saturating_sub(before);
+        if fx.is_recorded() {
+            fx.resident = (fx.resident + after).saturating_sub(before);
+        }
+    }
+
     fn note_changed(&mut self, key: u32, fx: &mut Effects) {
         let entry = &mut self.entries[key as usize];
         if entry.marks & CHANGED == 0 {
+            debug_assert_eq!(entry.marks & AWAY, 0, "what is away is as it was written");
             entry.marks |= CHANGED;
             self.changes.entries.push(key);
             self.list(fx);
@@ -56,9 +82,14 @@ impl Store {
     /// A message is gone.
     #[inline]
     pub(super) fn gone(&mut self, entry: &Entry, fx: &mut Effects) {
-        if fx.is_recorded() && entry.marks & WRITTEN != 0 {
-            self.changes.removed.push(entry.order);
-            self.list(fx);
+        if fx.is_recorded() {
+            if entry.marks & AWAY == 0 {
+                fx.resident = fx.resident.saturating_sub(entry.size);
+            }
+            if entry.marks & WRITTEN != 0 {
+                self.changes.removed.push(entry.order);
+                self.list(fx);
+            }
         }
     }
 

@@ -1,3 +1,4 @@
+use super::changes::AWAY;
 use crate::{
     message::{SequenceNumber, Stored},
     time::Timestamp,
@@ -69,6 +70,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Whether the message is on the disk only.
+    #[inline]
+    pub(super) fn is_away(&self) -> bool {
+        cfg!(feature = "durable") && self.marks & AWAY != 0
+    }
+
     pub(crate) fn is_deferred(&self) -> bool {
         matches!(self.place, Place::Deferred | Place::DeferredLocked)
     }

@@ -124,8 +124,12 @@ impl Store {
     fn expire(&mut self, key: u32, fx: &mut Effects) {
         if self.settings.dead_letter_on_expiration {
             let deliveries = self.entries[key as usize].failures;
-            let text = "The message expired and was dead lettered.";
-            self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::TtlExpired, text), fx);
+            #[cfg(feature = "durable")]
+            if self.entries[key as usize].is_away() {
+                self.bury_away(key, deliveries, fx);
+                return;
+            }
+            self.bury(key, deliveries, ttl_expired(), fx);
         } else {
             let expired = self.remove(key, fx);
             fx.note().dropped.push(expired.message);
@@ -154,4 +158,8 @@ impl Store {
             }
         }
     }
+}
+
+pub(super) fn ttl_expired() -> DeadLetter {
+    DeadLetter::new(DeadLetterReason::TtlExpired, "The message expired and was dead lettered.")
 }

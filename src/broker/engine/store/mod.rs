@@ -10,6 +10,8 @@ mod events;
 mod lane;
 mod locks;
 mod numbers;
+#[cfg(feature = "durable")]
+mod pages;
 mod peek;
 mod ready;
 mod receive;
@@ -25,6 +27,8 @@ mod tests;
 use slab::Slab;
 
 pub use self::counts::{Ages, Counts};
+#[cfg(feature = "durable")]
+pub(crate) use self::pages::say_expired;
 use self::{
     changes::Changes,
     counts::Tally,
@@ -43,6 +47,7 @@ pub(crate) use self::{
     entry::{Entry, NEVER, Part, Place, Ticks},
     events::Event,
     numbers::{Number, common_key},
+    peek::Peeked,
     receive::{Locked, Source},
     session::Accepted,
     settle::{Refused, Settlement},
@@ -300,7 +305,7 @@ impl Store {
             stays: false,
             marks: 0,
         });
-        self.changed(key, fx);
+        self.stored(key, fx);
         key
     }
 
@@ -343,8 +348,13 @@ impl Store {
         if self.leaves(&self.entries[key as usize]) {
             fx.note().leaving.push((self.id, key));
         }
-        let at = &self.lanes[lane as usize];
-        if at.session.is_none() {
+        self.announce(lane, part, fx);
+    }
+
+    /// There is something for those who wait for messages of a lane.
+    #[inline]
+    fn announce(&mut self, lane: u32, part: Part, fx: &mut Effects) {
+        if self.lanes[lane as usize].session.is_none() {
             self.arrived(Line::Messages(self.id, part), fx);
         } else {
             self.session_arrival(lane, fx);

@@ -1,13 +1,32 @@
+#[cfg(feature = "durable")]
+use super::changes::EXPIRED;
 use super::{Part, Place, Source, Store, receive::seen, session::Session};
+#[cfg(feature = "durable")]
+use crate::message::Received;
 use crate::{
     Message,
     message::{MessageState, SequenceNumber},
     time::Timestamp,
 };
 
+/// A message that was looked at.
+#[derive(Debug)]
+pub(crate) enum Peeked {
+    Here(Message),
+    /// It is on the disk only.
+    #[cfg(feature = "durable")]
+    Away {
+        serial: u64,
+        order: u64,
+        received: Box<Received>,
+        /// It does not say so itself yet.
+        has_expired: bool,
+    },
+}
+
 impl Store {
     /// Up to `max` messages from sequence number `from` on, in order, without locking any.
-    pub(in super::super) fn peek(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<Message> {
+    pub(in super::super) fn peek(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<Peeked> {
         if let Source::Session { lane, lock } = source
             && !self.is_held(lane, lock)
         {
@@ -64,13 +83,23 @@ impl Store {
         keys.filter(|&key| is_wanted(key)).collect()
     }
 
-    fn peeked(&self, key: u32) -> Message {
+    fn peeked(&self, key: u32) -> Peeked {
         let entry = &self.entries[key as usize];
         let mut received = seen(entry, entry.failures, self.settings.partitioned);
         if entry.place == Place::Scheduled {
             received.state = MessageState::Scheduled;
         }
-        entry.message.deliver(received)
+        #[cfg(feature = "durable")]
+        if entry.is_away() {
+            let has_expired = entry.marks & EXPIRED != 0;
+            return Peeked::Away {
+                serial: self.id.serial,
+                order: entry.order,
+                received: Box::new(received),
+                has_expired,
+            };
+        }
+        Peeked::Here(entry.message.deliver(received))
     }
 
     /// Removes up to `max` messages that nobody holds, and that are not scheduled, the oldest first.

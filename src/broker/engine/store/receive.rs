@@ -65,7 +65,7 @@ impl Store {
         }
         let mut taken = 0;
         while taken < max {
-            let Some(key) = self.take(source) else { break };
+            let Some(key) = self.take(source, fx) else { break };
             out(self.lock(now, key, Place::Locked, fx));
             taken += 1;
         }
@@ -86,7 +86,7 @@ impl Store {
         }
         let mut taken = 0;
         while taken < max {
-            let Some(key) = self.take(source) else { break };
+            let Some(key) = self.take(source, fx) else { break };
             out(delivered(&self.entries[key as usize], None, self.settings.partitioned));
             // The delivery has its message too.
             drop(self.remove(key, fx));
@@ -97,13 +97,19 @@ impl Store {
 
     /// Takes the first message of a source.
     #[inline]
-    fn take(&mut self, source: Source) -> Option<u32> {
+    fn take(&mut self, source: Source, fx: &mut Effects) -> Option<u32> {
         let (lane, part) = match source {
             Source::Part(Part::Main) if self.settings.partitioned => (self.first_partition()?, Part::Main),
             Source::Part(part) => (part.lane(), part),
             Source::Session { lane, .. } => (lane, Part::Main),
         };
         let key = self.lanes.get_mut(lane as usize)?.ready.pop(&self.entries, lane)?;
+        #[cfg(feature = "durable")]
+        if self.entries[key as usize].is_away() {
+            self.want_from(lane, key, fx);
+            return None;
+        }
+        let _ = &fx;
         self.tally[part as usize].ready -= 1;
         Some(key)
     }

@@ -12,12 +12,15 @@ use crate::broker::{
         Batch, Table, key,
         record::{self, CounterRecord, IdRecord, MessageRecord, MessageState, MessageView, SessionRecord},
     },
-    engine::record::{Gone, session_key},
+    engine::{
+        effects::Wanted,
+        record::{Gone, session_key},
+    },
 };
 
 impl Store {
     /// Writes to `batch` what has changed since this was last called.
-    pub(in super::super) fn write_changes(&mut self, now: Now, batch: &mut Batch) {
+    pub(in super::super) fn write_changes(&mut self, now: Now, batch: &mut Batch, fx: &mut Effects) {
         let serial = self.id.serial;
         self.changes.is_listed = false;
         let counters = self.numbers.record();
@@ -34,6 +37,9 @@ impl Store {
                 continue;
             };
             entry.marks = WRITTEN;
+            if fx.resident > fx.budget && entry.place == Place::Ready {
+                fx.note().written.push(Wanted { store: self.id, key: at, order: entry.order });
+            }
             let view = MessageView { state: state(entry, now), message: &entry.message };
             batch.put(Table::Messages, &key(serial, entry.order), |out| view.encode(out));
         }
@@ -139,6 +145,9 @@ impl Store {
             }
             None if is_deferred => self.set_aside(at, fx),
             None => self.make_ready(at, fx),
+        }
+        if fx.resident > fx.budget {
+            self.page_out(at, order, fx);
         }
     }
 

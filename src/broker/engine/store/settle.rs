@@ -184,7 +184,7 @@ impl Store {
         let after = message.size() as u64;
         fx.note().dropped.push(std::mem::replace(&mut entry.message, message));
         entry.size = (entry.size + after).saturating_sub(before);
-        self.size = (self.size + after).saturating_sub(before);
+        self.resized(before, after, fx);
         self.changed(key, fx);
         true
     }

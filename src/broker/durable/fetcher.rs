@@ -1,0 +1,104 @@
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{Commits, StorageError, Table, corrupted, journal::Reader, key, record::MessageRecord};
+use crate::{
+    broker::{engine::Wanted, namespace::Namespace},
+    message::Stored,
+};
+
+/// Reads the messages that are on the disk only: those that receivers come near, on a thread of its own, and those that
+/// somebody looks at.
+#[derive(Clone)]
+pub(crate) struct Fetcher {
+    reader: Arc<dyn Reader>,
+    commits: Arc<Commits>,
+    orders: Arc<Orders>,
+}
+
+#[derive(Default)]
+struct Orders {
+    state: Mutex<State>,
+    has_some: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Each message is asked for once until it is there.
+    wanted: Vec<Wanted>,
+    is_over: bool,
+}
+
+impl Fetcher {
+    /// How many are read before those are handed over that were.
+    const TOGETHER: usize = 32;
+
+    pub(super) fn new(reader: Arc<dyn Reader>, commits: Arc<Commits>) -> Self {
+        Self { reader, commits, orders: Arc::default() }
+    }
+
+    pub(super) fn fetch(&self, wanted: Vec<Wanted>) {
+        self.orders.state.lock().wanted.extend(wanted);
+        self.orders.has_some.notify_one();
+    }
+
+    /// The thread ends.
+    pub(super) fn end(&self) {
+        self.orders.state.lock().is_over = true;
+        self.orders.has_some.notify_one();
+    }
+
+    fn next(&self) -> Option<Vec<Wanted>> {
+        let mut state = self.orders.state.lock();
+        loop {
+            if state.is_over {
+                return None;
+            }
+            if !state.wanted.is_empty() {
+                return Some(std::mem::take(&mut state.wanted));
+            }
+            self.orders.has_some.wait(&mut state);
+        }
+    }
+
+    /// Fetches what is asked for until the broker is gone, or the disk fails.
+    pub(super) fn run(self, namespace: &Weak<Namespace>) {
+        while let Some(wanted) = self.next() {
+            for some in wanted.chunks(Self::TOGETHER) {
+                if let Err(failure) = self.fetch_some(some, namespace) {
+                    self.fail(failure);
+                    if let Some(namespace) = namespace.upgrade() {
+                        namespace.wake_all();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn fetch_some(&self, some: &[Wanted], namespace: &Weak<Namespace>) -> Result<(), StorageError> {
+        let read = |&wanted: &Wanted| Ok((wanted, self.read(wanted.store.serial, wanted.order)?));
+        let fetched = some.iter().map(read).collect::<Result<Vec<_>, StorageError>>()?;
+        let Some(namespace) = namespace.upgrade() else { return Ok(()) };
+        let now = namespace.now();
+        match namespace.with(|state| state.engine.page_in(now, fetched)) {
+            None => Ok(()),
+            Some(Wanted { store, order, .. }) => {
+                Err(corrupted(Table::Messages, &key(store.serial, order), "it is missing"))
+            }
+        }
+    }
+
+    /// A message; `None` if it is gone.
+    pub(super) fn read(&self, serial: u64, order: u64) -> Result<Option<Stored>, StorageError> {
+        let Some(record) = self.reader.read(Table::Messages, &key(serial, order))? else { return Ok(None) };
+        Ok(Some(MessageRecord::decode(&record)?.message))
+    }
+
+    /// What cannot be read would never be delivered, so that the broker ends.
+    pub(super) fn fail(&self, failure: StorageError) {
+        tracing::error!(error = %failure, "a message cannot be read");
+        self.commits.fail(failure);
+    }
+}

@@ -1,0 +1,148 @@
+//! Queues that are deeper than the memory that they may take.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use crate::support::{Disk, START, text};
+use consign::{
+    Message,
+    broker::{Acknowledged, Broker, Queue, QueueSettings},
+    message::SequenceNumber,
+    settlement::DeadLetter,
+    time::ManualClock,
+    transport::{Batch, ReceiverExt, Sender, SettleError},
+};
+
+const COUNT: usize = 2_000;
+
+/// A broker with room for a few of the messages that it gets.
+fn open(disk: &Disk) -> (Broker, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(START));
+    let options = Broker::options().clock(Arc::clone(&clock)).memory_budget(64 << 10);
+    (options.open(disk.path()).unwrap(), clock)
+}
+
+fn body(number: usize) -> String {
+    format!("{number:01000}")
+}
+
+async fn fill(queue: &Queue, ttl: Option<Duration>) {
+    let sender = queue.sender().unwrap();
+    for first in (0..COUNT).step_by(100) {
+        let message = |number| {
+            let message = Message::builder().property("number", number as u64);
+            match ttl {
+                Some(ttl) => message.time_to_live(ttl).build(body(number)),
+                None => message.build(body(number)),
+            }
+        };
+        let batch: Vec<Message> = (first..first + 100).map(|number| message(number).unwrap()).collect();
+        sender.send_batch(Batch(batch)).await.unwrap();
+    }
+}
+
+/// What has happened together is written together.
+async fn all(settled: Vec<Acknowledged<(), SettleError>>) {
+    for settled in settled {
+        settled.await.unwrap();
+    }
+}
+
+/// Everything comes, in order and as it was sent.
+async fn drain(queue: &Queue) {
+    let mut receiver = queue.receiver();
+    let mut expected = 0;
+    while expected < COUNT {
+        let mut settled = Vec::new();
+        for delivery in receiver.receive_batch(70).await.unwrap() {
+            assert_eq!(text(&delivery.message), body(expected));
+            assert_eq!(delivery.message.received().unwrap().sequence_number.get(), expected as u64 + 1);
+            settled.push(delivery.complete());
+            expected += 1;
+        }
+        all(settled).await;
+    }
+    assert_eq!((queue.counts().active, queue.counts().size), (0, 0));
+}
+
+#[tokio::test]
+async fn messages_beyond_the_budget_are_read_from_the_disk() {
+    let disk = Disk::new();
+    let (broker, _) = open(&disk);
+    let queue = broker.create_queue("deep", QueueSettings::default()).unwrap();
+    fill(&queue, None).await;
+    broker.flush().await.unwrap();
+    // What is looked at is what was sent, wherever it is.
+    for from in [1, 50, 1_000, 1_990] {
+        let peeked = queue.peek(SequenceNumber::new(from), 10);
+        let expected = (from - 1..from + 9).map(|number| body(usize::try_from(number).unwrap()));
+        assert!(peeked.iter().map(|message| text(message).to_owned()).eq(expected), "{from}");
+    }
+    drain(&queue).await;
+}
+
+#[tokio::test]
+async fn what_is_beyond_the_budget_is_not_read_when_a_broker_is_opened() {
+    let disk = Disk::new();
+    let (broker, _) = open(&disk);
+    fill(&broker.create_queue("deep", QueueSettings::default()).unwrap(), None).await;
+    broker.close().await.unwrap();
+    let (broker, _) = open(&disk);
+    assert_eq!(broker.recovery().unwrap().messages, COUNT as u64);
+    drain(&broker.queue("deep").unwrap()).await;
+}
+
+#[tokio::test]
+async fn messages_expire_on_the_disk_as_they_do_in_memory() {
+    let disk = Disk::new();
+    let (broker, clock) = open(&disk);
+    let settings = QueueSettings::default().with_dead_letter_on_expiration(true);
+    let queue = broker.create_queue("deep", settings).unwrap();
+    fill(&queue, Some(Duration::from_secs(60))).await;
+    broker.flush().await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    let dead = queue.dead_letter();
+    assert_eq!((queue.counts().active, dead.counts().active), (0, COUNT));
+    let size = queue.counts().size;
+    let peeked = dead.peek(SequenceNumber::new(1_500), 1).pop().unwrap();
+    let reason =
+        |message: &Message| message.application().get(DeadLetter::REASON).map(|it| it.as_str().unwrap().to_owned());
+    assert_eq!(reason(&peeked).as_deref(), Some("TTLExpiredException"));
+    let mut receiver = dead.receiver();
+    let mut held = Vec::new();
+    while held.len() < COUNT {
+        held.extend(receiver.receive_batch(100).await.unwrap());
+    }
+    assert_eq!(queue.counts().size, size, "it was counted when they expired");
+    let mut settled = Vec::new();
+    for (number, delivery) in held.into_iter().enumerate() {
+        assert_eq!(text(&delivery.message), body(number));
+        assert_eq!(reason(&delivery.message), reason(&peeked));
+        settled.push(delivery.complete());
+    }
+    all(settled).await;
+    assert_eq!(queue.counts().size, 0);
+}
+
+#[tokio::test]
+async fn a_deep_queue_can_be_forwarded_and_purged() {
+    let disk = Disk::new();
+    let (broker, _) = open(&disk);
+    let [deep, purged] = ["deep", "purged"].map(|path| broker.create_queue(path, QueueSettings::default()).unwrap());
+    fill(&deep, None).await;
+    fill(&purged, None).await;
+    broker.flush().await.unwrap();
+    assert_eq!(purged.delete_messages(4_000, None).await.unwrap(), COUNT);
+    let target = broker.create_queue("target", QueueSettings::default()).unwrap();
+    broker.update_queue("deep", QueueSettings::default().with_forward_to("target")).unwrap();
+    let mut receiver = target.receiver();
+    let mut seen = BTreeSet::new();
+    while seen.len() < COUNT {
+        let mut settled = Vec::new();
+        for delivery in receiver.receive_batch(100).await.unwrap() {
+            assert!(seen.insert(text(&delivery.message).to_owned()));
+            settled.push(delivery.complete());
+        }
+        all(settled).await;
+    }
+    assert_eq!((deep.counts().active, target.counts().active), (0, 0));
+}
