@@ -71,8 +71,8 @@
 //!
 //! What a handler does happens once as long as the process lives, and its runs are shorter than the lease. If a process
 //! dies between an effect of the handler and the commit, that effect happens again when the message comes again after the
-//! lease. Only an effect in the same transaction as the commit would not, and that takes a store of yours, in the database
-//! that the handler writes to.
+//! lease. Only an effect in the same transaction as the commit would not, and that takes a store in the database that the
+//! handler writes to, as the crate `consign-dedup-postgres` is one.
 //!
 //! # Order
 //!

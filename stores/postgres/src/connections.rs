@@ -1,0 +1,162 @@
+use std::{error, fmt, time::Duration};
+
+use consign::middleware::dedup::{StoreError, StoreErrorKind};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
+use tokio::time::timeout;
+use tokio_postgres::{
+    Config, Error, Row, Socket,
+    error::SqlState,
+    tls::{MakeTlsConnect, TlsConnect},
+    types::ToSql,
+};
+
+pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// The connections of a store, which are made when they are needed and again when they are lost.
+pub(crate) struct Connections {
+    pool: Pool,
+    timeout: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Database(Error),
+    Pool(PoolError),
+    None(NoAnswer),
+}
+
+impl Connections {
+    /// A statement that waits for a lock would keep its connection from others. The statements are written for this level
+    /// of isolation.
+    const SESSION: &str = "SET lock_timeout = '1s'; SET default_transaction_isolation = 'read committed'";
+
+    pub(crate) fn new<T>(config: Config, tls: T, connections: usize, timeout: Duration) -> Result<Self, StoreError>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send + Sync,
+        T::TlsConnect: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(async move { client.batch_execute(Self::SESSION).await.map_err(HookError::Backend) })
+        });
+        let pool = Pool::builder(Manager::from_config(config, tls, recycling));
+        let pool = pool.max_size(connections).post_create(prepare).build();
+        let pool = pool.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
+        Ok(Self { pool, timeout })
+    }
+
+    /// The row that the statement answers with.
+    pub(crate) async fn ask(&self, statement: &str, parameters: Parameters<'_>) -> Result<Row, Failure> {
+        let row = self.try_twice(statement, parameters).await?;
+        row.ok_or(Failure::None(NoAnswer::NoRow))
+    }
+
+    /// Runs a statement that answers with no row.
+    pub(crate) async fn tell(&self, statement: &str, parameters: Parameters<'_>) -> Result<(), Failure> {
+        self.try_twice(statement, parameters).await.map(drop)
+    }
+
+    /// Each statement of a store has the same effect when it is run twice, and so is run again when its connection was lost,
+    /// as all are when the database was started again.
+    async fn try_twice(&self, statement: &str, parameters: Parameters<'_>) -> Result<Option<Row>, Failure> {
+        match self.try_once(statement, parameters).await {
+            Err(failure @ Failure::Database(_)) if failure.is_of_connection() => {
+                self.try_once(statement, parameters).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn try_once(&self, statement: &str, parameters: Parameters<'_>) -> Result<Option<Row>, Failure> {
+        let client = self.client().await?;
+        let asked = async {
+            let prepared = client.prepare_cached(statement).await?;
+            client.query_opt(&prepared, parameters).await
+        };
+        let answer = match timeout(self.timeout, asked).await {
+            Ok(answer) => answer.map_err(Failure::Database),
+            Err(_) => Err(Failure::None(NoAnswer::TooLate)),
+        };
+        if answer.as_ref().is_err_and(Failure::is_of_connection) {
+            // Whoever had it next would fare no better: that it is lost is not known at once.
+            drop(Object::take(client));
+        }
+        answer
+    }
+
+    /// Runs several statements without parameters in one transaction.
+    pub(crate) async fn run(&self, statements: &str) -> Result<(), Failure> {
+        Ok(self.client().await?.batch_execute(statements).await?)
+    }
+
+    async fn client(&self) -> Result<Object, Failure> {
+        Ok(timeout(self.timeout, self.pool.get()).await.map_err(|_| Failure::None(NoAnswer::TooLate))??)
+    }
+}
+
+impl Failure {
+    /// Whether the connection is lost, or as good as lost.
+    fn is_of_connection(&self) -> bool {
+        let ends = [&SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN, &SqlState::IDLE_SESSION_TIMEOUT];
+        match self {
+            Self::Database(error) => error.as_db_error().is_none_or(|error| ends.contains(&error.code())),
+            Self::None(missing) => *missing == NoAnswer::TooLate,
+            Self::Pool(_) => false,
+        }
+    }
+
+    /// Whether somebody else had a row locked for too long.
+    pub(crate) fn is_locked(&self) -> bool {
+        matches!(self, Self::Database(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => Self::Database(error),
+            error => Self::Pool(error),
+        }
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        let unavailable = Self::new(StoreErrorKind::Unavailable);
+        match failure {
+            Failure::Database(error) => unavailable.with_source(error),
+            Failure::Pool(error) => unavailable.with_source(error),
+            Failure::None(error) => unavailable.with_source(error),
+        }
+    }
+}
+
+/// The database could be asked, and did not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoAnswer {
+    /// Nothing came within the time that the store waits.
+    TooLate,
+    /// A row is missing, as that of the secret is when the table is not complete.
+    NoRow,
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLate => "the database did not answer in time",
+            Self::NoRow => "a row is missing in the database",
+        })
+    }
+}
+
+impl error::Error for NoAnswer {}

@@ -1,0 +1,82 @@
+use crate::Table;
+
+/// What is asked of the database, for one table. Durations are parameters in microseconds.
+///
+/// A row is locked before it is changed, so that of two that want one id the second sees what the first has made of it.
+pub(crate) struct Statements {
+    /// Digest, holder, lease: whether the id is reserved by this holder; what was seen instead: whether it is committed, and
+    /// how many seconds are left.
+    pub(crate) begin: String,
+    /// Digest, holder, window: whether the id is committed; whether somebody else has it.
+    pub(crate) commit: String,
+    /// Digest, window: changes a row if the id was not committed.
+    pub(crate) commit_in: String,
+    /// Digest, holder.
+    pub(crate) forget: String,
+    /// At most so many rows.
+    pub(crate) clean: String,
+    pub(crate) secret: String,
+}
+
+impl Statements {
+    pub(crate) fn new(table: &Table) -> Self {
+        let (ids, secret) = (table.quoted(), table.quoted_secret());
+        Self {
+            // What is over is taken unless a transaction has it locked: its handler is at work, whatever its lease says, and
+            // to wait for it would keep a connection.
+            begin: format!(
+                "\
+WITH seen AS (
+    SELECT holder, until - clock_timestamp() AS rest FROM {ids} WHERE digest = $1 AND until > clock_timestamp()
+), free AS (
+    SELECT digest FROM {ids} WHERE digest = $1 AND until <= clock_timestamp() FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE {ids} AS ids SET holder = $2, until = clock_timestamp() + $3::bigint * interval '1 microsecond'
+    FROM free WHERE ids.digest = free.digest RETURNING 1
+), added AS (
+    INSERT INTO {ids} (digest, holder, until)
+    SELECT $1, $2, clock_timestamp() + $3::bigint * interval '1 microsecond'
+    WHERE NOT EXISTS (SELECT FROM {ids} WHERE digest = $1)
+    ON CONFLICT DO NOTHING RETURNING 1
+)
+SELECT
+    EXISTS (SELECT FROM taken) OR EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM seen WHERE holder = $2),
+    EXISTS (SELECT FROM seen WHERE holder IS NULL),
+    coalesce((SELECT extract(epoch FROM rest)::float8 FROM seen), 0)"
+            ),
+            // Nothing is written where the handler's own transaction has committed.
+            commit: format!(
+                "\
+WITH seen AS (
+    SELECT holder FROM {ids} WHERE digest = $1 AND (holder IS NOT NULL OR until > clock_timestamp())
+), written AS (
+    INSERT INTO {ids} AS ids (digest, holder, until)
+    SELECT $1, NULL, clock_timestamp() + $3::bigint * interval '1 microsecond'
+    WHERE NOT EXISTS (SELECT FROM seen WHERE holder IS DISTINCT FROM $2)
+    ON CONFLICT (digest) DO UPDATE SET holder = NULL, until = excluded.until
+    WHERE ids.holder = $2 OR ids.holder IS NULL AND ids.until <= clock_timestamp()
+    RETURNING 1
+)
+SELECT
+    EXISTS (SELECT FROM written) OR EXISTS (SELECT FROM seen WHERE holder IS NULL),
+    EXISTS (SELECT FROM seen WHERE holder <> $2)"
+            ),
+            commit_in: format!(
+                "\
+INSERT INTO {ids} AS ids (digest, holder, until)
+VALUES ($1, NULL, clock_timestamp() + $2::bigint * interval '1 microsecond')
+ON CONFLICT (digest) DO UPDATE SET holder = NULL, until = excluded.until
+WHERE ids.holder IS NOT NULL OR ids.until <= clock_timestamp()"
+            ),
+            forget: format!("DELETE FROM {ids} WHERE digest = $1 AND holder = $2"),
+            // The array is made once; a subquery may be run again for each row, limit and all.
+            clean: format!(
+                "\
+DELETE FROM {ids} WHERE digest = ANY (ARRAY(
+    SELECT digest FROM {ids} WHERE until <= statement_timestamp() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED
+))"
+            ),
+            secret: format!("SELECT secret FROM {secret}"),
+        }
+    }
+}

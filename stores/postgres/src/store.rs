@@ -1,0 +1,186 @@
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind};
+use tokio::runtime::Handle;
+use tokio_postgres::{Transaction, types::Type};
+use uuid::Uuid;
+
+use crate::{
+    Builder,
+    connections::{Connections, Failure},
+    statements::Statements,
+};
+
+/// Ids in a table; see the [crate](crate). Clones are of the same store.
+#[derive(Clone)]
+pub struct PostgresStore(Arc<Inner>);
+
+struct Inner {
+    connections: Connections,
+    statements: Statements,
+    secret: [u8; 16],
+    /// In microseconds.
+    window: i64,
+    reserved: AtomicU64,
+}
+
+/// The right to end a reservation in a [`PostgresStore`].
+#[derive(Clone, Debug)]
+pub struct PostgresToken {
+    digest: Uuid,
+    holder: i64,
+}
+
+/// Whether a transaction is the one that handles a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the effect of a duplicate must not be committed"]
+pub enum Claim {
+    /// The id is committed when the transaction is, and not before.
+    New,
+    /// The message was handled. Roll the transaction back, and complete the message.
+    Duplicate,
+}
+
+impl PostgresStore {
+    /// One in so many reservations forgets ids whose window or lease is over,
+    const CLEAN_EACH: u64 = 16;
+    /// so many of them at most.
+    const CLEAN: i64 = 64;
+
+    /// Opens a store, in which an id is known for `window` after its commit: whole microseconds, 1,000 years at most.
+    pub fn builder(window: Duration) -> Builder {
+        Builder::new(window)
+    }
+
+    pub(crate) fn new(connections: Connections, statements: Statements, secret: [u8; 16], window: i64) -> Self {
+        Self(Arc::new(Inner { connections, statements, secret, window, reserved: AtomicU64::new(0) }))
+    }
+
+    /// Commits an id in a transaction of yours: with it, or not at all. Call it once a message and transaction, before the
+    /// effect.
+    ///
+    /// Of several transactions that commit one id the first one to end well counts, whoever has it reserved and whether a
+    /// lease lasts or not. The others wait here until that one has ended, and are then a [`Duplicate`](Claim::Duplicate), or
+    /// [`New`](Claim::New) if it was rolled back. The window begins with this call.
+    ///
+    /// Fails as [`Unavailable`](StoreErrorKind::Unavailable), with tokio-postgres's error as its source: then the
+    /// transaction has failed too. Above the isolation level `READ COMMITTED` that includes a failure of serialization,
+    /// where at that level the answer is `Duplicate`.
+    pub async fn commit_in(&self, transaction: &Transaction<'_>, key: Key<'_>) -> Result<Claim, StoreError> {
+        let Inner { statements, window, .. } = &*self.0;
+        let changed = transaction
+            .execute_typed(&statements.commit_in, &[(&self.digest(key), Type::UUID), (window, Type::INT8)])
+            .await
+            .map_err(Failure::from)?;
+        Ok(if changed == 0 { Claim::Duplicate } else { Claim::New })
+    }
+
+    fn digest(&self, key: Key<'_>) -> Uuid {
+        Uuid::from_bytes(key.digest(&self.0.secret))
+    }
+
+    async fn reserve(&self, token: &PostgresToken, lease: Duration) -> Result<Begin<PostgresToken>, StoreError> {
+        let (Inner { connections, statements, .. }, PostgresToken { digest, holder }) = (&*self.0, token);
+        let row = match connections.ask(&statements.begin, &[digest, holder, &micros(lease)]).await {
+            Err(failure) if failure.is_locked() => return Ok(Begin::InProgress { left: Duration::ZERO }),
+            answer => answer?,
+        };
+        Ok(match (row.get(0), row.get(1)) {
+            (true, _) => Begin::New(token.clone()),
+            (false, true) => Begin::Committed,
+            (false, false) => Begin::InProgress { left: Duration::try_from_secs_f64(row.get(2)).unwrap_or_default() },
+        })
+    }
+
+    /// Forgets some ids whose time is over. What fails is tried again later.
+    async fn clean(&self) {
+        let Inner { connections, statements, reserved, .. } = &*self.0;
+        if reserved.fetch_add(1, Ordering::Relaxed) % Self::CLEAN_EACH == 0
+            && let Err(failure) = connections.tell(&statements.clean, &[&Self::CLEAN]).await
+        {
+            tracing::warn!(error = %StoreError::from(failure), "ids that are over could not be forgotten");
+        }
+    }
+}
+
+impl DedupStore for PostgresStore {
+    type Token = PostgresToken;
+
+    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<PostgresToken>, StoreError> {
+        let token = PostgresToken { digest: self.digest(key), holder: random()? };
+        let unanswered = Unanswered { store: self, token: Some(token.clone()) };
+        let begun = self.reserve(&token, lease).await?;
+        if matches!(begun, Begin::New(_)) {
+            self.clean().await;
+        }
+        unanswered.answer();
+        Ok(begun)
+    }
+
+    async fn commit(&self, token: &PostgresToken) -> Result<(), StoreError> {
+        let (Inner { connections, statements, window, .. }, PostgresToken { digest, holder }) = (&*self.0, token);
+        loop {
+            let row = connections.ask(&statements.commit, &[digest, holder, window]).await?;
+            match (row.get(0), row.get(1)) {
+                (true, _) => return Ok(()),
+                (false, true) => return Err(StoreError::new(StoreErrorKind::Superseded)),
+                // The row was changed in the meantime. What it says since is seen by the next look.
+                (false, false) => {}
+            }
+        }
+    }
+
+    async fn forget(&self, token: &PostgresToken) -> Result<(), StoreError> {
+        let Inner { connections, statements, .. } = &*self.0;
+        connections.tell(&statements.forget, &[&token.digest, &token.holder]).await?;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}
+
+/// A reservation that nobody learns of if this is dropped. It need not wait for its lease then.
+struct Unanswered<'a> {
+    store: &'a PostgresStore,
+    token: Option<PostgresToken>,
+}
+
+impl Unanswered<'_> {
+    fn answer(mut self) {
+        self.token = None;
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(token) = self.token.take()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let store = self.store.clone();
+            // Whoever was to learn of the failure has gone, or knows of another one.
+            runtime.spawn(async move { drop(store.forget(&token).await) });
+        }
+    }
+}
+
+fn random() -> Result<i64, StoreError> {
+    let random = getrandom::u64().map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
+    Ok(random.cast_signed())
+}
+
+/// Far enough, and well inside of what a point in time of PostgreSQL can be.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    const MOST: i64 = 1_000 * 366 * 24 * 3_600 * 1_000_000;
+    i64::try_from(duration.as_micros()).map_or(MOST, |micros| micros.min(MOST))
+}

@@ -1,0 +1,13 @@
+//! The store on a real PostgreSQL, which `scripts/brokers` has at hand.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../cases.rs"]
+mod cases;
+mod support;
+
+mod broken;
+mod kill;
+mod table;
+mod transaction;
+
+use support::Bench;

@@ -1,0 +1,145 @@
+//! An id that is committed with the effect of its handler.
+
+use std::{error::Error, time::Duration};
+
+use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError};
+use consign_dedup_postgres::{
+    Claim, PostgresStore,
+    tokio_postgres::{self, Client, IsolationLevel, error::SqlState},
+};
+use tokio::time::sleep;
+
+use crate::{
+    cases::{LEASE, WINDOW, begin, commit, is_committed, reserve},
+    support::{self, Bench},
+};
+
+const ID: &[u8] = b"a";
+
+async fn claim(store: &PostgresStore, transaction: &tokio_postgres::Transaction<'_>) -> Result<Claim, StoreError> {
+    store.commit_in(transaction, Key::new("orders", ID)).await
+}
+
+/// A handler whose effect is a row.
+async fn handle(bench: &Bench, client: &mut Client) -> Claim {
+    let transaction = client.transaction().await.unwrap();
+    let claim = claim(bench.store(), &transaction).await.unwrap();
+    if claim == Claim::New {
+        transaction.execute(&bench.add_effect(), &[&"a"]).await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+    claim
+}
+
+/// Waits until a connection waits for a lock that another one has.
+async fn somebody_waits(bench: &Bench, pid: i32) {
+    let waits = "SELECT pg_blocking_pids($1) <> '{}'";
+    while !bench.client.query_one(waits, &[&pid]).await.unwrap().get::<_, bool>(0) {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn pid(client: &Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn w_32_the_id_is_committed_with_the_effect_or_not_at_all() {
+    let (bench, mut client) = (Bench::new().await, support::client().await);
+    let token = reserve(bench.store(), ID).await;
+    let transaction = client.transaction().await.unwrap();
+    assert_eq!(claim(bench.store(), &transaction).await.unwrap(), Claim::New);
+    assert_eq!(claim(bench.store(), &transaction).await.unwrap(), Claim::Duplicate, "once a transaction");
+    assert!(matches!(begin(bench.store(), ID).await, Begin::InProgress { .. }), "not before its commit");
+    transaction.rollback().await.unwrap();
+    assert!(matches!(begin(bench.store(), ID).await, Begin::InProgress { .. }), "it is reserved as it was");
+    assert_eq!(handle(&bench, &mut client).await, Claim::New);
+    assert!(is_committed(bench.store(), ID).await);
+    assert_eq!(handle(&bench, &mut client).await, Claim::Duplicate);
+
+    // What the layer does after it, whatever the handler has answered, changes nothing.
+    bench.advance(WINDOW / 2).await;
+    bench.store().commit(&token).await.unwrap();
+    bench.store().forget(&token).await.unwrap();
+    assert!(is_committed(bench.store(), ID).await);
+    bench.advance(WINDOW / 2).await;
+    assert_eq!(handle(&bench, &mut client).await, Claim::New, "its window began with the transaction");
+}
+
+#[tokio::test]
+async fn w_32_without_a_reservation_it_is_the_same() {
+    let (bench, mut client) = (Bench::new().await, support::client().await);
+    assert_eq!([handle(&bench, &mut client).await, handle(&bench, &mut client).await], [Claim::New, Claim::Duplicate]);
+    commit(bench.store(), b"b").await;
+    let transaction = client.transaction().await.unwrap();
+    let other = bench.store().commit_in(&transaction, Key::new("orders", b"b")).await.unwrap();
+    assert_eq!(other, Claim::Duplicate, "the layer's commit counts too");
+}
+
+#[tokio::test]
+async fn w_32_of_two_transactions_the_second_waits_for_the_first() {
+    for ends_well in [true, false] {
+        let bench = Bench::new().await;
+        let (mut one, mut other) = (support::client().await, support::client().await);
+        let first = one.transaction().await.unwrap();
+        assert_eq!(claim(bench.store(), &first).await.unwrap(), Claim::New);
+        let pid = pid(&other).await;
+        let end = async {
+            somebody_waits(&bench, pid).await;
+            if ends_well { first.commit().await } else { first.rollback().await }
+        };
+        let (second, ended) = tokio::join!(handle(&bench, &mut other), end);
+        ended.unwrap();
+        assert_eq!(second, if ends_well { Claim::Duplicate } else { Claim::New });
+    }
+}
+
+#[tokio::test]
+async fn w_32_whoever_was_superseded_and_who_came_after_have_one_effect() {
+    for first_is_first in [true, false] {
+        let (bench, mut client) = (Bench::new().await, support::client().await);
+        let first = reserve(bench.store(), ID).await;
+        bench.advance(LEASE).await;
+        let second = reserve(bench.store(), ID).await;
+        let order = if first_is_first { [&first, &second] } else { [&second, &first] };
+        for (token, claim) in order.into_iter().zip([Claim::New, Claim::Duplicate]) {
+            assert_eq!(handle(&bench, &mut client).await, claim);
+            bench.store().commit(token).await.unwrap();
+        }
+        assert_eq!(bench.effects().await, (vec![], 1));
+    }
+}
+
+#[tokio::test]
+async fn w_32_above_read_committed_the_second_fails() {
+    let bench = Bench::new().await;
+    let (mut one, mut other) = (support::client().await, support::client().await);
+    let second = other.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await.unwrap();
+    second.query("SELECT", &[]).await.unwrap();
+    reserve(bench.store(), ID).await;
+    assert_eq!(handle(&bench, &mut one).await, Claim::New);
+    let error = claim(bench.store(), &second).await.unwrap_err();
+    let source: &tokio_postgres::Error = error.source().unwrap().downcast_ref().unwrap();
+    assert_eq!(source.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE));
+}
+
+#[tokio::test]
+async fn w_34_while_its_transaction_is_open_an_id_is_in_progress_whatever_its_lease() {
+    for is_reserved in [true, false] {
+        let (bench, mut client) = (Bench::new().await, support::client().await);
+        if is_reserved {
+            reserve(bench.store(), ID).await;
+            bench.advance(LEASE).await;
+        }
+        let transaction = client.transaction().await.unwrap();
+        assert_eq!(claim(bench.store(), &transaction).await.unwrap(), Claim::New);
+        for _ in 0..2 {
+            let begun = begin(bench.store(), ID).await;
+            assert!(matches!(begun, Begin::InProgress { left: Duration::ZERO }), "{begun:?}, {is_reserved}");
+        }
+        drop(transaction);
+        while let Begin::InProgress { left } = begin(bench.store(), ID).await {
+            assert!(left.is_zero(), "it is rolled back when its connection comes to it");
+        }
+    }
+}
