@@ -5,6 +5,7 @@ mod bench;
 mod conformance;
 mod deny;
 mod error;
+mod faults;
 mod features;
 mod model;
 mod random;
@@ -78,6 +79,12 @@ const WORDS: &[Word] = &[
         about: "bans, licences and sources of the dependencies; advisories when their database is at hand",
         accepts: NO_OPTIONS,
         run: deny::run,
+    },
+    Word {
+        name: "faults",
+        about: "faults around a handler that commits to PostgreSQL: 10,000, or 100,000 with --long (wants scripts/brokers)",
+        accepts: LONG_AND_JSON,
+        run: faults::run,
     },
     Word { name: "features", about: "clippy on each feature alone", accepts: JSON, run: features::run },
     Word {

@@ -46,7 +46,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 }
 
 /// The first numbers of a line; 0 for those that it lacks.
-fn numbers<const N: usize>(line: &str) -> [u64; N] {
+pub(crate) fn numbers<const N: usize>(line: &str) -> [u64; N] {
     let mut found = line.split_whitespace().filter_map(|word| word.parse().ok());
     std::array::from_fn(|_| found.next().unwrap_or(0))
 }

@@ -29,19 +29,17 @@ async fn w_35_connections_that_were_lost_are_made_again() {
     reserve(bench.store(), b"b").await;
 }
 
-/// Has the table locked until a request waits for it, and goes on while it waits.
-async fn with_table_locked(bench: &Bench, request: impl Future<Output = ()>) {
+/// Has the table locked while something is done.
+async fn with_table_locked(bench: &Bench, done: impl Future<Output = ()>) {
     let mut client = support::client().await;
     let lock = client.transaction().await.unwrap();
     lock.batch_execute(&format!("LOCK TABLE {}", bench.name)).await.unwrap();
-    request.await;
+    done.await;
     lock.rollback().await.unwrap();
 }
 
-/// Waits until so many requests of the stores wait for the table.
-async fn wait_for_requests(bench: &Bench, requests: i64) {
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
-    while bench.client.query_one(waiting, &[&bench.name]).await.unwrap().get::<_, i64>(0) < requests {
+async fn wait_for_a_request(bench: &Bench) {
+    while bench.requests_that_wait().await == 0 {
         sleep(Duration::from_millis(1)).await;
     }
 }
@@ -53,9 +51,9 @@ async fn w_35_what_waits_for_its_answer_when_its_connection_is_lost_is_asked_aga
     let mut token = None;
     with_table_locked(&bench, async {
         token = Some(tokio::spawn(async move { reserve(&store, b"a").await }));
-        wait_for_requests(&bench, 1).await;
+        wait_for_a_request(&bench).await;
         assert_eq!(bench.end_connections_of_stores().await, 1);
-        wait_for_requests(&bench, 1).await;
+        wait_for_a_request(&bench).await;
     })
     .await;
     bench.store().commit(&token.unwrap().await.unwrap()).await.unwrap();
@@ -68,7 +66,7 @@ async fn w_35_a_reservation_that_nobody_learns_of_is_forgotten() {
     let store = Arc::clone(bench.store());
     with_table_locked(&bench, async {
         let call = tokio::spawn(async move { begin(&store, b"a").await });
-        wait_for_requests(&bench, 1).await;
+        wait_for_a_request(&bench).await;
         call.abort();
         assert!(call.await.unwrap_err().is_cancelled());
     })

@@ -6,6 +6,7 @@ mod cases;
 mod support;
 
 mod broken;
+mod faults;
 mod kill;
 mod table;
 mod transaction;

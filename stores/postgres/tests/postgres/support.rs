@@ -88,6 +88,12 @@ impl Bench {
         (often, self.client.query_one(&all, &[]).await.unwrap().get(0))
     }
 
+    /// How many requests of the stores over this table wait for a lock.
+    pub(crate) async fn requests_that_wait(&self) -> i64 {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+        self.client.query_one(waiting, &[&self.name]).await.unwrap().get(0)
+    }
+
     /// Ends the connections of the stores over this table, and waits until they are gone.
     pub(crate) async fn end_connections_of_stores(&self) -> usize {
         let statement = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = $1";

@@ -1,6 +1,6 @@
 //! An id that is committed with the effect of its handler.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError};
 use consign_dedup_postgres::{
@@ -133,10 +133,16 @@ async fn w_34_while_its_transaction_is_open_an_id_is_in_progress_whatever_its_le
         }
         let transaction = client.transaction().await.unwrap();
         assert_eq!(claim(bench.store(), &transaction).await.unwrap(), Claim::New);
-        for _ in 0..2 {
-            let begun = begin(bench.store(), ID).await;
-            assert!(matches!(begun, Begin::InProgress { left: Duration::ZERO }), "{begun:?}, {is_reserved}");
+        let store = Arc::clone(bench.store());
+        let begun = tokio::spawn(async move { begin(&store, ID).await });
+        let mut has_waited = false;
+        while !begun.is_finished() {
+            has_waited |= bench.requests_that_wait().await > 0;
         }
+        let begun = begun.await.unwrap();
+        assert!(matches!(begun, Begin::InProgress { left: Duration::ZERO }), "{begun:?}, {is_reserved}");
+        // Where the row is new there is nothing to look at before.
+        assert_eq!(has_waited, !is_reserved);
         drop(transaction);
         while let Begin::InProgress { left } = begin(bench.store(), ID).await {
             assert!(left.is_zero(), "it is rolled back when its connection comes to it");
