@@ -14,7 +14,7 @@ use consign::{
     Disposition, Message,
     message::{Body, Properties, Value},
     middleware::dedup::{
-        Begin, BodyBytes, DedupLayer, DedupStore, Key, MakeKey, MemoryStore, StoreError, StoreErrorKind,
+        Begin, BodyBytes, DedupLayer, DedupStats, DedupStore, Key, MakeKey, MemoryStore, StoreError, StoreErrorKind,
     },
     settlement::DeadLetterReason,
     time::{ManualClock, Timestamp},
@@ -283,6 +283,94 @@ impl DedupStore for Failing {
 
 fn failing(failures: u32, commits: bool) -> DedupLayer<Failing> {
     DedupLayer::new(Failing { store: MemoryStore::new(WINDOW), failures: failures.into(), commits }, "orders")
+}
+
+/// Counts renewals. So many fail, after as many that do not.
+struct Renewing {
+    store: MemoryStore,
+    renewals: AtomicU32,
+    fails: std::ops::Range<u32>,
+}
+
+impl DedupStore for Renewing {
+    type Token = <MemoryStore as DedupStore>::Token;
+
+    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<Self::Token>, StoreError> {
+        self.store.begin(key, lease).await
+    }
+
+    async fn renew(&self, token: &Self::Token, lease: Duration) -> Result<(), StoreError> {
+        if self.fails.contains(&self.renewals.fetch_add(1, Ordering::Relaxed)) {
+            return Err(StoreError::new(StoreErrorKind::Unavailable));
+        }
+        self.store.renew(token, lease).await
+    }
+
+    async fn commit(&self, token: &Self::Token) -> Result<(), StoreError> {
+        self.store.commit(token).await
+    }
+
+    async fn forget(&self, token: &Self::Token) -> Result<(), StoreError> {
+        self.store.forget(token).await
+    }
+}
+
+/// Two deliveries of a message, a second apart, whose handler takes ten leases of ten seconds. How often it ran, how often
+/// the lease was renewed by when the first run was over, and the counts.
+async fn ten_leases(fails: std::ops::Range<u32>) -> (u32, u32, DedupStats) {
+    let store = Arc::new(Renewing { store: MemoryStore::new(WINDOW), renewals: AtomicU32::new(0), fails });
+    let layer = DedupLayer::new(Arc::clone(&store), "orders").lease(seconds(10));
+    let (stats, runs) = (layer.stats(), Arc::new(AtomicU32::new(0)));
+    let counted = Arc::clone(&runs);
+    let stack = layer.layer(service_fn(move |_: Message| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async {
+            sleep(seconds(100)).await;
+            Ok::<_, BoxError>(Disposition::Complete)
+        }
+    }));
+    let first = tokio::spawn(stack.clone().oneshot(with_id("a")));
+    sleep(seconds(1)).await;
+    let second = tokio::spawn(stack.oneshot(with_id("a")));
+    assert_eq!(first.await.unwrap().unwrap(), Disposition::Complete);
+    let renewals = store.renewals.load(Ordering::Relaxed);
+    assert_eq!(second.await.unwrap().unwrap(), Disposition::Complete);
+    (runs.load(Ordering::Relaxed), renewals, stats)
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_19_a_handler_of_ten_leases_is_not_run_again_meanwhile() {
+    let (runs, renewals, stats) = ten_leases(0..0).await;
+    assert_eq!((runs, renewals), (1, 19), "at half of each lease");
+    assert_eq!((stats.handled(), stats.in_progress(), stats.duplicates(), stats.given_up()), (1, 1, 1, 0));
+    assert_eq!((stats.committed(), stats.commit_failed(), stats.store_failed()), (1, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_19_a_renewal_that_fails_is_tried_again_while_the_lease_lasts() {
+    let (runs, _, stats) = ten_leases(5..8).await;
+    assert_eq!((runs, stats.duplicates(), stats.store_failed()), (1, 1, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_19_a_lease_that_cannot_be_renewed_ends_and_the_handler_runs_on() {
+    let (runs, _, stats) = ten_leases(5..15).await;
+    assert_eq!((runs, stats.handled(), stats.duplicates()), (2, 2, 0));
+    // The first one finds its id reserved, by a renewal and by its commit.
+    assert_eq!((stats.committed(), stats.commit_failed(), stats.store_failed()), (1, 1, 11));
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_19_a_call_that_is_dropped_renews_no_more() {
+    let layer = layer().lease(seconds(10));
+    let hangs = layer.layer(service_fn(|_: Message| pending::<Result<Disposition, BoxError>>()));
+    let hanging = tokio::spawn(hangs.oneshot(with_id("a")));
+    sleep(seconds(100)).await;
+    hanging.abort();
+    let _ = hanging.await;
+    let (runs, start) = (Runs::default(), Instant::now());
+    layer.layer(runs.handler()).oneshot(with_id("a")).await.unwrap();
+    assert_eq!((runs.count(), start.elapsed()), (1, seconds(1)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -91,6 +91,11 @@ impl<C: Clock> DedupStore for MemoryStore<C> {
         self.ids().begin(digest, now, nanos(lease))
     }
 
+    async fn renew(&self, token: &MemoryToken, lease: Duration) -> Result<(), StoreError> {
+        let until = self.now().saturating_add(nanos(lease));
+        self.ids().renew(token, until)
+    }
+
     async fn commit(&self, token: &MemoryToken) -> Result<(), StoreError> {
         let now = self.now();
         self.ids().commit(token, now)
@@ -193,6 +198,16 @@ impl Ids {
         self.next_holder += 1;
         self.next_lease_end = self.next_lease_end.min(until);
         Ok(Begin::New(MemoryToken { digest, holder }))
+    }
+
+    fn renew(&mut self, token: &MemoryToken, until: u64) -> Result<(), StoreError> {
+        match self.reserved.find_mut(token.digest[0], |reserved| reserved.holder == token.holder) {
+            Some(reserved) => {
+                reserved.until = until;
+                Ok(())
+            }
+            None => Err(StoreError::new(StoreErrorKind::Superseded)),
+        }
     }
 
     fn commit(&mut self, token: &MemoryToken, now: u64) -> Result<(), StoreError> {

@@ -56,6 +56,10 @@
 //! delivery each time, and so dead-letter a message while it is handled, or after a crash, before the lease of the process
 //! that is gone is over. What still waits then is abandoned. With [`DedupLayer::wait`] of zero nothing waits.
 //!
+//! A handler may take longer than a lease, for the lease is renewed while the call is polled, at half of its time. A
+//! renewal that fails is tried again after an eighth. If somebody else has reserved the id since, the handler runs on:
+//! what it has done cannot be undone.
+//!
 //! # Failure
 //!
 //! A message is never handled without a reservation. A store that cannot reserve is asked again for as long as a call may
@@ -69,7 +73,7 @@
 //! A call that is dropped, or panics, forgets on the way out. If the store takes time for that and there is no tokio
 //! runtime at hand, the end of the lease does it. A call that is dropped during its commit has it finished in the same way.
 //!
-//! What a handler does happens once as long as the process lives, and its runs are shorter than the lease. If a process
+//! What a handler does happens once as long as the process lives, polls it, and reaches the store. If a process
 //! dies between an effect of the handler and the commit, that effect happens again when the message comes again after the
 //! lease. Only an effect in the same transaction as the commit would not, and that takes a store in the database that the
 //! handler writes to, as the crate `consign-dedup-postgres` is one.

@@ -1,12 +1,15 @@
 use std::{
-    future::Future,
+    convert::Infallible,
+    future::{Future, pending, poll_fn},
+    pin::pin,
     sync::Arc,
-    task::{Context, Waker},
+    task::{Context, Poll, Waker},
+    time::Duration,
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::sleep};
 
-use super::{DedupStats, DedupStore, StoreError};
+use super::{DedupStats, DedupStore, StoreError, StoreErrorKind};
 
 /// An id that is reserved. Dropped before its end, it ends all the same.
 pub(super) struct Reservation<'a, St: DedupStore> {
@@ -20,6 +23,37 @@ pub(super) struct Reservation<'a, St: DedupStore> {
 impl<'a, St: DedupStore> Reservation<'a, St> {
     pub(super) fn new(store: &'a Arc<St>, stats: &'a DedupStats, token: St::Token) -> Self {
         Self { store, stats, token: Some(token), handled: false }
+    }
+
+    /// Runs a handler, and renews the lease meanwhile. No timer is made for one that is done at its first poll.
+    pub(super) async fn keep<F: Future>(&self, lease: Duration, handler: F) -> F::Output {
+        let (mut handler, mut renewals) = (pin!(handler), pin!(self.renew(lease)));
+        poll_fn(|cx| {
+            let answer = handler.as_mut().poll(cx);
+            if answer.is_pending() {
+                let Poll::Pending = renewals.as_mut().poll(cx);
+            }
+            answer
+        })
+        .await
+    }
+
+    async fn renew(&self, lease: Duration) -> Infallible {
+        let mut pause = lease / 2;
+        loop {
+            sleep(pause).await;
+            let Some(token) = &self.token else { return pending().await };
+            pause = match self.store.renew(token, lease).await {
+                Ok(()) => lease / 2,
+                Err(error) => {
+                    failed(self.stats, DedupStats::count_store_failed, &error);
+                    if error.kind() == StoreErrorKind::Superseded {
+                        return pending().await;
+                    }
+                    lease / 8
+                }
+            };
+        }
     }
 
     pub(super) async fn commit(mut self) {
@@ -55,7 +89,7 @@ async fn end<St: DedupStore>(store: &St, stats: &DedupStats, token: &St::Token, 
 
 #[cold]
 fn failed(stats: &DedupStats, count: fn(&DedupStats), error: &StoreError) {
-    tracing::warn!(%error, "a reserved id could not be committed or forgotten");
+    tracing::warn!(%error, "a reserved id could not be committed, forgotten or renewed");
     count(stats);
 }
 

@@ -39,8 +39,7 @@ struct Times {
 }
 
 impl<St: DedupStore> DedupLayer<St> {
-    /// How long a reservation lasts by default, and so the longest run of a handler: five minutes, as long as the
-    /// library's own driver renews a lock.
+    /// How long a reservation lasts by default unless it is renewed: five minutes.
     pub const LEASE: Duration = Duration::from_secs(300);
 
     /// How long a call waits by default for an id that is being handled elsewhere: five minutes, so that after a crash it
@@ -80,8 +79,9 @@ impl<St, K, D> DedupLayer<St, K, D> {
         DedupLayer { ids: self.ids, duplicates }
     }
 
-    /// How long a reservation lasts if nobody ends it: at least 1 ms, and longer than the longest run of a handler, for
-    /// after it a duplicate is handled too. A process that dies holds its messages up for so long.
+    /// How long a reservation lasts if nobody ends it: at least 1 ms. It is renewed at half of that for as long as the
+    /// handler runs. A process that dies holds its messages up for so long; and so long at most a handler may keep its
+    /// thread to itself, or a store be out of reach, before a duplicate is handled too.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.ids.times.lease = lease.max(Duration::from_millis(1));
@@ -273,7 +273,7 @@ where
         }
     };
     ids.stats.count_handled();
-    let answer = inner.call(message).await.map_err(Into::into);
+    let answer = reservation.keep(ids.times.lease, inner.call(message)).await.map_err(Into::into);
     if let Ok(Disposition::Complete) = answer {
         reservation.commit().await;
     } else {

@@ -1,4 +1,8 @@
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::{Future, ready},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{Key, StoreError};
 
@@ -18,6 +22,15 @@ pub trait DedupStore: Send + Sync + 'static {
         key: Key<'_>,
         lease: Duration,
     ) -> impl Future<Output = Result<Begin<Self::Token>, StoreError>> + Send;
+
+    /// Has the reservation last for `lease` from now, though it be over, unless somebody else has reserved the id since or
+    /// the store has let go of it: that fails as [`Superseded`](super::StoreErrorKind::Superseded). The layer asks for it
+    /// while a handler runs. A store that does not implement it extends nothing, and the lease has to outlast every
+    /// handler.
+    fn renew(&self, token: &Self::Token, lease: Duration) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let _ = (token, lease);
+        ready(Ok(()))
+    }
 
     /// Makes the id a committed one, from now until the window is over; what is answered `Ok` is not lost. To commit again
     /// what is committed does nothing. A lease that is over does not matter, unless somebody else has reserved the id
@@ -51,6 +64,10 @@ impl<S: DedupStore> DedupStore for Arc<S> {
         lease: Duration,
     ) -> impl Future<Output = Result<Begin<Self::Token>, StoreError>> + Send {
         (**self).begin(key, lease)
+    }
+
+    fn renew(&self, token: &Self::Token, lease: Duration) -> impl Future<Output = Result<(), StoreError>> + Send {
+        (**self).renew(token, lease)
     }
 
     fn commit(&self, token: &Self::Token) -> impl Future<Output = Result<(), StoreError>> + Send {

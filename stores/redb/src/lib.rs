@@ -203,6 +203,11 @@ impl<C: Clock> DedupStore for RedbStore<C> {
         self.ask(move |answer| Request::Begin { digest, now, lease, answer })
     }
 
+    fn renew(&self, token: &RedbToken, lease: Duration) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let (token, now) = (*token.inner(), self.clock.now());
+        self.ask(move |answer| Request::Renew { token, now, lease, answer })
+    }
+
     fn commit(&self, token: &RedbToken) -> impl Future<Output = Result<(), StoreError>> + Send {
         let (token, now) = (*token.inner(), self.clock.now());
         self.ask(move |answer| Request::Commit { token, now, answer })

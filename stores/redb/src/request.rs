@@ -15,6 +15,7 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 /// What the thread of a store is asked.
 pub(crate) enum Request {
     Begin { digest: u128, now: Moment, lease: Duration, answer: Answer<Begin<RedbToken>> },
+    Renew { token: Holder, now: Moment, lease: Duration, answer: Answer<()> },
     Commit { token: Holder, now: Moment, answer: Answer<()> },
     Forget { token: Holder, answer: Answer<()> },
     PutReply { reply: NewReply, answer: Answer<()> },

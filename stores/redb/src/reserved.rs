@@ -53,6 +53,12 @@ impl Reserved {
         }
     }
 
+    /// Whether the reservation lasts for `lease` from now on.
+    pub(crate) fn renew(&mut self, holder: Holder, now: Duration, lease: Duration) -> bool {
+        let held = self.ids.get_mut(&holder.digest).filter(|held| held.number == holder.number);
+        held.map(|held| held.until = now.saturating_add(lease)).is_some()
+    }
+
     pub(crate) fn remove(&mut self, holder: Holder) {
         if self.held(holder) == Held::Yes {
             self.ids.remove(&holder.digest);

@@ -64,6 +64,11 @@ impl Worker {
                     self.reserved.remove(*token.inner());
                 }
             }
+            Request::Renew { token, now, lease, answer } => {
+                let is_renewed = self.reserved.renew(token, now.elapsed, lease);
+                let superseded = || StoreError::new(StoreErrorKind::Superseded);
+                drop(answer.send(is_renewed.then_some(()).ok_or_else(superseded)));
+            }
             Request::Commit { token, now: Moment { utc: now, .. }, answer } => match self.may_commit(token, now) {
                 Ok(true) => self.commits.push(Commit { token, now, answer }),
                 Ok(false) => drop(answer.send(Ok(()))),

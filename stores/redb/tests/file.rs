@@ -79,6 +79,30 @@ async fn w_13_what_was_committed_is_known_when_the_file_is_opened_again() {
 }
 
 #[tokio::test]
+async fn w_19_a_lease_in_a_file_is_renewed() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let token = reserve(&store, b"a").await;
+    for _ in 0..20 {
+        folder.clock.advance(LEASE / 2);
+        store.renew(&token, LEASE).await.unwrap();
+    }
+    folder.clock.advance(LEASE - Duration::from_millis(1));
+    assert!(matches!(begin(&store, b"a").await.unwrap(), Begin::InProgress { .. }));
+    // It is over, and nobody else has reserved it.
+    folder.clock.advance(Duration::from_millis(1));
+    store.renew(&token, LEASE).await.unwrap();
+    assert!(matches!(begin(&store, b"a").await.unwrap(), Begin::InProgress { left: LEASE }));
+    folder.clock.advance(LEASE);
+    let second = reserve(&store, b"a").await;
+    assert_eq!(store.renew(&token, LEASE).await.unwrap_err().kind(), StoreErrorKind::Superseded);
+    // What is ended is not begun again by a renewal that comes late.
+    store.forget(&second).await.unwrap();
+    assert_eq!(store.renew(&second, LEASE).await.unwrap_err().kind(), StoreErrorKind::Superseded);
+    reserve(&store, b"a").await;
+}
+
+#[tokio::test]
 async fn w_11_a_full_file_refuses_and_has_room_when_the_first_window_is_over() {
     let bench = Bench::with_max_ids(3);
     let store = bench.store();
