@@ -87,7 +87,7 @@ async fn w_19_a_lease_in_a_file_is_renewed() {
         folder.clock.advance(LEASE / 2);
         store.renew(&token, LEASE).await.unwrap();
     }
-    folder.clock.advance(LEASE - Duration::from_millis(1));
+    folder.clock.advance(LEASE.saturating_sub(Duration::from_millis(1)));
     assert!(matches!(begin(&store, b"a").await.unwrap(), Begin::InProgress { .. }));
     // It is over, and nobody else has reserved it.
     folder.clock.advance(Duration::from_millis(1));
