@@ -89,6 +89,10 @@ impl Worker {
         if let Some(left) = self.reserved.left(digest, now.elapsed) {
             return Ok(Begin::InProgress { left });
         }
+        // A commit counts from when it came, though the lease is over and it is not written yet.
+        if self.commits.iter().any(|commit| commit.token.digest == digest) {
+            self.write();
+        }
         if self.is_known(digest, now.utc)? {
             return Ok(Begin::Committed);
         }
@@ -152,20 +156,41 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
     use tokio::sync::oneshot;
 
     use super::*;
 
+    const LEASE: Duration = Duration::from_secs(60);
+
+    fn worker(folder: &TempDir) -> Worker {
+        let file = File::open(&folder.path().join("ids.redb"), 10 * LEASE, 10, 0).expect("a file");
+        Worker::new(file, mpsc::channel(1).1)
+    }
+
+    fn at(elapsed: Duration) -> Moment {
+        Moment { elapsed, utc: Timestamp::EPOCH.saturating_add(elapsed) }
+    }
+
     #[test]
     fn an_id_that_nobody_waits_for_any_more_is_not_reserved() {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = File::open(&folder.path().join("ids.redb"), Duration::from_secs(60), 10, 0).expect("a file");
-        let (_requests, incoming) = mpsc::channel(1);
-        let mut worker = Worker::new(file, incoming);
+        let mut worker = worker(&folder);
         let (answer, asked) = oneshot::channel();
         drop(asked);
-        let now = Moment { elapsed: Duration::ZERO, utc: Timestamp::EPOCH };
-        worker.take(Request::Begin { digest: 7, now, lease: Duration::from_secs(60), answer });
-        assert!(matches!(worker.begin(7, now, Duration::from_secs(60)), Ok(Begin::New(_))));
+        let now = at(Duration::ZERO);
+        worker.take(Request::Begin { digest: 7, now, lease: LEASE, answer });
+        assert!(matches!(worker.begin(7, now, LEASE), Ok(Begin::New(_))));
+    }
+
+    #[test]
+    fn w_08_a_late_commit_that_is_not_written_yet_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut worker = worker(&folder);
+        let Ok(Begin::New(token)) = worker.begin(7, at(Duration::ZERO), LEASE) else { panic!("unknown") };
+        let (answer, mut answered) = oneshot::channel();
+        worker.take(Request::Commit { token: *token.inner(), now: at(LEASE), answer });
+        assert!(matches!(worker.begin(7, at(LEASE), LEASE), Ok(Begin::Committed)));
+        assert!(matches!(answered.try_recv(), Ok(Ok(()))));
     }
 }
