@@ -57,8 +57,8 @@
 //!
 //! The copy is accepted first, the dead letter removed then. If the copy is refused the dead letter stays. If the copy is
 //! accepted and the removal fails, the run tries once more when it meets the dead letter again, and sends no second copy;
-//! a later run does, with the same first id, by which a consumer that detects duplicates knows it. The same holds where a
-//! run is dropped between the two. Nothing is ever lost.
+//! a later run does, with the same first id, by which a consumer that [detects duplicates](crate::middleware::dedup) knows
+//! it. The same holds where a run is dropped between the two. Nothing is ever lost.
 //!
 //! What fails is in the [`Report`], by number; after [`Report::MAX_FAILURES`] the run ends. A peek or a receive that fails
 //! ends it with a [`RunError`], which has the report too. To run again is safe, and so are several runs at once: each dead

@@ -2,6 +2,7 @@
 #![cfg(feature = "full")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod duplicates;
 mod faults;
 mod peek;
 mod resubmit;

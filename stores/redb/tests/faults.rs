@@ -17,7 +17,7 @@ use consign::{
     time::{ManualClock, Timestamp},
     transport::{Delivery, Lease, ReceiverExt, Sender},
 };
-use consign_redb::RedbStore;
+use consign_dedup_redb::RedbStore;
 use futures_util::FutureExt;
 use tempfile::TempDir;
 use tokio::sync::Notify;
