@@ -48,6 +48,11 @@
 //! Inside of retry. A timeout around it has to be longer than the pause, or calls fail as
 //! [`ServiceTimeout`](ErrorKind::ServiceTimeout) that were never sent. The service inside is made ready before the wait
 //! and called after it, so what reserves a place when it becomes ready keeps it meanwhile.
+//!
+//! # Cost
+//!
+//! A call that finds no pause looks at one number and shares the state of the layer. One that waits allocates its
+//! timer. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 use std::{
     fmt,

@@ -34,6 +34,11 @@
 //! Anywhere. The service inside is made ready before the function runs, and stays so until the function calls it or drops
 //! `next`: a function that waits for long before that keeps what readiness reserved, such as a permit of a concurrency
 //! limit inside.
+//!
+//! # Cost
+//!
+//! The stack inside is cloned for each call, and the function's own future is around that of the stack. Nothing is
+//! allocated but by the function. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 use std::{
     fmt,

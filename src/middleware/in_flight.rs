@@ -31,6 +31,11 @@
 //! Last before the transport, so that a permit is held only while something is under way: inside of retry, whose pauses
 //! then hold no permit, and inside of timeout, which counts the wait. The service is always ready and the permit belongs
 //! to the call, so idle clones of a stack hold none; what is inside is cloned for each call and made ready there.
+//!
+//! # Cost
+//!
+//! A permit is taken from a semaphore and given back, and the stack inside is cloned. Only a send that waits for its
+//! permit allocates. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 use std::{
     fmt,

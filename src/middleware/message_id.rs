@@ -27,6 +27,11 @@
 //!
 //! Outside every retry. A retry clones the request that it was given: stamped before, all attempts carry one id and the
 //! broker drops the second of them; stamped after, every attempt is a new message and a lost acknowledgement makes two.
+//!
+//! # Cost
+//!
+//! A message that has its id is looked at and handed on, and not copied though others share it. A random id is made
+//! from random bytes, and allocated. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 use std::{
     borrow::Cow,

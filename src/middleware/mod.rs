@@ -12,10 +12,29 @@
 //!
 //! A layer of the user's own is an `async fn`: [`from_fn`].
 //!
-//! Every layer is ready when the service inside is, but for [`in_flight`], which waits inside the call; [`busy_pause`] does
-//! both. tower's
-//! concurrency limit and buffer reserve a place when they become ready: make a stack ready when the message is at hand,
-//! and call it at once.
+//! # Too fast, or failing
+//!
+//! | what is too much | layer | meanwhile |
+//! |---|---|---|
+//! | one message fails, and may succeed soon | [`mod@retry`], at once | it keeps its slot and its lock |
+//! | one message fails, and may succeed in a while | [`mod@retry`], later | a copy waits at the broker |
+//! | all messages fail | [`circuit_breaker`] | the stack is not ready: messages wait in their queue, and use no deliveries up |
+//! | more messages in a second than a dependency bears | tower's rate limit | the same, until its next period |
+//! | more messages at once | [`Consumer::concurrency`](crate::consumer::Consumer::concurrency) | they wait in their queue |
+//! | the broker is busy | [`busy_pause`] | sends wait |
+//! | more sends at once | [`in_flight`] | sends wait, in their order |
+//!
+//! # What they cost
+//!
+//! Each layer's page says what it does for a message that it has no reason to stop, under *Cost*. How many instructions and
+//! allocations that is stands in the table *Layers* of `docs/benchmarks.md`, counted one by one over an empty stack; `cargo
+//! xtask bench --only layers` counts it again. tower's own layers add what their documentation says, and *buffer* a task.
+//!
+//! # Readiness
+//!
+//! Every layer is ready when the service inside is, but for [`circuit_breaker`], which is not while its circuit is open,
+//! and [`in_flight`], which waits inside the call; [`busy_pause`] does both. tower's concurrency limit and buffer reserve a
+//! place when they become ready: make a stack ready when the message is at hand, and call it at once.
 
 pub mod busy_pause;
 pub mod catch_panic;

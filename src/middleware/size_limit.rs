@@ -24,6 +24,11 @@
 //!
 //! After everything that changes the size: encode, compression, encryption, claim check. It takes encoded messages only,
 //! so it does not compile before encode.
+//!
+//! # Cost
+//!
+//! The sizes of all properties are added up for each message, so it grows with their number. Nothing is allocated.
+//! Counted in the table *Layers* of `docs/benchmarks.md`.
 
 use std::task::{Context, Poll};
 

@@ -53,6 +53,13 @@
 //! it with later deliveries, or with few attempts. All clones and all stacks of one layer have one circuit. Readiness
 //! reserves nothing, so that an idle clone holds no probe; two consumers that become ready in the same instant may make a
 //! probe each.
+//!
+//! # Cost
+//!
+//! While the circuit is closed and the latest calls have succeeded, a flag and a number are read, and the circuit is
+//! shared with the call. A failure among the latest calls makes each outcome an atomic write; only a circuit that opens
+//! or is open takes a lock. Nothing is allocated while it is closed. Counted in the table *Layers* of
+//! `docs/benchmarks.md`.
 
 mod gate;
 mod service;

@@ -83,7 +83,14 @@
 //! Inside of lock renewal and expiry, outside of whatever reads the body. Inside of every layer that answers `Complete`
 //! for a message that was not handled, as a retry does which sends it again for later: outside of it the first attempt
 //! would be committed, and the next one dropped as its duplicate. A timeout is best outside, so that it also bounds the
-//! wait. The future of a call is boxed: one allocation a message.
+//! wait.
+//!
+//! # Cost
+//!
+//! A message is dearer here than in any other layer: its key is hashed, the store is asked twice, and the future of the
+//! call is boxed, one allocation. With a store in memory a duplicate costs less than a new message, and how many ids
+//! are known makes no difference. With a store in a file each message waits for the disk; those in hand at once wait
+//! together. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 mod error;
 mod key;

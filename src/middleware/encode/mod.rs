@@ -44,6 +44,10 @@
 //! Inside of everything that only stamps properties, outside of everything that looks at bytes: compression, encryption,
 //! claim check, [size limit](super::size_limit). A retry outside encodes again for each attempt, and needs values that
 //! are `Clone`; a retry inside repeats the bytes.
+//!
+//! # Cost
+//!
+//! That of the codec, and the bytes it writes are allocated: the table *Codecs* of `docs/benchmarks.md`.
 
 mod outgoing;
 mod service;

@@ -85,6 +85,12 @@
 //! What recognises messages by their first id, to handle each once, stands inside. There it sees the failure, forgets the
 //! message, and lets the first of its copies that succeeds be the only one. Outside it sees the message completed when the
 //! copy was sent, takes the copy for one that is done, and **the message is lost**.
+//!
+//! # Cost
+//!
+//! A message that succeeds pays for being able to fail: a clone of the message and one of the stack inside are kept
+//! until the answer. Keep what is cloned cheap, as by an `Arc`. Nothing is allocated, and later deliveries cost nothing
+//! more until there is one. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 mod backoff;
 mod counts;
