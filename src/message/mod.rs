@@ -182,6 +182,12 @@ impl Stored {
         &mut Arc::make_mut(&mut self.0).properties
     }
 
+    /// The message as it was stored.
+    #[cfg(feature = "durable")]
+    pub(crate) fn into_message(self) -> Message {
+        Message { content: self.0, received: None }
+    }
+
     #[cfg(feature = "durable")]
     #[inline]
     pub(crate) fn body(&self) -> &Body {

@@ -10,6 +10,7 @@ mod commits;
 mod error;
 mod fetcher;
 mod journal;
+mod json_lines;
 #[cfg(test)]
 mod memory;
 mod open;
