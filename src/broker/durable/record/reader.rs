@@ -129,3 +129,51 @@ impl<'a> Reader<'a> {
         Ok(list)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::write, *};
+
+    fn reader(rest: &[u8]) -> Reader<'_> {
+        Reader { all: rest, rest }
+    }
+
+    #[test]
+    fn numbers_take_seven_bits_a_byte() {
+        for (value, bytes) in [
+            (0, &[0][..]),
+            (0x7f, &[0x7f]),
+            (0x80, &[0x80, 1]),
+            (300, &[0xac, 2]),
+            (u64::MAX, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+        ] {
+            let mut out = Vec::new();
+            write::unsigned(&mut out, value);
+            assert_eq!((&*out, reader(bytes).unsigned()), (bytes, Ok(value)));
+        }
+        for (value, bytes) in [(0, &[0][..]), (-1, &[1]), (1, &[2]), (-2, &[3]), (64, &[0x80, 1])] {
+            let mut out = Vec::new();
+            write::signed(&mut out, value);
+            assert_eq!((&*out, reader(bytes).signed()), (bytes, Ok(value)));
+        }
+        for value in [i64::MIN, i64::MAX] {
+            let mut out = Vec::new();
+            write::signed(&mut out, value);
+            assert_eq!(reader(&out).signed(), Ok(value));
+        }
+    }
+
+    #[test]
+    fn what_no_writer_makes_is_refused() {
+        let invalid = |what, at| Malformed { problem: Problem::Invalid(what), at };
+        let beyond = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
+        assert_eq!(reader(&beyond).unsigned::<u64>(), Err(invalid("number", 10)));
+        assert_eq!(reader(&[0x80; 20]).unsigned::<u64>(), Err(invalid("number", 10)));
+        assert_eq!(reader(&[0x80, 2]).unsigned::<u8>(), Err(invalid("number", 2)));
+        assert_eq!(reader(&[0xff, 3]).signed::<i8>(), Err(invalid("number", 2)));
+        assert_eq!(reader(&[2]).bool(), Err(invalid("truth value", 1)));
+        assert_eq!(reader(&[1, 0xff]).text(), Err(invalid("text", 2)));
+        assert_eq!(reader(&[0, 0x80, 0x94, 0xeb, 0xdc, 3]).duration(), Err(invalid("duration", 6)));
+        assert_eq!(reader(&[2, 0]).bytes(), Err(Malformed { problem: Problem::Truncated, at: 1 }));
+    }
+}

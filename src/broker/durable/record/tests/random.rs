@@ -314,3 +314,65 @@ fn i_31_what_is_announced_takes_no_memory() {
         assert_eq!((error.problem, error.at), (Problem::Truncated, bytes.len()), "{kinds:?}");
     }
 }
+
+#[test]
+fn what_is_no_number_keeps_its_bits() {
+    for bits in [f64::NAN.to_bits(), 0xfff4_0000_0000_0001] {
+        let mut record = nested(0);
+        record.message = Stored::new(Message::new(Value::List(vec![f64::from_bits(bits).into(), f32::NAN.into()])));
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        let (mut again, end) = (Vec::new(), [&[11][..], &bits.to_le_bytes(), &[10], &f32::NAN.to_bits().to_le_bytes()]);
+        MessageRecord::decode(&bytes).unwrap().encode(&mut again);
+        assert!(again == bytes && bytes.ends_with(&end.concat()), "{bytes:02x?}");
+    }
+}
+
+#[test]
+fn a_number_that_is_in_no_table_is_refused() {
+    // Version, part, place, bits, sequence, origin, enqueued, size, failures, hops, properties, body.
+    let message = |edits: &[(usize, &[u8])]| {
+        let fields: [&[u8]; 12] = [&[1], &[0], &[0], &[0], &[1], &[1], &[0], &[0], &[0], &[0], &[0], &[0, 0]];
+        let of = |nth: usize| edits.iter().find(|(at, _)| *at == nth).map_or(fields[nth], |(_, edited)| *edited);
+        MessageRecord::decode(&(0..fields.len()).map(of).collect::<Vec<_>>().concat())
+    };
+    assert!(message(&[]).is_ok());
+    let twice = [0x80, 0x20, 2, 1, b'a', 0, 1, b'a', 0];
+    for (at, bytes, what) in [
+        (1, &[3][..], "part"),
+        (2, &[3], "place"),
+        (3, &[16], "bits of a message"),
+        (10, &[0x80, 0x80, 2], "bits of properties"),
+        (10, &[4, 0], "property"),
+        (10, &[0x80, 8, 0, 0], "time to live"),
+        (10, &twice, "application property"),
+        (10, &[0x80, 0x20, 1, 0, 21], "kind of a value"),
+        (10, &[0x80, 0x20, 1, 0, 12, 0x80, 0xb0, 3], "character"),
+        (10, &[0x80, 0x40, 0x80, 0x10], "bits of what is passed through"),
+        (11, &[4], "kind of a body"),
+        (11, &[2, 31], "kind of a value"),
+    ] {
+        let error = message(&[(at, bytes)]).unwrap_err();
+        assert_eq!(error.problem, Problem::Invalid(what), "{at} {bytes:02x?}");
+    }
+    let entity = |end: &[u8]| EntityRecord::decode(&[&[1, 1, b'q', 0], end].concat()).unwrap_err().problem;
+    assert_eq!(entity(&[3]), Problem::Invalid("kind of an entity"));
+    assert_eq!(entity(&[1, 0, 0, 0, 0, 0, 0, 0, 4]), Problem::Invalid("status"));
+    let settings = [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+    let rules = |rules: &[u8]| entity(&[&settings, rules].concat());
+    for (bytes, what) in [
+        (&[1, 1, b'r', 4][..], "kind of a filter"),
+        (&[1, 1, b'/', 0], "name of a rule"),
+        (&[1, 1, b'r', 3, 1, b'('], "filter"),
+        (&[1, 1, b'r', 0, 1, 1, b'('], "action"),
+        (&[1, 1, b'r', 2, 0, 0], "correlation filter"),
+        (&[1, 1, b'r', 2, 0x80, 2, 0], "bits of a correlation filter"),
+        (&[2, 1, b'r', 0, 0, 1, b'R', 0, 0], "rule"),
+    ] {
+        assert_eq!(rules(bytes), Problem::Invalid(what), "{bytes:02x?}");
+    }
+    assert_eq!(EntityRecord::decode(&[1, 1, b'$']).unwrap_err().problem, Problem::Invalid("path"));
+    let counter = |end: &[u8]| CounterRecord::decode(&[&[1, 0, 0], end].concat()).unwrap_err().problem;
+    assert_eq!(counter(&[2]), Problem::Invalid("kind of a counter"));
+    assert_eq!(counter(&[&[1][..], &[0; 16], &[16]].concat()), Problem::Invalid("partition"));
+}
