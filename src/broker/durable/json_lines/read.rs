@@ -65,7 +65,7 @@ impl<R: BufRead> Iterator for Lines<R> {
 fn read_line(input: &mut impl BufRead, limit: usize, line: &mut Vec<u8>) -> Result<bool, Problem> {
     line.clear();
     // What ends the line does not count.
-    let most = limit as u64 + 2;
+    let most = (limit as u64).saturating_add(2);
     input.take(most).read_until(b'\n', line).map_err(Problem::Io)?;
     let length = line.strip_suffix(b"\n").map_or(line.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());
     if length <= limit {

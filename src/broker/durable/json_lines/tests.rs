@@ -251,6 +251,7 @@ fn a_line_is_as_long_as_the_limit_and_no_longer() {
     let too_long = |line| Err(format!("line {line}: longer than 12 bytes"));
     assert_eq!(tos(12), [abc(), too_long(2), abc(), too_long(4), Ok(None), too_long(6)]);
     assert_eq!(tos(13).iter().filter(|line| line.is_err()).count(), 1);
+    assert!(tos(usize::MAX).iter().all(Result::is_ok));
 }
 
 #[test]
