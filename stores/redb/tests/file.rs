@@ -8,7 +8,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use cases::{LEASE, WINDOW, commit, is_committed, reserve};
 use consign::{
-    middleware::dedup::{DedupStore, Key, StoreErrorKind},
+    middleware::dedup::{Begin, DedupStore, Key, StoreErrorKind},
     time::{ManualClock, Timestamp},
 };
 use consign_dedup_redb::{RedbStore, UnknownFormat};
@@ -80,26 +80,26 @@ async fn w_13_what_was_committed_is_known_when_the_file_is_opened_again() {
 
 #[tokio::test]
 async fn w_19_a_lease_in_a_file_is_renewed() {
-    let folder = Folder::new();
-    let store = folder.open();
-    let token = reserve(&store, b"a").await;
+    let bench = Bench::new().await;
+    let store = bench.store();
+    let token = reserve(store, b"a").await;
     for _ in 0..20 {
-        folder.clock.advance(LEASE / 2);
+        bench.clock.advance(LEASE / 2);
         store.renew(&token, LEASE).await.unwrap();
     }
-    folder.clock.advance(LEASE.saturating_sub(Duration::from_millis(1)));
-    assert!(matches!(begin(&store, b"a").await.unwrap(), Begin::InProgress { .. }));
+    bench.clock.advance(LEASE.saturating_sub(Duration::from_millis(1)));
+    assert!(matches!(store.begin(Key::new("orders", b"a"), LEASE).await.unwrap(), Begin::InProgress { .. }));
     // It is over, and nobody else has reserved it.
-    folder.clock.advance(Duration::from_millis(1));
+    bench.clock.advance(Duration::from_millis(1));
     store.renew(&token, LEASE).await.unwrap();
-    assert!(matches!(begin(&store, b"a").await.unwrap(), Begin::InProgress { left: LEASE }));
-    folder.clock.advance(LEASE);
-    let second = reserve(&store, b"a").await;
+    assert!(matches!(store.begin(Key::new("orders", b"a"), LEASE).await.unwrap(), Begin::InProgress { left: LEASE }));
+    bench.clock.advance(LEASE);
+    let second = reserve(store, b"a").await;
     assert_eq!(store.renew(&token, LEASE).await.unwrap_err().kind(), StoreErrorKind::Superseded);
     // What is ended is not begun again by a renewal that comes late.
     store.forget(&second).await.unwrap();
     assert_eq!(store.renew(&second, LEASE).await.unwrap_err().kind(), StoreErrorKind::Superseded);
-    reserve(&store, b"a").await;
+    reserve(store, b"a").await;
 }
 
 #[tokio::test]

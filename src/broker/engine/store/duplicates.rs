@@ -42,13 +42,13 @@ pub(crate) struct Id([u64; 2]);
 impl Id {
     #[cfg(feature = "durable")]
     fn to_bytes(self) -> [u8; 16] {
-        (u128::from(self.0[0]) << 64 | u128::from(self.0[1])).to_be_bytes()
+        (u128::from(self.0[1]) << 64 | u128::from(self.0[0])).to_le_bytes()
     }
 
     #[cfg(feature = "durable")]
     fn from_bytes(bytes: [u8; 16]) -> Self {
-        let [high, low] = [0, 8].map(|at| bytes[at..at + 8].iter().fold(0, |all, &byte| all << 8 | u64::from(byte)));
-        Self([high, low])
+        let all = u128::from_le_bytes(bytes);
+        Self([all, all >> 64].map(|half| u64::try_from(half & u128::from(u64::MAX)).unwrap_or_default()))
     }
 }
 

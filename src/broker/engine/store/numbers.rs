@@ -142,7 +142,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Arrival, Effects, Now, Part, Source, Store, StoreId},
+        super::{Arrival, Effects, Now, Part, Peeked, Source, Store, StoreId},
         *,
     };
     use crate::{
@@ -192,7 +192,13 @@ mod tests {
         let main = Source::Part(Part::Main);
         let number = |message: &Message| message.received().unwrap().sequence_number.get();
         let peek = |store: &Store, from| -> Vec<u64> {
-            store.peek(main, SequenceNumber::new(from), 10).iter().map(number).collect()
+            let peeked = store.peek(main, SequenceNumber::new(from), 10);
+            let here = |peeked: &Peeked| match peeked {
+                Peeked::Here(message) => number(message),
+                #[cfg(feature = "durable")]
+                Peeked::Away { .. } => panic!("it is in memory"),
+            };
+            peeked.iter().map(here).collect()
         };
         assert_eq!(peek(&store, 0), [0, 1, u64::MAX - 1, u64::MAX]);
         assert_eq!(peek(&store, 1), [1, u64::MAX - 1, u64::MAX]);
