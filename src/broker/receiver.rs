@@ -3,7 +3,11 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
 };
+#[cfg(feature = "durable")]
+use std::{future::Future, pin::Pin};
 
+#[cfg(feature = "durable")]
+use super::durable::{Commit, Recorder};
 use super::{
     Queue,
     engine::{Line, Source},
@@ -39,6 +43,7 @@ pub struct QueueReceiver {
     queue: Queue,
     mode: ReceiveMode,
     wait: Wait,
+    removed: Removed,
     /// Where the next peek begins.
     cursor: SequenceNumber,
 }
@@ -46,7 +51,7 @@ pub struct QueueReceiver {
 impl QueueReceiver {
     pub(super) fn new(queue: Queue, mode: ReceiveMode) -> Self {
         let wait = Wait::new(Arc::clone(&queue.namespace), Line::Messages(queue.store, queue.part));
-        Self { queue, mode, wait, cursor: SequenceNumber::new(1) }
+        Self { queue, mode, wait, removed: Removed::default(), cursor: SequenceNumber::new(1) }
     }
 
     /// How this receiver takes messages.
@@ -77,7 +82,7 @@ impl Receiver for QueueReceiver {
         out: &mut Vec<Delivery<QueueLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
         let source = Source::Part(self.queue.part);
-        poll_source(&mut self.wait, cx, &self.queue, self.mode, source, max, out)
+        poll_source(&mut self.wait, &mut self.removed, cx, &self.queue, self.mode, source, max, out)
     }
 
     fn stop(&mut self) {
@@ -86,10 +91,38 @@ impl Receiver for QueueReceiver {
     }
 }
 
+/// Messages that were removed as they are delivered, and are handed out when the disk knows it.
+#[derive(Default)]
+pub(super) struct Removed {
+    #[cfg(feature = "durable")]
+    waiting: Option<(Commit, Vec<Delivery<QueueLease>>)>,
+}
+
+#[cfg(feature = "durable")]
+impl Removed {
+    /// Hands out what waits, if anything does.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Option<Result<usize, ReceiveError>>> {
+        let Some((commit, _)) = &mut self.waiting else { return Poll::Ready(None) };
+        let outcome = std::task::ready!(Pin::new(commit).poll(cx));
+        let removed = self.waiting.take().map(|(_, removed)| removed).unwrap_or_default();
+        Poll::Ready(Some(outcome.map_err(Into::into).map(|()| {
+            let count = removed.len();
+            out.extend(removed);
+            count
+        })))
+    }
+}
+
 /// Ready with what there is at `source`, or waits for it.
 #[inline]
+#[allow(clippy::too_many_arguments, reason = "the parts of a receiver, of which there are two")]
 pub(super) fn poll_source(
     wait: &mut Wait,
+    removed: &mut Removed,
     cx: &mut Context<'_>,
     queue: &Queue,
     mode: ReceiveMode,
@@ -99,10 +132,17 @@ pub(super) fn poll_source(
 ) -> Poll<Result<usize, ReceiveError>> {
     let (Queue { namespace, store, .. }, max) = (queue, max.max(1));
     #[cfg(feature = "durable")]
-    if let Some(failure) = namespace.failure() {
-        return Poll::Ready(Err(failure.clone().into()));
+    {
+        if let Some(failure) = namespace.failure() {
+            return Poll::Ready(Err(failure.clone().into()));
+        }
+        if let Some(received) = std::task::ready!(removed.poll(cx, out)) {
+            return Poll::Ready(received);
+        }
     }
-    wait.poll(cx, |engine, now| {
+    #[cfg(feature = "durable")]
+    let first = out.len();
+    let polled = wait.poll(cx, |engine, now| {
         let taken = match mode {
             ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {
                 out.push(QueueLease::deliver(namespace, *store, source, locked));
@@ -115,7 +155,19 @@ pub(super) fn poll_source(
             Ok(0) => None,
             taken => Some(taken),
         }
-    })
+    });
+    #[cfg(feature = "durable")]
+    if mode == ReceiveMode::ReceiveAndDelete
+        && matches!(polled, Poll::Ready(Ok(_)))
+        && let Some(commit) = namespace.recorder().and_then(Recorder::pending)
+    {
+        removed.waiting = Some((commit, out.split_off(first)));
+        let received = std::task::ready!(removed.poll(cx, out));
+        return Poll::Ready(received.unwrap_or(Ok(0)));
+    }
+    #[cfg(not(feature = "durable"))]
+    let _ = removed;
+    polled
 }
 
 impl Drop for QueueReceiver {

@@ -12,7 +12,7 @@ use super::{
     Acknowledged, Queue, ReceiveMode,
     engine::{Accepted, Line, Refused, Source},
     lease::QueueLease,
-    receiver::poll_source,
+    receiver::{Removed, poll_source},
     wait::Wait,
 };
 use crate::{
@@ -131,6 +131,7 @@ pub struct SessionReceiver {
     lock: u64,
     until: Timestamp,
     wait: Wait,
+    removed: Removed,
     /// Where the next peek begins.
     cursor: SequenceNumber,
     is_open: bool,
@@ -140,7 +141,8 @@ impl SessionReceiver {
     fn new(queue: Queue, mode: ReceiveMode, accepted: Accepted) -> Self {
         let Accepted { id, lane, lock, until } = accepted;
         let wait = Wait::new(Arc::clone(&queue.namespace), Line::Session(queue.store, lane));
-        Self { queue, mode, id, lane, lock, until, wait, cursor: SequenceNumber::new(1), is_open: true }
+        let (removed, cursor) = (Removed::default(), SequenceNumber::new(1));
+        Self { queue, mode, id, lane, lock, until, wait, removed, cursor, is_open: true }
     }
 
     fn source(&self) -> Source {
@@ -233,7 +235,7 @@ impl Receiver for SessionReceiver {
         out: &mut Vec<Delivery<QueueLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
         let source = self.source();
-        poll_source(&mut self.wait, cx, &self.queue, self.mode, source, max, out)
+        poll_source(&mut self.wait, &mut self.removed, cx, &self.queue, self.mode, source, max, out)
     }
 
     fn stop(&mut self) {
