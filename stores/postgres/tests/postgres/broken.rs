@@ -29,8 +29,9 @@ async fn w_35_connections_that_were_lost_are_made_again() {
     reserve(bench.store(), b"b").await;
 }
 
-/// Has the table locked while something is done.
+/// Has the table locked while something is done. The statements are prepared before, so that they wait when they are run.
 async fn with_table_locked(bench: &Bench, done: impl Future<Output = ()>) {
+    reserve(bench.store(), b"first").await;
     let mut client = support::client().await;
     let lock = client.transaction().await.unwrap();
     lock.batch_execute(&format!("LOCK TABLE {}", bench.name)).await.unwrap();
@@ -84,7 +85,7 @@ async fn w_35_a_reservation_that_nobody_learns_of_is_forgotten() {
 async fn connect(port: u16) -> StoreError {
     let mut config = Config::new();
     config.host("127.0.0.1").port(port).user("nobody");
-    let builder = PostgresStore::builder(WINDOW).timeout(Duration::from_millis(50));
+    let builder = PostgresStore::builder(WINDOW).timeout(Duration::from_millis(800));
     builder.connect(config, NoTls).await.unwrap_err()
 }
 
@@ -103,7 +104,7 @@ async fn w_09_a_database_that_is_not_there_or_says_nothing_is_unavailable() {
 #[tokio::test]
 async fn w_09_a_request_that_waits_too_long_is_unavailable_and_the_next_one_has_another_connection() {
     let bench = Bench::new().await;
-    let impatient = bench.open(|builder| builder.connections(1).timeout(Duration::from_millis(50))).await;
+    let impatient = bench.open(|builder| builder.connections(1).timeout(Duration::from_millis(800))).await;
     let token = reserve(&impatient, b"a").await;
     with_table_locked(&bench, async {
         let error = impatient.commit(&token).await.unwrap_err();

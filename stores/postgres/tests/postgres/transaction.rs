@@ -2,7 +2,7 @@
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError};
+use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind};
 use consign_dedup_postgres::{
     Claim, PostgresStore,
     tokio_postgres::{self, Client, IsolationLevel, error::SqlState},
@@ -39,6 +39,12 @@ async fn somebody_waits(bench: &Bench, pid: i32) {
     }
 }
 
+/// The row of the only id, with who has written or locked it.
+async fn row(bench: &Bench) -> String {
+    let row = format!("SELECT (ids, xmin, xmax)::text FROM {} AS ids", bench.name);
+    bench.client.query_one(&row, &[]).await.unwrap().get(0)
+}
+
 async fn pid(client: &Client) -> i32 {
     client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
 }
@@ -59,9 +65,11 @@ async fn w_32_the_id_is_committed_with_the_effect_or_not_at_all() {
 
     // What the layer does after it, whatever the handler has answered, changes nothing.
     bench.advance(WINDOW / 2).await;
+    let before = row(&bench).await;
     bench.store().commit(&token).await.unwrap();
     bench.store().forget(&token).await.unwrap();
     assert!(is_committed(bench.store(), ID).await);
+    assert_eq!(row(&bench).await, before, "nor does it write");
     bench.advance(WINDOW / 2).await;
     assert_eq!(handle(&bench, &mut client).await, Claim::New, "its window began with the transaction");
 }
@@ -108,6 +116,23 @@ async fn w_32_whoever_was_superseded_and_who_came_after_have_one_effect() {
         }
         assert_eq!(bench.effects().await, (vec![], 1));
     }
+}
+
+#[tokio::test]
+async fn w_08_who_is_superseded_while_its_commit_waits_has_not_committed() {
+    let (bench, mut client) = (Bench::new().await, support::client().await);
+    let token = reserve(bench.store(), ID).await;
+    let transaction = client.transaction().await.unwrap();
+    transaction.execute(&format!("UPDATE {} SET holder = holder + 1", bench.name), &[]).await.unwrap();
+    let end = async {
+        while bench.requests_that_wait().await == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        transaction.commit().await.unwrap();
+    };
+    let (committed, ()) = tokio::join!(bench.store().commit(&token), end);
+    assert_eq!(committed.unwrap_err().kind(), StoreErrorKind::Superseded);
+    assert!(!is_committed(bench.store(), ID).await);
 }
 
 #[tokio::test]
