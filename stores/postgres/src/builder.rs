@@ -75,7 +75,8 @@ impl Builder {
         let connections = Connections::new(config, tls, self.connections, self.timeout)?;
         if self.create {
             // Of several that make it at once all but the first would fail, but for the lock.
-            let sql = format!("SELECT pg_advisory_xact_lock({});\n{}", Self::CREATING, self.table.sql());
+            let lock = format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({})", Self::CREATING);
+            let sql = format!("{lock};\n{}", self.table.sql());
             connections.run(&sql).await?;
         }
         let statements = Statements::new(&self.table);

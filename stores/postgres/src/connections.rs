@@ -23,7 +23,7 @@ pub(crate) struct Connections {
 pub(crate) enum Failure {
     Database(Error),
     Pool(PoolError),
-    None(NoAnswer),
+    NoAnswer(NoAnswer),
 }
 
 impl Connections {
@@ -51,7 +51,7 @@ impl Connections {
     /// The row that the statement answers with.
     pub(crate) async fn ask(&self, statement: &str, parameters: Parameters<'_>) -> Result<Row, Failure> {
         let row = self.try_twice(statement, parameters).await?;
-        row.ok_or(Failure::None(NoAnswer::NoRow))
+        row.ok_or(Failure::NoAnswer(NoAnswer::NoRow))
     }
 
     /// Runs a statement that answers with no row.
@@ -78,7 +78,7 @@ impl Connections {
         };
         let answer = match timeout(self.timeout, asked).await {
             Ok(answer) => answer.map_err(Failure::Database),
-            Err(_) => Err(Failure::None(NoAnswer::TooLate)),
+            Err(_) => Err(Failure::NoAnswer(NoAnswer::TooLate)),
         };
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
             // Whoever had it next would fare no better: that it is lost is not known at once.
@@ -89,11 +89,13 @@ impl Connections {
 
     /// Runs several statements without parameters in one transaction.
     pub(crate) async fn run(&self, statements: &str) -> Result<(), Failure> {
-        Ok(self.client().await?.batch_execute(statements).await?)
+        let client = self.client().await?;
+        let ran = timeout(self.timeout, client.batch_execute(statements)).await;
+        Ok(ran.map_err(|_| Failure::NoAnswer(NoAnswer::TooLate))??)
     }
 
     async fn client(&self) -> Result<Object, Failure> {
-        Ok(timeout(self.timeout, self.pool.get()).await.map_err(|_| Failure::None(NoAnswer::TooLate))??)
+        Ok(timeout(self.timeout, self.pool.get()).await.map_err(|_| Failure::NoAnswer(NoAnswer::TooLate))??)
     }
 }
 
@@ -103,7 +105,7 @@ impl Failure {
         let ends = [&SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN, &SqlState::IDLE_SESSION_TIMEOUT];
         match self {
             Self::Database(error) => error.as_db_error().is_none_or(|error| ends.contains(&error.code())),
-            Self::None(missing) => *missing == NoAnswer::TooLate,
+            Self::NoAnswer(missing) => *missing == NoAnswer::TooLate,
             Self::Pool(_) => false,
         }
     }
@@ -135,7 +137,7 @@ impl From<Failure> for StoreError {
         match failure {
             Failure::Database(error) => unavailable.with_source(error),
             Failure::Pool(error) => unavailable.with_source(error),
-            Failure::None(error) => unavailable.with_source(error),
+            Failure::NoAnswer(error) => unavailable.with_source(error),
         }
     }
 }

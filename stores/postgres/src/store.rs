@@ -28,7 +28,7 @@ struct Inner {
     secret: [u8; 16],
     /// In microseconds.
     window: i64,
-    reserved: AtomicU64,
+    reservations: AtomicU64,
 }
 
 /// The right to end a reservation in a [`PostgresStore`].
@@ -49,9 +49,9 @@ pub enum Claim {
 }
 
 impl PostgresStore {
-    /// One in so many reservations forgets ids whose window or lease is over,
+    /// One in so many reservations forgets ids whose time is over.
     const CLEAN_EACH: u64 = 16;
-    /// so many of them at most.
+    /// How many it forgets at most. They are more than were added since the last time.
     const CLEAN: i64 = 64;
 
     /// Opens a store, in which an id is known for `window` after its commit: whole microseconds, 1,000 years at most.
@@ -60,7 +60,7 @@ impl PostgresStore {
     }
 
     pub(crate) fn new(connections: Connections, statements: Statements, secret: [u8; 16], window: i64) -> Self {
-        Self(Arc::new(Inner { connections, statements, secret, window, reserved: AtomicU64::new(0) }))
+        Self(Arc::new(Inner { connections, statements, secret, window, reservations: AtomicU64::new(0) }))
     }
 
     /// Commits an id in a transaction of yours: with it, or not at all. Call it once a message and transaction, before the
@@ -101,8 +101,8 @@ impl PostgresStore {
 
     /// Forgets some ids whose time is over. What fails is tried again later.
     async fn clean(&self) {
-        let Inner { connections, statements, reserved, .. } = &*self.0;
-        if reserved.fetch_add(1, Ordering::Relaxed) % Self::CLEAN_EACH == 0
+        let Inner { connections, statements, reservations, .. } = &*self.0;
+        if reservations.fetch_add(1, Ordering::Relaxed) % Self::CLEAN_EACH == 0
             && let Err(failure) = connections.tell(&statements.clean, &[&Self::CLEAN]).await
         {
             tracing::warn!(error = %StoreError::from(failure), "ids that are over could not be forgotten");
