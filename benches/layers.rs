@@ -43,7 +43,7 @@ use consign::{
 use futures_util::FutureExt;
 use scenario::counted;
 use tokio::{runtime::Runtime, sync::Notify};
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 scenarios! {
     "receiving" => |messages| receive(messages, |handler, _| handler),
@@ -56,6 +56,7 @@ scenarios! {
     "circuit_breaker" => |messages| receive(messages, |handler, _| CircuitBreakerLayer::new(5, 10, LOCK).layer(handler)),
     "dedup" => |messages| receive(messages, |handler, _| DedupLayer::new(ids(), "orders").layer(handler)),
     "from_fn" => |messages| receive(messages, |handler, _| from_fn(through).layer(handler)),
+    "all_layers" => |messages| receive(messages, all),
     "sending" => |messages| send(messages, |transport| transport),
     "message_id" => |messages| send(messages, |transport| MessageIdLayer::new().layer(transport)),
     "busy_pause" => |messages| send(messages, |transport| BusyPauseLayer::new().layer(transport)),
@@ -93,6 +94,22 @@ async fn through_sending(message: Message, next: SendNext<Transport>) -> Result<
 
 fn later(to: QueueSender) -> DelayedRetries<QueueSender> {
     DelayedRetries::new(to, Backoff::exponential(LOCK))
+}
+
+/// Every layer of a receiving stack, in its order.
+fn all(
+    handler: Handler,
+    to: QueueSender,
+) -> impl Service<Message, Response = Disposition, Error = BoxError, Future: Send> + Clone {
+    ServiceBuilder::new()
+        .layer(DeadLetterLayer::new())
+        .layer(CatchPanicLayer::new())
+        .layer(renewing())
+        .layer(ExpiryLayer::new(Still))
+        .layer(RetryLayer::new().immediate(2).delayed(later(to)))
+        .layer(CircuitBreakerLayer::new(5, 10, LOCK))
+        .layer(DedupLayer::new(ids(), "orders"))
+        .service(handler)
 }
 
 /// Answers at the first poll of its future, which owns the message, and ends the run after the last one.

@@ -1,6 +1,6 @@
 //! What is counted: one row a scenario.
 
-use super::programs::{CALL, CONSUME, Program, RUSTSTREAM};
+use super::programs::{CALL, CONSUME, LAYERS, Program, RUSTSTREAM};
 
 /// How much a scenario may cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,6 +71,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         peers: &[],
         is_guarded: false,
         ..consumed("json_real_clock", "`json` by the clock of the system", TWO_FIELDS, Goal::None)
+    },
+    Scenario {
+        program: LAYERS,
+        peers: &[],
+        allocations: Goal::None,
+        ..consumed("all_layers", "a message through every layer of a receiving stack", None, Goal::None)
     },
     Scenario {
         instructions: Goal::AtMost(4_500.0),
