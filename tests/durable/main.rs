@@ -1,6 +1,10 @@
 //! The embedded broker on a disk, from outside.
 #![cfg(feature = "durable")]
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod deep;
+#[cfg(unix)]
+mod kill;
 mod reopen;
 mod support;

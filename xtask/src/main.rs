@@ -7,6 +7,7 @@ mod deny;
 mod error;
 mod faults;
 mod features;
+mod kill;
 mod model;
 mod random;
 mod rows;
@@ -30,6 +31,8 @@ struct Options<'a> {
     transport: Option<&'a str>,
     ops: Option<u64>,
     seeds: Option<u64>,
+    cycles: Option<u64>,
+    seed: Option<u64>,
 }
 
 /// One word of the command line and what it does.
@@ -51,6 +54,8 @@ const NO_OPTIONS: Options = Options {
     transport: None,
     ops: None,
     seeds: None,
+    cycles: None,
+    seed: None,
 };
 const JSON: Options = Options { json: true, ..NO_OPTIONS };
 const LONG_AND_JSON: Options = Options { long: true, ..JSON };
@@ -60,6 +65,7 @@ const TRANSPORT_AND_JSON: Options = Options { transport: Some("NAME"), ..JSON };
 const BENCH: Options = Options { quick: true, page: true, rebaseline: true, only: Some("SCENARIO"), ..JSON };
 /// Accepts numbers.
 const OPS_SEEDS_AND_JSON: Options = Options { ops: Some(0), seeds: Some(0), ..JSON };
+const CYCLES_SEED_AND_JSON: Options = Options { cycles: Some(0), seed: Some(0), ..JSON };
 
 const WORDS: &[Word] = &[
     Word {
@@ -98,6 +104,12 @@ const WORDS: &[Word] = &[
         about: "whether a message costs over 3 % more than benches/baseline.json says (wants valgrind)",
         accepts: JSON,
         run: bench::guard::run,
+    },
+    Word {
+        name: "kill",
+        about: "processes that use a broker on a disk are killed: 200 unless said, and a tenth as many told to end",
+        accepts: CYCLES_SEED_AND_JSON,
+        run: kill::run,
     },
     Word {
         name: "memory",
@@ -190,6 +202,8 @@ fn parse(arguments: &[String]) -> Result<(&'static Word, Options<'_>), Misuse> {
             }
             "--ops" if word.accepts.ops.is_some() => options.ops = Some(number(option, rest.next())?),
             "--seeds" if word.accepts.seeds.is_some() => options.seeds = Some(number(option, rest.next())?),
+            "--cycles" if word.accepts.cycles.is_some() => options.cycles = Some(number(option, rest.next())?),
+            "--seed" if word.accepts.seed.is_some() => options.seed = Some(number(option, rest.next())?),
             _ => return Err(Misuse::UnknownOption { word: word.name, option: option.clone() }),
         }
     }
@@ -216,6 +230,8 @@ fn usage() -> String {
             ("--transport", accepts.transport),
             ("--ops", accepts.ops.map(|_| "N")),
             ("--seeds", accepts.seeds.map(|_| "N")),
+            ("--cycles", accepts.cycles.map(|_| "N")),
+            ("--seed", accepts.seed.map(|_| "N")),
         ];
         let flags = flags.iter().filter(|(_, is_accepted)| *is_accepted).map(|(flag, _)| format!(" [{flag}]"));
         let values = values.iter().filter_map(|(option, value)| value.map(|value| format!(" [{option} {value}]")));

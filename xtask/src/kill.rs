@@ -1,0 +1,72 @@
+//! `cargo xtask kill`: processes that use a broker on a disk are killed, or told to end, and their stores are opened again.
+//!
+//! Built in the profile `checked`, so that the code is optimised and an overflow still panics. A seed fixes what each
+//! process does and when it is killed, but not how far it has come by then.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use serde_json::{Map, Value, json};
+
+use crate::Options;
+use crate::error::Error;
+use crate::workspace::{cargo, for_each_line};
+
+/// What kills, and what tells to end, with one run of the latter for so many of the former.
+const FILTERS: [(&str, u64); 2] = [("i_05_", 1), ("i_37_", 10)];
+const CYCLES: u64 = 200;
+
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    let cycles = options.cycles.unwrap_or(CYCLES);
+    // A number that is a seed of this word too.
+    let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish().max(1));
+    eprintln!("replay: cargo xtask kill --cycles {cycles} --seed {seed}");
+    let mut object = Map::new();
+    for (filter, share) in FILTERS {
+        let mut command = cargo(["test", "--profile", "checked", "--features", "full", "--test", "durable", filter]);
+        command.args(["--", "--nocapture"]).env("SEED", seed.to_string());
+        command.env("CONSIGN_CYCLES", cycles.div_ceil(share).to_string());
+        let mut said = None;
+        for_each_line(&mut command, |line| match line.split_once("kill: ") {
+            Some((_, figures)) => said = Some(figures.to_owned()),
+            None => eprintln!("{line}"),
+        })?;
+        let said = said.ok_or(Error::NoTest { filter })?;
+        if options.json {
+            object.extend(figures(&said));
+        } else {
+            println!("{said}");
+        }
+    }
+    if options.json {
+        object.insert("seed".into(), json!(seed));
+        println!("{}", Value::Object(object));
+    }
+    Ok(())
+}
+
+/// `30 killed: 7 acknowledged, 0 lost, seed 1` as an object, under its word.
+fn figures(line: &str) -> Option<(String, Value)> {
+    let (head, counts) = line.split_once(": ")?;
+    let (cycles, how) = head.split_once(' ')?;
+    let mut object = Map::from_iter([("cycles".to_owned(), json!(cycles.parse::<u64>().ok()?))]);
+    for count in counts.split(", ") {
+        if let Some((number, name)) = count.split_once(' ')
+            && let Ok(number) = number.parse::<u64>()
+        {
+            object.insert(name.replace(' ', "_"), json!(number));
+        }
+    }
+    Some((how.into(), Value::Object(object)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_are_read_from_what_the_test_says() {
+        let read = figures("30 killed: 7 acknowledged, 2 in doubt, 0 lost, seed 9");
+        let expected = json!({ "cycles": 30, "acknowledged": 7, "in_doubt": 2, "lost": 0 });
+        assert_eq!(read, Some(("killed".into(), expected)));
+    }
+}
