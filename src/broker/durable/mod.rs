@@ -18,6 +18,8 @@ mod options;
 pub(super) mod record;
 mod recorder;
 mod redb;
+#[cfg(feature = "sabotage-dead-letter-in-two-steps")]
+mod sabotage;
 #[cfg(test)]
 mod samples;
 mod writer;

@@ -116,7 +116,12 @@ impl Writer {
     }
 
     fn write(&mut self, number: u64) -> Result<(), StorageError> {
+        if cfg!(feature = "sabotage-acknowledge-before-sync") {
+            self.commits.finish(number);
+        }
         if !self.batch.is_empty() {
+            #[cfg(feature = "sabotage-dead-letter-in-two-steps")]
+            self.journal.commit(&super::sabotage::without_dead_letters(&self.batch)?, true)?;
             self.journal.commit(&self.batch, true)?;
         }
         self.commits.finish(number);
