@@ -167,8 +167,9 @@ impl Lease for QueueLease {
         self.namespace.acknowledge(settled)
     }
 
-    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) {
+    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) -> Option<Self::Settle> {
         let mut rest = batch;
+        let mut answer = None;
         // Nearly always all are of one entity.
         while let Some(first) = rest.first() {
             let (namespace, store) = (Arc::clone(&first.namespace), first.store());
@@ -190,7 +191,9 @@ impl Lease for QueueLease {
                 rest.len()
             });
             rest = &mut rest[done..];
+            answer = namespace.unanswered();
         }
+        answer
     }
 
     fn release(mut self) -> Self::Settle {

@@ -125,6 +125,9 @@ impl Broker {
     /// When the last handle of a broker is dropped the same happens, but nobody can tell when the store is free again. Of a
     /// broker in memory it does nothing.
     ///
+    /// A consumer is to be ended before: what it has settled is on the disk then, and what it had locked is free. One that
+    /// still runs ends with an error, and its messages come again when the broker is opened.
+    ///
     /// Errors: the disk failed before.
     #[cfg(feature = "durable")]
     pub async fn close(&self) -> Result<(), StorageError> {

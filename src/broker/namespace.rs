@@ -155,6 +155,13 @@ impl Namespace {
             None => Acknowledged::ready(answer),
         }
     }
+
+    /// The answer to a call that has succeeded, if it is not as safe as it is to be.
+    #[inline]
+    pub(super) fn unanswered<E: From<StorageError>>(&self) -> Option<Acknowledged<(), E>> {
+        let commit = self.recorder.as_ref()?.pending()?;
+        Some(Acknowledged::when(Some(commit), Ok(())))
+    }
 }
 
 #[cfg(not(feature = "durable"))]
@@ -164,6 +171,13 @@ impl Namespace {
     #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
     pub(super) fn acknowledge<T, E>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
         Acknowledged::ready(answer)
+    }
+
+    /// The answer to a call that has succeeded, if it is not as safe as it is to be.
+    #[inline]
+    #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
+    pub(super) fn unanswered<E>(&self) -> Option<Acknowledged<(), E>> {
+        None
     }
 }
 

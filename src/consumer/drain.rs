@@ -47,7 +47,12 @@ where
     pub(super) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stats, ConsumeError>> {
         loop {
             self.poll_releases(cx);
-            if self.drain.is_some() && self.releases.is_empty() && self.is_idle() {
+            if self.drain.is_some() {
+                self.complete_gathered();
+            }
+            self.poll_completions(cx);
+            let is_answered = self.releases.is_empty() && self.gathered.is_answered();
+            if self.drain.is_some() && is_answered && self.is_idle() {
                 return Poll::Ready(self.drained());
             }
             let Some(drain) = &mut self.drain else { return Poll::Pending };
@@ -59,6 +64,7 @@ where
                     self.options.stats.count_settle_failed();
                 }
                 self.releases.clear();
+                self.options.stats.count_all_settle_failed(self.gathered.give_up());
                 for slot in self.slots.iter_mut().filter(|slot| slot.is_settling()) {
                     slot.forget_settling();
                     self.options.stats.count_settle_failed();

@@ -1,15 +1,30 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use crate::transport::{Lease, SettleError};
 
 /// Messages whose handlers are done with them and that are completed in one step.
-pub(super) struct Gathered<L> {
+pub(super) struct Gathered<L: Lease> {
     batch: Vec<L>,
     failures: Vec<SettleError>,
+    /// Completions that are not answered yet, and those that have come since. Later answers wait for the earlier ones, so
+    /// the last stands for all.
+    waiting: Option<Waiting<L::Settle>>,
+    next: Option<Waiting<L::Settle>>,
+}
+
+struct Waiting<S> {
+    answer: Pin<Box<S>>,
+    messages: u64,
 }
 
 impl<L: Lease> Gathered<L> {
     pub(super) fn with_capacity(count: usize) -> Self {
         let count = if L::COMPLETES_TOGETHER { count } else { 0 };
-        Self { batch: Vec::with_capacity(count), failures: Vec::new() }
+        Self { batch: Vec::with_capacity(count), failures: Vec::new(), waiting: None, next: None }
     }
 
     #[inline]
@@ -22,14 +37,50 @@ impl<L: Lease> Gathered<L> {
         self.batch.push(lease);
     }
 
-    /// Completes everything. Answers how many were completed, after it has said why the others were not.
+    /// Completes everything. Answers how many were completed for sure, after it has said why some were not.
     pub(super) fn complete(&mut self, mut failed: impl FnMut(SettleError)) -> u64 {
-        L::complete_together(&mut self.batch, &mut self.failures);
-        let completed = self.batch.len() - self.failures.len();
+        let answer = L::complete_together(&mut self.batch, &mut self.failures);
+        let completed = (self.batch.len() - self.failures.len()) as u64;
         self.batch.clear();
         if !self.failures.is_empty() {
             self.failures.drain(..).for_each(&mut failed);
         }
-        completed as u64
+        match answer {
+            None => completed,
+            Some(answer) => {
+                self.wait_for(answer, completed);
+                0
+            }
+        }
+    }
+
+    #[cold]
+    fn wait_for(&mut self, answer: L::Settle, messages: u64) {
+        let answer = Box::pin(answer);
+        if self.waiting.is_none() {
+            self.waiting = Some(Waiting { answer, messages });
+        } else {
+            let before = self.next.take().map_or(0, |next| next.messages);
+            self.next = Some(Waiting { answer, messages: before + messages });
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_answered(&self) -> bool {
+        self.waiting.is_none()
+    }
+
+    /// The next answer, and to how many completions it is.
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Result<(), SettleError>, u64)>> {
+        let Some(waiting) = &mut self.waiting else { return Poll::Ready(None) };
+        let answer = std::task::ready!(waiting.answer.as_mut().poll(cx));
+        let messages = waiting.messages;
+        self.waiting = self.next.take();
+        Poll::Ready(Some((answer, messages)))
+    }
+
+    /// Waits for no answer any more. Tells how many completions had none.
+    pub(super) fn give_up(&mut self) -> u64 {
+        [self.waiting.take(), self.next.take()].into_iter().flatten().map(|waiting| waiting.messages).sum()
     }
 }

@@ -40,10 +40,13 @@
 //! - A message is settled when its handler has ended. Where the broker can complete several in one step, as the embedded
 //!   one can, and handlers take less than a millisecond each, those of one batch are completed together, before the
 //!   consumer receives again, polls a handler that was waiting, or waits itself.
+//! - What is counted was answered by the broker. One on a disk answers when it has written, and handlers that were completed
+//!   together do not wait for that; the end of the consumer does.
 //! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock is
 //!   lost all the same, its future is dropped, and the message comes again.
 //! - On shutdown it stops receiving, gives back what no handler has seen without counting it, waits for handlers up to
-//!   the drain timeout, then drops the rest and abandons their messages.
+//!   the drain timeout, then drops the rest and abandons their messages. When it has ended its settlements are answered:
+//!   a broker on a disk has them, and can be [closed](crate::broker::Broker::close).
 //! - A dead letter is cut to what a broker takes before it is sent there.
 //!
 //! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.

@@ -1,6 +1,10 @@
 //! What becomes of a message when its handler has ended.
 
-use std::{future::Future, task::Poll, time::Duration};
+use std::{
+    future::Future,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 use tower::BoxError;
@@ -77,6 +81,28 @@ where
         let stats = &self.options.stats;
         let completed = self.gathered.complete(|failure| count_settled(stats, Settling::Complete, Err(failure)));
         stats.count_all_completed(completed);
+    }
+
+    /// Counts completions whose answers have come. Tells whether any has.
+    #[inline]
+    pub(super) fn poll_completions(&mut self, cx: &mut Context<'_>) -> bool {
+        !self.gathered.is_answered() && self.poll_answers(cx)
+    }
+
+    #[cold]
+    fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut is_any = false;
+        while let Poll::Ready(Some((answer, messages))) = self.gathered.poll_answer(cx) {
+            is_any = true;
+            match answer {
+                Ok(()) => self.options.stats.count_all_completed(messages),
+                Err(error) => {
+                    tracing::warn!(%error, messages, "completions failed");
+                    self.options.stats.count_all_settle_failed(messages);
+                }
+            }
+        }
+        is_any
     }
 
     /// Converting, showing and dropping the error is the user's code.

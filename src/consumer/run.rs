@@ -346,6 +346,9 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.turn(cx);
         self.complete_gathered();
+        if polled.is_pending() && self.poll_completions(cx) && self.drain.is_some() {
+            cx.waker().wake_by_ref();
+        }
         polled
     }
 }

@@ -41,4 +41,9 @@ impl Stats {
     pub(super) fn count_all_completed(&self, count: u64) {
         self.0.completed.fetch_add(count, Ordering::Relaxed);
     }
+
+    /// Several at once.
+    pub(super) fn count_all_settle_failed(&self, count: u64) {
+        self.0.settle_failed.fetch_add(count, Ordering::Relaxed);
+    }
 }

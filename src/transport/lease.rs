@@ -25,14 +25,18 @@ pub trait Lease: Send + 'static {
     /// Settles the delivery. The future must be driven to its end; whether a dropped one had its effect is unknown.
     fn settle(self, disposition: Disposition) -> Self::Settle;
 
-    /// Completes all of these at once, without waiting for anything, and says what came of those that failed. The leases are
-    /// used up: dropping what is left of them does not abandon anything. It is for transports that know the answer when they
-    /// are asked, and is called only if [`COMPLETES_TOGETHER`](Self::COMPLETES_TOGETHER) says so.
-    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>)
+    /// Completes all of these at once, and says what came of those that failed. The leases are of one receiver, and are used
+    /// up: dropping what is left of them does not abandon anything. It is for transports that have done it when they are
+    /// asked, and is called only if [`COMPLETES_TOGETHER`](Self::COMPLETES_TOGETHER) says so.
+    ///
+    /// The future is that of the others, where a broker answers later than it acts, as one on a disk does. If it succeeds,
+    /// so do those of all earlier calls.
+    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) -> Option<Self::Settle>
     where
         Self: Sized,
     {
         let _ = (batch, failures);
+        None
     }
 
     /// Gives the lock up without counting the delivery: for messages that no handler has seen. It begins when it is
