@@ -43,7 +43,8 @@ pub(crate) trait Journal: Send {
     fn load(&mut self, visit: &mut Visit<'_>) -> Result<(), StorageError>;
 
     /// Writes a batch: all of it or nothing. With `sync` it is on the disk when this returns, and all that was committed
-    /// before. An error is final: every later call fails too.
+    /// before. An error is final: every later call fails too. Only after [`Full`](super::StorageErrorKind::Full) the
+    /// journal may go on, without the batch, which may be committed again; the next call tells.
     fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StorageError>;
 
     /// Whether the disk has room for more. Where it has none a commit still succeeds, out of a reserve that is meant for

@@ -2,11 +2,12 @@ use std::{
     io,
     panic::{self, AssertUnwindSafe},
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use redb::StorageBackend;
 
 use super::{
@@ -20,7 +21,7 @@ use super::{
 pub(super) struct Backend {
     storage: Box<dyn Storage>,
     /// What failed first.
-    failure: OnceLock<(StorageErrorKind, String)>,
+    failure: Mutex<Option<(StorageErrorKind, String)>>,
     /// Whether the reserve was given up.
     is_full: AtomicBool,
 }
@@ -31,7 +32,7 @@ pub(super) struct Handle(pub(super) Arc<Backend>);
 
 impl Backend {
     pub(super) fn new(storage: Box<dyn Storage>) -> Self {
-        Self { storage, failure: OnceLock::new(), is_full: AtomicBool::new(false) }
+        Self { storage, failure: Mutex::default(), is_full: AtomicBool::new(false) }
     }
 
     pub(super) fn storage(&self) -> &dyn Storage {
@@ -40,7 +41,7 @@ impl Backend {
 
     /// Whether everything has worked so far.
     pub(super) fn check(&self) -> Result<(), StorageError> {
-        match self.failure.get() {
+        match &*self.failure.lock() {
             None => Ok(()),
             Some((_, detail)) => Err(StorageError::new(StorageErrorKind::Failed, format!("earlier: {detail}"))),
         }
@@ -66,14 +67,19 @@ impl Backend {
 
     /// Makes an error final.
     pub(super) fn fail(&self, error: &StorageError) {
-        let _ = self.failure.set((error.kind(), error.detail().to_owned()));
+        self.failure.lock().get_or_insert_with(|| (error.kind(), error.detail().to_owned()));
+    }
+
+    /// Forgets that a write had no room. Whether that is all that has failed.
+    pub(super) fn recover(&self) -> bool {
+        self.failure.lock().take_if(|(kind, _)| *kind == StorageErrorKind::Full).is_some()
     }
 
     /// What an error of redb means here.
     pub(super) fn error(&self, error: impl Into<redb::Error>) -> StorageError {
         use StorageErrorKind::{Closed, Corrupted, Failed, InUse};
         let error = error.into();
-        if let Some((kind, detail)) = self.failure.get() {
+        if let Some((kind, detail)) = &*self.failure.lock() {
             return StorageError::new(*kind, detail.clone()).with_source(error);
         }
         let kind = match &error {
@@ -112,7 +118,7 @@ impl Backend {
     }
 
     fn writable(&self) -> io::Result<()> {
-        if self.failure.get().is_some() { Err(io::Error::other("the store has failed")) } else { Ok(()) }
+        if self.failure.lock().is_some() { Err(io::Error::other("the store has failed")) } else { Ok(()) }
     }
 
     /// Whether the reserve was given up since it was last taken.
@@ -149,7 +155,12 @@ impl StorageBackend for Handle {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        let before = self.len()?;
         let result = self.0.write(|storage| storage.set_len(len));
+        if result.is_ok() && len > before {
+            // So that pages which become free have their room, and what makes room in a full disk can use them.
+            self.0.storage.allocate(before);
+        }
         self.0.checked(result, || format!("changing the length to {len}"))
     }
 
@@ -163,6 +174,8 @@ impl StorageBackend for Handle {
         if cfg!(feature = "sabotage-ignore-sync-error") {
             return Ok(());
         }
+        // What is not on the disk then, nobody knows, not even where it says that it is full.
+        let result = result.map_err(io::Error::other);
         self.0.checked(result, || "syncing".into())
     }
 

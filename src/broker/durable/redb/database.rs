@@ -55,6 +55,7 @@ pub(super) struct Store {
     /// Nothing once it is closed.
     pub(super) database: RwLock<Option<Database>>,
     pub(super) backend: Arc<Backend>,
+    cache: usize,
 }
 
 /// What was committed and not synced.
@@ -70,8 +71,8 @@ impl Unsynced {
     const COMMITS: usize = 1_024;
     const BYTES: usize = 8 << 20;
 
-    fn is_too_much(&self) -> bool {
-        self.commits >= Self::COMMITS || self.bytes >= Self::BYTES
+    fn is_too_much(&self, batch: &Batch) -> bool {
+        self.commits >= Self::COMMITS || self.bytes.saturating_add(batch.size()) >= Self::BYTES
     }
 }
 
@@ -96,13 +97,23 @@ impl RedbJournal {
             backend.reserve();
             Ok((database, totals))
         })?;
-        let store = Arc::new(Store { database: RwLock::new(Some(database)), backend });
+        let store = Arc::new(Store { database: RwLock::new(Some(database)), backend, cache });
         Ok(Self { store, totals, unsynced: Unsynced::default(), compact_below: None })
     }
 
     /// Gives room back to the disk that records have left. It moves what is there, and keeps readers out meanwhile.
+    ///
+    /// In a full disk it may fail as [`Full`](StorageErrorKind::Full), which is not final unless commits were not synced.
     pub(crate) fn compact(&mut self) -> Result<(), StorageError> {
-        self.store.compact()
+        let compacted = self.store.compact();
+        match &compacted {
+            Ok(()) => self.unsynced = Unsynced::default(),
+            Err(error) if error.kind() == StorageErrorKind::Full && self.unsynced.commits == 0 => {
+                self.store.roll_back()?;
+            }
+            Err(_) => {}
+        }
+        compacted
     }
 
     /// Makes everything that was committed outlive a loss of power, and lets go of the file.
@@ -116,6 +127,10 @@ impl RedbJournal {
 
 #[cfg(test)]
 impl RedbJournal {
+    pub(super) fn storage(&self) -> &dyn Storage {
+        self.store.backend.storage()
+    }
+
     /// As a later version would.
     pub(super) fn write_format(&self, version: u32) -> Result<(), StorageError> {
         self.store.with(|database| {
@@ -148,6 +163,20 @@ impl Store {
         let Some(database) = &mut *database else { return Err(StorageError::new(StorageErrorKind::Closed, "")) };
         let compacted = self.backend.guard(|| database.compact().map_err(|error| self.error(error)));
         compacted.map(drop).inspect_err(|error| self.backend.fail(error))
+    }
+
+    /// Goes back to the last commit that was synced, after a write that had no room, which redb takes for the end.
+    fn roll_back(&self) -> Result<(), StorageError> {
+        let mut place = self.database.write();
+        let Some(failed) = place.take() else { return Err(StorageError::new(StorageErrorKind::Closed, "")) };
+        // It knows that it has failed, and writes nothing.
+        let _ = self.backend.contain(|| failed.close().map_err(|error| self.error(error)));
+        if !self.backend.recover() {
+            return self.backend.check();
+        }
+        let again = self.backend.guard(|| database(&self.backend, self.cache));
+        *place = Some(again.inspect_err(|error| self.backend.fail(error))?);
+        Ok(())
     }
 
     fn close(&self) -> Result<(), StorageError> {
@@ -242,40 +271,43 @@ impl Journal for RedbJournal {
             return self.store.backend.check();
         }
         let Self { store, totals, unsynced, .. } = self;
-        unsynced.commits += 1;
-        unsynced.bytes = unsynced.bytes.saturating_add(batch.size());
-        let sync = sync || unsynced.is_too_much();
-        let written = store.with(|database| store.write(database, batch, sync, *totals));
-        match written {
+        // In a full disk a commit may have to be taken back, and no other one with it.
+        let sync = sync || unsynced.is_too_much(batch) || store.backend.is_full();
+        match store.with(|database| store.write(database, batch, sync, *totals)) {
             Ok(written) => *totals = written,
             Err(error) => {
                 store.backend.fail(&error);
+                if error.kind() == StorageErrorKind::Full && unsynced.commits == 0 {
+                    store.roll_back()?;
+                }
                 return Err(error);
             }
         }
         if sync {
             *unsynced = Unsynced::default();
+        } else {
+            unsynced.commits += 1;
+            unsynced.bytes = unsynced.bytes.saturating_add(batch.size());
         }
         Ok(())
     }
 
     fn has_room(&mut self) -> bool {
-        let Self { store, totals, compact_below, .. } = self;
-        if store.backend.check().is_err() {
+        if self.store.backend.check().is_err() {
             return false;
         }
-        if !store.backend.is_full() || store.backend.reserve() {
-            *compact_below = None;
+        if !self.store.backend.is_full() || self.store.backend.reserve() {
+            self.compact_below = None;
             return true;
         }
-        let bytes = totals.bytes();
-        let below = *compact_below.get_or_insert((bytes / 2).max(1));
+        let bytes = self.totals.bytes();
+        let below = *self.compact_below.get_or_insert((bytes / 2).max(1));
         if bytes > below || below == 0 {
             return false;
         }
-        // redb keeps the pages that became free.
-        *compact_below = Some(bytes / 2);
-        store.compact().is_ok() && store.backend.reserve()
+        // redb keeps the pages that became free. It moves some before it gives room back, and may have none for that.
+        self.compact_below = Some(bytes / 2);
+        self.compact().is_ok() && self.store.backend.reserve()
     }
 
     fn reader(&self) -> Arc<dyn Reader> {
@@ -299,6 +331,12 @@ impl Reader for Store {
             verified(table.name(), key, stored.value()).map(|value| Some(value.to_vec()))
         })
     }
+}
+
+fn database(backend: &Arc<Backend>, cache: usize) -> Result<Database, StorageError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(cache);
+    builder.create_with_backend(Handle(backend.clone())).map_err(|error| backend.error(error))
 }
 
 const fn definition(table: Table) -> Definition {

@@ -107,6 +107,17 @@ impl Storage for FileStorage {
         self.file.set_len(len)
     }
 
+    #[cfg(target_os = "linux")]
+    fn allocate(&self, from: u64) {
+        let length = self.len().unwrap_or_default().saturating_sub(from);
+        if length > 0 {
+            let _ = rustix::fs::fallocate(&self.file, rustix::fs::FallocateFlags::empty(), from, length);
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn allocate(&self, _: u64) {}
+
     fn sync(&self) -> io::Result<()> {
         // With the length, and without the times.
         self.file.sync_data()

@@ -4,6 +4,8 @@
 //! pointer would have it ask for gigabytes. Each pointer to a page has a checksum of the page beside it, so that a walk
 //! from the head finds every page that is not what was written.
 
+use std::collections::BTreeMap;
+
 use twox_hash::XxHash3_128;
 
 use super::{
@@ -31,10 +33,12 @@ pub(super) struct Walk<'s> {
     region: (u64, u64),
     /// Pages that may still be read. Each is at most once in a tree that is good.
     left: u64,
+    /// Where pages were read, by a lenient walk.
+    pub(super) seen: BTreeMap<u64, usize>,
     /// What is wrong, and at which offset.
     pub(super) damages: Vec<(u64, &'static str)>,
     /// Whether it goes on where something is wrong.
-    pub(super) is_lenient: bool,
+    is_lenient: bool,
 }
 
 /// The widths of keys and values in a tree, where they are fixed.
@@ -93,11 +97,24 @@ impl<'s> Walk<'s> {
             return Err(damaged("at offset 0: the size of a page is wrong"));
         }
         let region = (before * PAGE, (before + data) * PAGE);
-        Ok(Self { storage, length, region, left: length / PAGE, damages: Vec::new(), is_lenient: false })
+        Ok(Self {
+            storage,
+            length,
+            region,
+            left: length / PAGE,
+            seen: BTreeMap::new(),
+            damages: Vec::new(),
+            is_lenient: false,
+        })
+    }
+
+    /// The same, which goes on where something is wrong.
+    pub(super) fn lenient(storage: &'s dyn Storage, head: &Head) -> Result<Self, StorageError> {
+        Ok(Self { is_lenient: true, ..Self::new(storage, head)? })
     }
 
     /// Everything that a commit has.
-    fn slot(&mut self, slot: &Slot) -> Result<(), StorageError> {
+    pub(super) fn slot(&mut self, slot: &Slot) -> Result<(), StorageError> {
         for root in [slot.system, slot.tables].into_iter().flatten() {
             for (_, table) in self.tables(root)? {
                 if let Some(root) = table.root {
@@ -146,6 +163,10 @@ impl<'s> Walk<'s> {
             return Ok(());
         };
         self.left -= 1;
+        if self.is_lenient && self.seen.insert(offset, size).is_some() {
+            self.damages.push((parent, "two pages point to the same one"));
+            return Ok(());
+        }
         let mut page = vec![0; size];
         self.storage.read(offset, &mut page).map_err(|error| failed(&format!("reading at offset {offset}"), error))?;
         let end = match page[0] {

@@ -40,12 +40,14 @@ impl Faults {
         Self { power_loss: None, sync: None, read: None, ignores_syncs: false, capacity: u64::MAX };
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "they have nothing to do with each other")]
 struct State {
     faults: Faults,
     /// What there was when the power came.
     base: Image,
-    /// What has happened since.
+    /// What has happened since, unless nobody wants to know.
     history: Vec<Event>,
+    keeps_history: bool,
     /// What is read.
     now: Image,
     counts: Counts,
@@ -152,7 +154,9 @@ impl State {
 
     fn add(&mut self, event: Event, is_last: bool) -> io::Result<()> {
         self.now.apply(&event);
-        self.history.push(event);
+        if self.keeps_history {
+            self.history.push(event);
+        }
         if is_last { Err(io::Error::other("the power went")) } else { Ok(()) }
     }
 
@@ -172,6 +176,7 @@ impl SimulatedDisk {
             faults: Faults::NONE,
             base: image.clone(),
             history: Vec::new(),
+            keeps_history: true,
             now: image,
             counts: Counts::default(),
             is_off: false,
@@ -191,9 +196,21 @@ impl SimulatedDisk {
         self.0.lock().now.bytes.clone()
     }
 
+    /// Changes a byte that is on the disk.
+    pub(crate) fn flip(&self, offset: usize, mask: u8) {
+        let mut state = self.0.lock();
+        state.now.bytes[offset] ^= mask;
+        state.base.bytes[offset] ^= mask;
+    }
+
     pub(crate) fn set_faults(&self, faults: Faults) {
         let mut state = self.0.lock();
         (state.faults, state.counts) = (faults, Counts::default());
+    }
+
+    /// Keeps nothing of what happens, so that the power cannot go.
+    pub(crate) fn forget_history(&self) {
+        self.0.lock().keeps_history = false;
     }
 
     /// How large the reserve is. None at first.
@@ -308,6 +325,14 @@ impl Storage for SimulatedStorage {
         state.allocated.retain(|block| block * BLOCK < len);
         let length = usize::try_from(len).map_err(io::Error::other)?;
         state.add(Event::SetLen(length), is_last)
+    }
+
+    fn allocate(&self, from: u64) {
+        let mut state = self.disk.0.lock();
+        let blocks = from / BLOCK..state.now.bytes.len() as u64 / BLOCK;
+        if state.used() + (blocks.end - blocks.start) * BLOCK <= state.faults.capacity {
+            state.allocated.extend(blocks);
+        }
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -12,6 +12,10 @@ pub(crate) trait Storage: Debug + Send + Sync + 'static {
     /// Bytes that come anew are 0.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
+    /// Has the disk set aside what is from this offset on, so that writing to it takes no more room. Without room for that
+    /// it does nothing.
+    fn allocate(&self, from: u64);
+
     /// What was written outlives a loss of power when this returns.
     fn sync(&self) -> io::Result<()>;
 

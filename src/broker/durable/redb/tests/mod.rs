@@ -1,14 +1,24 @@
 //! The tests that go through many random cases run a fiftieth of them here, the same ones each time. `cargo xtask
 //! power-loss` runs all of them, from a fresh seed: it sets `SEED` and `CONSIGN_EVERY`.
 
+mod damage;
+mod full;
 mod journal;
 mod model;
 mod power_loss;
 
 use std::env;
 
+use super::{RedbJournal, simulated::SimulatedDisk};
+use crate::broker::durable::StorageError;
+
 /// One in so many cases is run.
 const EVERY: u64 = 50;
+
+fn open(disk: &SimulatedDisk) -> Result<RedbJournal, StorageError> {
+    const CACHE: usize = 1 << 20;
+    RedbJournal::with_storage(disk.open(), CACHE)
+}
 
 fn every() -> u64 {
     number("CONSIGN_EVERY").unwrap_or(EVERY)
