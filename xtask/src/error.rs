@@ -42,6 +42,8 @@ pub(crate) enum Error {
     Conformance(u64),
     /// In so many cases a message costs more while the broker holds more.
     Growth(usize),
+    /// Features that break the library and that no test notices.
+    Unnoticed(Vec<&'static str>),
     /// What is wrong with the rows, their tests or the exceptions.
     Rows(Vec<Problem>),
 }
@@ -66,6 +68,7 @@ impl std::fmt::Display for Error {
             Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
             Self::Conformance(cases) => write!(f, "the transport does not keep its word in {cases} case(s)"),
             Self::Growth(cases) => write!(f, "the cost grows in {cases} case(s)"),
+            Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
             Self::Rows(problems) => {
                 write!(f, "{} problem(s)", problems.len())?;
                 problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
@@ -90,6 +93,7 @@ impl std::error::Error for Error {
             | Self::NoTest { .. }
             | Self::Conformance(_)
             | Self::Growth(_)
+            | Self::Unnoticed(_)
             | Self::Rows(_) => None,
         }
     }

@@ -9,8 +9,10 @@ mod faults;
 mod features;
 mod kill;
 mod model;
+mod power_loss;
 mod random;
 mod rows;
+mod sabotage;
 mod shuttle;
 mod workspace;
 
@@ -66,6 +68,7 @@ const BENCH: Options = Options { quick: true, page: true, rebaseline: true, only
 /// Accepts numbers.
 const OPS_SEEDS_AND_JSON: Options = Options { ops: Some(0), seeds: Some(0), ..JSON };
 const CYCLES_SEED_AND_JSON: Options = Options { cycles: Some(0), seed: Some(0), ..JSON };
+const SEED_LONG_AND_JSON: Options = Options { seed: Some(0), ..LONG_AND_JSON };
 
 const WORDS: &[Word] = &[
     Word {
@@ -124,12 +127,24 @@ const WORDS: &[Word] = &[
         run: model::run,
     },
     Word {
+        name: "power-loss",
+        about: "the journal on a disk that loses power, fails, fills up or is damaged: 20,000 cases and more",
+        accepts: SEED_LONG_AND_JSON,
+        run: power_loss::run,
+    },
+    Word {
         name: "random",
         about: "random bytes through the ContentType parser and every codec: 100,000 a test, 1,000,000 with --long",
         accepts: LONG_AND_JSON,
         run: random::run,
     },
     Word { name: "rows", about: "which rows of docs/semantics.md have a test", accepts: JSON, run: rows::run },
+    Word {
+        name: "sabotage",
+        about: "the library with one thing broken at a time, which a test has to notice",
+        accepts: JSON,
+        run: sabotage::run,
+    },
     Word {
         name: "shuttle",
         about: "the broker under orders of threads that shuttle chooses: 20,000 a property, 1,000,000 with --long",
@@ -201,9 +216,9 @@ fn parse(arguments: &[String]) -> Result<(&'static Word, Options<'_>), Misuse> {
                 options.transport = Some(value);
             }
             "--ops" if word.accepts.ops.is_some() => options.ops = Some(number(option, rest.next())?),
+            "--seed" if word.accepts.seed.is_some() => options.seed = Some(number(option, rest.next())?),
             "--seeds" if word.accepts.seeds.is_some() => options.seeds = Some(number(option, rest.next())?),
             "--cycles" if word.accepts.cycles.is_some() => options.cycles = Some(number(option, rest.next())?),
-            "--seed" if word.accepts.seed.is_some() => options.seed = Some(number(option, rest.next())?),
             _ => return Err(Misuse::UnknownOption { word: word.name, option: option.clone() }),
         }
     }

@@ -8,9 +8,9 @@ use super::{
         pages::Walk,
         simulated::{Faults, SimulatedDisk},
     },
-    every,
+    every, is_long,
     model::{Model, random_batch},
-    number, open, replay, say, seeds,
+    open, replay, say, seeds,
 };
 use crate::broker::durable::{StorageErrorKind, journal::Journal};
 
@@ -26,10 +26,8 @@ fn store(rng: &mut Rng, is_closed: bool) -> (Vec<u8>, Model) {
     }
     if is_closed {
         journal.close().unwrap();
-        (disk.bytes(), model)
-    } else {
-        (disk.bytes(), model)
     }
+    (disk.bytes(), model)
 }
 
 /// Opens a store that is damaged. `false` if the damage was named, and otherwise what is there is right.
@@ -98,10 +96,7 @@ fn i_08_a_truncated_store_is_named() {
     let seed = seeds(1).next().unwrap();
     let mut rng = Rng::with_seed(seed);
     let (bytes, model) = store(&mut rng, true);
-    let every = match number("CONSIGN_LONG") {
-        Some(_) => 1,
-        None => (bytes.len() as u64 / LENGTHS).saturating_mul(every()),
-    };
+    let every = if is_long() { 1 } else { (bytes.len() as u64 / LENGTHS).saturating_mul(every()) };
     let mut truncations = 0;
     for length in (0..bytes.len()).step_by(usize::try_from(every).unwrap_or(usize::MAX)) {
         let disk = SimulatedDisk::of(bytes[..length].to_vec());

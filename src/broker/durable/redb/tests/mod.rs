@@ -28,6 +28,11 @@ fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|number| number.parse().unwrap())
 }
 
+/// Whether more is asked for than all.
+fn is_long() -> bool {
+    number("CONSIGN_LONG").is_some()
+}
+
 /// So many seeds, from `SEED` on.
 fn seeds(count: u64) -> impl Iterator<Item = u64> {
     let base = number("SEED").unwrap_or_default();
@@ -40,5 +45,5 @@ fn replay(test: &str, seed: u64) -> String {
 
 /// What `cargo xtask power-loss` reads.
 fn say(what: &str, cases: usize) {
-    eprintln!("power-loss: {cases} {what}");
+    println!("power-loss: {cases} {what}");
 }

@@ -5,7 +5,7 @@ use super::{
         RedbJournal,
         simulated::{Faults, SimulatedDisk},
     },
-    every,
+    every, is_long,
     model::{Model, random_batch},
     open, replay, say, seeds,
 };
@@ -81,7 +81,7 @@ fn lose_power(seed: u64, ignores_syncs: bool) -> Result<(), String> {
 #[test]
 fn i_02_i_03_i_04_power_loss_loses_no_batch_and_tears_none() {
     let mut losses = 0;
-    for seed in seeds(2_000) {
+    for seed in seeds(if is_long() { 100_000 } else { 2_000 }) {
         lose_power(seed, false).unwrap_or_else(|what| panic!("{what}; {}", replay("i_02_i_03_i_04_power_loss", seed)));
         losses += 5;
     }

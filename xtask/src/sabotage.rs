@@ -1,0 +1,77 @@
+//! `cargo xtask sabotage`: builds the library with one thing broken at a time, and expects a test to notice.
+
+use serde_json::json;
+
+use crate::Options;
+use crate::error::Error;
+use crate::workspace::{cargo, for_each_line};
+
+/// What a feature breaks, and who has to notice.
+struct Sabotage {
+    feature: &'static str,
+    /// Arguments of `cargo test` that choose the test.
+    test: &'static [&'static str],
+}
+
+const SABOTAGES: &[Sabotage] = &[
+    Sabotage { feature: "sabotage-skip-sync", test: &["--lib", "i_02_i_03_i_04_power_loss_loses_no_batch"] },
+    Sabotage { feature: "sabotage-ignore-sync-error", test: &["--lib", "i_06_a_failed_sync_is_final"] },
+];
+
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    let mut missed = Vec::new();
+    for sabotage in SABOTAGES {
+        let is_noticed = sabotage.is_noticed()?;
+        eprintln!("{} is {}", sabotage.feature, if is_noticed { "noticed" } else { "NOT noticed" });
+        if !is_noticed {
+            missed.push(sabotage.feature);
+        }
+    }
+    if options.json {
+        println!("{}", json!({ "tried": SABOTAGES.len(), "missed": missed }));
+    } else {
+        println!("{} of {} are noticed", SABOTAGES.len() - missed.len(), SABOTAGES.len());
+    }
+    if missed.is_empty() { Ok(()) } else { Err(Error::Unnoticed(missed)) }
+}
+
+impl Sabotage {
+    fn is_noticed(&self) -> Result<bool, Error> {
+        let features = format!("full,{}", self.feature);
+        let mut command = cargo(["test", "--quiet", "--profile", "checked", "--features", &features]);
+        let (mut passed, mut failed) = (0, 0);
+        let outcome = for_each_line(command.args(self.test), |line| {
+            if let Some((more_passed, more_failed)) = summary(line) {
+                passed += more_passed;
+                failed += more_failed;
+            }
+        });
+        match outcome {
+            Ok(()) if passed > 0 => Ok(false),
+            Ok(()) => Err(Error::NoTest { filter: self.test.last().copied().unwrap_or_default() }),
+            // Not because it does not build.
+            Err(Error::Failed { .. }) if failed > 0 => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The tests that passed and those that failed, when the line is a test binary's summary.
+fn summary(line: &str) -> Option<(u32, u32)> {
+    let (_, counts) = line.split_once("test result: ")?.1.split_once(". ")?;
+    let (passed, rest) = counts.split_once(" passed; ")?;
+    Some((passed.parse().ok()?, rest.split_once(" failed")?.0.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_counts_both() {
+        let line = |outcome: &str, counts: &str| format!("test result: {outcome}. {counts}; 0 ignored; 0 measured");
+        assert_eq!(summary(&line("ok", "12 passed; 0 failed")), Some((12, 0)));
+        assert_eq!(summary(&line("FAILED", "1 passed; 2 failed")), Some((1, 2)));
+        assert_eq!(summary("test it_is ... ok"), None);
+    }
+}
