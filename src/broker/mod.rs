@@ -31,6 +31,8 @@ mod admin;
 mod durable;
 mod engine;
 mod lease;
+#[cfg(feature = "durable")]
+mod lines;
 mod namespace;
 mod queue;
 mod receiver;
@@ -45,8 +47,6 @@ mod waiters;
 
 use std::{fmt, sync::Arc};
 
-#[cfg(feature = "durable")]
-pub use self::durable::{Durability, OpenOptions, Recovery, StorageError, StorageErrorKind};
 use self::namespace::Namespace;
 pub use self::{
     acknowledged::Acknowledged,
@@ -60,6 +60,11 @@ pub use self::{
     settings::{QueueSettings, Quirks, Status, SubscriptionSettings, TopicSettings},
     topic::{Subscription, Topic},
     transaction::{Committed, Transaction, TransactionError},
+};
+#[cfg(feature = "durable")]
+pub use self::{
+    durable::{Durability, OpenOptions, Recovery, StorageError, StorageErrorKind},
+    lines::ImportError,
 };
 use crate::{
     time::{Clock, SystemClock},

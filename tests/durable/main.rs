@@ -7,5 +7,6 @@ mod consumer;
 mod deep;
 #[cfg(unix)]
 mod kill;
+mod lines;
 mod reopen;
 mod support;

@@ -13,8 +13,13 @@ struct Sabotage {
     test: &'static [&'static str],
 }
 
+const KILL: &[&str] = &["--test", "durable", "i_05_a_killed_process_loses_nothing"];
+
 const SABOTAGES: &[Sabotage] = &[
     Sabotage { feature: "sabotage-skip-sync", test: &["--lib", "i_02_i_03_i_04_power_loss_loses_no_batch"] },
+    Sabotage { feature: "sabotage-acknowledge-before-sync", test: KILL },
+    Sabotage { feature: "sabotage-dead-letter-in-two-steps", test: KILL },
+    Sabotage { feature: "sabotage-forget-ids", test: KILL },
     Sabotage { feature: "sabotage-ignore-sync-error", test: &["--lib", "i_06_a_failed_sync_is_final"] },
 ];
 

@@ -11,8 +11,6 @@ mod error;
 mod fetcher;
 mod journal;
 mod json_lines;
-#[cfg(test)]
-mod memory;
 mod open;
 mod options;
 pub(super) mod record;
@@ -27,6 +25,7 @@ mod writer;
 pub(super) use self::{
     commits::Commit,
     journal::{Batch, Table, key},
+    json_lines::{Line, LineError, MAX_LINE, read_messages, write_message},
     recorder::Recorder,
 };
 use self::{commits::Commits, journal::Journal};

@@ -32,7 +32,6 @@ mod tests;
 mod value;
 mod write;
 
-#[allow(unused_imports, reason = "the broker's side comes on top of it")]
 pub(crate) use self::{error::LineError, read::read_messages, write::write_message};
 use crate::message::Message;
 

@@ -33,7 +33,6 @@ pub(crate) use self::{
     counter::{CounterRecord, LastNumber},
     entity::{EntityKind, EntityRecord},
     id::IdRecord,
-    malformed::Malformed,
     message::{MessageRecord, MessageState, MessageView, Place},
     session::SessionRecord,
     value::{MAX_DEPTH, can_be_stored},
