@@ -11,7 +11,7 @@ use crate::Options;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
-const FILTER: &str = "durable::redb::tests";
+const FILTER: &str = "durable::";
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());

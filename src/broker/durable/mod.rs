@@ -20,6 +20,8 @@ mod redb;
 mod sabotage;
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub(super) use self::{

@@ -64,12 +64,8 @@ impl Writer {
                 self.commits.linger(self.delay);
             }
             if let Some(namespace) = self.namespace.upgrade() {
-                let (number, written) = self.take(&namespace);
                 // It may be the last handle, whose drop leaves the last batch.
-                drop(namespace);
-                self.write(number)?;
-                self.page_out(&written);
-                self.look_for_room();
+                self.step(namespace)?;
             }
             if !goes_on {
                 return match self.commits.take_last() {
@@ -98,6 +94,16 @@ impl Writer {
         } else {
             tracing::info!("the disk has room again");
         }
+    }
+
+    /// Writes what has changed since the last time.
+    pub(super) fn step(&mut self, namespace: Arc<Namespace>) -> Result<(), StorageError> {
+        let (number, written) = self.take(&namespace);
+        drop(namespace);
+        self.write(number)?;
+        self.page_out(&written);
+        self.look_for_room();
+        Ok(())
     }
 
     /// Takes what has changed since the last time.

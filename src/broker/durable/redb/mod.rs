@@ -22,3 +22,5 @@ mod totals;
 
 #[allow(unused_imports, reason = "the writer comes on top of it")]
 pub(crate) use self::database::{RedbJournal, RedbOptions};
+#[cfg(test)]
+pub(crate) use self::simulated::{Faults, SimulatedDisk};

@@ -1,7 +1,9 @@
 mod golden;
 mod random;
 
-use super::{BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, Malformed, MessageRecord, SessionRecord};
+use super::{
+    BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord, malformed::Malformed,
+};
 
 /// One of the kinds of records.
 pub(super) enum Record {

@@ -1,0 +1,244 @@
+//! A broker on a disk that loses power. What was acknowledged is there again, and what was not is wholly there or not at
+//! all. The writer runs where the test says so, so that a seed says everything.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use fastrand::Rng;
+use futures_util::FutureExt;
+
+use super::{
+    OpenOptions, StorageError,
+    open::restore,
+    redb::{Faults, RedbJournal, SimulatedDisk},
+    writer::Writer,
+};
+use crate::{
+    Message,
+    broker::{Acknowledged, Broker, Queue, QueueLease, QueueSettings},
+    message::SequenceNumber,
+    settlement::{DeadLetter, DeadLetterReason},
+    time::{Clock, ManualClock, Timestamp},
+    transport::{Batch, Delivery, ReceiverExt, Sender},
+};
+
+type Id = u64;
+
+/// What a client knows of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It is to be there; `true` when that is acknowledged.
+    There(bool),
+    /// It is to be gone; `true` when that is acknowledged. Until then either.
+    Gone(bool),
+}
+
+/// Messages that are there together or not at all, until one of them is settled.
+type Group = BTreeSet<Id>;
+
+#[derive(Default)]
+struct Client {
+    known: BTreeMap<Id, Known>,
+    groups: Vec<Group>,
+    /// A message that is gone when another is there, and the other way round if it was acknowledged before, as the last
+    /// says.
+    swaps: Vec<(Id, Id, bool)>,
+    next: Id,
+}
+
+/// What is not acknowledged yet, and what it says of which messages.
+type Pending = Vec<(Box<dyn FnMut() -> Poll<bool>>, Vec<(Id, Known)>)>;
+
+fn pending<T: 'static, E: 'static>(mut answer: Acknowledged<T, E>) -> Box<dyn FnMut() -> Poll<bool>> {
+    Box::new(move || answer.poll_unpin(&mut Context::from_waker(Waker::noop())).map(|answer| answer.is_ok()))
+}
+
+impl Client {
+    fn message(&mut self) -> (Id, Message) {
+        self.next += 1;
+        let id = self.next;
+        let body = vec![u8::try_from(id % 251).unwrap(); usize::try_from(id * 37 % 3_000).unwrap()];
+        self.known.insert(id, Known::There(false));
+        (id, Message::builder().message_id(id.to_string()).build(body).unwrap())
+    }
+
+    /// Does one thing at random.
+    fn act(&mut self, rng: &mut Rng, broker: &Broker, queue: &Queue, held: &mut Vec<Delivery<QueueLease>>) -> Pending {
+        let sender = queue.sender().unwrap();
+        let mut take = |rng: &mut Rng| (!held.is_empty()).then(|| held.swap_remove(rng.usize(..held.len())));
+        match rng.u8(..12) {
+            0..=3 => {
+                let (id, message) = self.message();
+                vec![(pending(sender.send(message)), vec![(id, Known::There(true))])]
+            }
+            4 => {
+                let (ids, messages): (Vec<_>, Vec<_>) = (0..rng.usize(2..6)).map(|_| self.message()).unzip();
+                self.groups.push(ids.iter().copied().collect());
+                let then = ids.into_iter().map(|id| (id, Known::There(true))).collect();
+                vec![(pending(sender.send_batch(Batch(messages))), then)]
+            }
+            5 => {
+                let (id, message) = self.message();
+                let at = Timestamp::EPOCH.saturating_add(std::time::Duration::from_secs(3_600));
+                vec![(pending(sender.schedule(vec![message], at)), vec![(id, Known::There(true))])]
+            }
+            6 => {
+                let Some(delivery) = take(rng) else { return Vec::new() };
+                let gone = id(&delivery.message);
+                let (id, message) = self.message();
+                let mut transaction = broker.transaction();
+                transaction.complete(delivery).unwrap();
+                transaction.send(&sender, message).unwrap();
+                let before = self.known.insert(gone, Known::Gone(false));
+                self.swaps.push((gone, id, before == Some(Known::There(true))));
+                vec![(pending(transaction.commit()), vec![(gone, Known::Gone(true)), (id, Known::There(true))])]
+            }
+            7..=8 => {
+                let Some(delivery) = take(rng) else { return Vec::new() };
+                let id = id(&delivery.message);
+                self.known.insert(id, Known::Gone(false));
+                vec![(pending(delivery.complete()), vec![(id, Known::Gone(true))])]
+            }
+            9 => {
+                let Some(delivery) = take(rng) else { return Vec::new() };
+                let settled = match rng.u8(..3) {
+                    0 => delivery.abandon(),
+                    1 => delivery.defer(),
+                    _ => delivery.dead_letter(DeadLetter::new(DeadLetterReason::Application("x".into()), "y")),
+                };
+                vec![(pending(settled), Vec::new())]
+            }
+            _ => {
+                let received = queue.receiver().receive_batch(rng.usize(1..8)).now_or_never();
+                held.extend(received.and_then(Result::ok).unwrap_or_default());
+                Vec::new()
+            }
+        }
+    }
+
+    /// Compares with what a new process finds, and goes on from there.
+    fn check(&mut self, found: &[Id]) -> Result<(), String> {
+        let there: BTreeSet<Id> = found.iter().copied().collect();
+        if there.len() != found.len() {
+            return Err(format!("a message is there twice: {found:?}"));
+        }
+        for id in &there {
+            match self.known.get(id) {
+                None => return Err(format!("{id} was never sent")),
+                Some(Known::Gone(true)) => return Err(format!("{id} is there after its completion was acknowledged")),
+                Some(_) => {}
+            }
+        }
+        for (id, known) in &self.known {
+            if *known == Known::There(true) && !there.contains(id) {
+                return Err(format!("{id} is lost"));
+            }
+        }
+        for group in &self.groups {
+            let is_untouched = group.iter().all(|id| matches!(self.known.get(id), Some(Known::There(_))));
+            let count = group.intersection(&there).count();
+            if is_untouched && count != 0 && count != group.len() {
+                return Err(format!("of a batch there are {count} of {}", group.len()));
+            }
+        }
+        for (gone, sent, was_there) in &self.swaps {
+            let (both, neither) =
+                (there.contains(gone) && there.contains(sent), !there.contains(gone) && !there.contains(sent));
+            // The second may be completed since.
+            let is_untouched = matches!(self.known.get(sent), Some(Known::There(_)));
+            if both || neither && is_untouched && *was_there {
+                return Err(format!("half of a transaction: {gone} and {sent}"));
+            }
+        }
+        let known = |id: &Id| (*id, Known::There(true));
+        (self.known, self.groups, self.swaps) = (there.iter().map(known).collect(), Vec::new(), Vec::new());
+        Ok(())
+    }
+}
+
+fn id(message: &Message) -> Id {
+    message.message_id().unwrap().parse().unwrap()
+}
+
+fn open(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> Result<(Broker, Writer), StorageError> {
+    let journal = RedbJournal::with_storage(disk.open(), 1 << 20)?;
+    restore(&OpenOptions::new().clock(Arc::clone(clock)), Box::new(journal))
+}
+
+/// Every message that is there, in whatever state.
+fn found(queue: &Queue) -> Vec<Id> {
+    let all = |queue: &Queue| queue.peek(SequenceNumber::new(0), usize::MAX);
+    all(queue).iter().chain(&all(&queue.dead_letter())).map(id).collect()
+}
+
+/// What the client did until the power went, or until it has done enough.
+fn live(
+    client: &mut Client,
+    disk: &SimulatedDisk,
+    clock: &Arc<ManualClock>,
+    rng: &mut Rng,
+) -> Result<(), StorageError> {
+    let (broker, mut writer) = open(disk, clock)?;
+    let queue = broker.queue("orders").or_else(|_| broker.create_queue("orders", QueueSettings::default())).unwrap();
+    let (mut held, mut waiting) = (Vec::new(), Pending::new());
+    let outcome = (0..rng.usize(10..150)).try_for_each(|_| {
+        waiting.extend(client.act(rng, &broker, &queue, &mut held));
+        if rng.u8(..4) > 0 {
+            return Ok(());
+        }
+        let written = writer.step(Arc::clone(&broker.namespace));
+        waiting.retain_mut(|(poll, then)| match poll() {
+            Poll::Pending => true,
+            Poll::Ready(is_done) => {
+                client.known.extend(then.drain(..).filter(|_| is_done));
+                false
+            }
+        });
+        written
+    });
+    // What a lease does when it is dropped does not reach the disk.
+    drop((held, waiting));
+    outcome
+}
+
+fn lose_power(seed: u64) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let _entered = runtime.enter();
+    let (mut rng, clock) = (Rng::with_seed(seed), Arc::new(ManualClock::new(Timestamp::EPOCH)));
+    let (mut disk, mut client) = (SimulatedDisk::new(), Client::default());
+    for _ in 0..5 {
+        let power_loss = (rng.u8(..4) > 0).then(|| rng.u64(1..400));
+        disk.set_faults(Faults { power_loss, ..Faults::NONE });
+        // The power is gone in any case.
+        let _ = live(&mut client, &disk, &clock, &mut rng);
+        disk = disk.power_loss(&mut rng);
+        disk.set_faults(Faults::NONE);
+        let (broker, writer) = open(&disk, &clock).map_err(|error| format!("it does not open: {error}"))?;
+        let found = broker.queue("orders").map(|queue| found(&queue)).unwrap_or_default();
+        drop((broker, writer));
+        disk = disk.power_loss(&mut rng);
+        client.check(&found)?;
+        assert!(clock.now().utc >= Timestamp::EPOCH);
+    }
+    Ok(())
+}
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|number| number.parse().unwrap())
+}
+
+#[test]
+fn d_01_i_02_i_03_i_04_i_26_a_loss_of_power_undoes_nothing_that_was_acknowledged() {
+    let test = "i_26_a_loss_of_power_undoes_nothing";
+    let count = 2_000 / number("CONSIGN_EVERY").unwrap_or(50).clamp(1, 2_000);
+    let first = number("SEED").unwrap_or_default();
+    for seed in (0..count).map(|seed| first.wrapping_add(seed)) {
+        let replay = format!("SEED={seed} CONSIGN_EVERY=2000 cargo test --features full --lib {test}");
+        lose_power(seed).unwrap_or_else(|what| panic!("{what}; {replay}"));
+    }
+    println!("power-loss: {} losses of power under a broker", 5 * count);
+}
