@@ -1,4 +1,4 @@
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 
 use super::StorageError;
 
@@ -58,10 +58,13 @@ pub(crate) trait Journal: Send {
 
 pub(crate) type Visit<'v> = dyn FnMut(Table, &[u8], &[u8]) -> Result<(), StorageError> + 'v;
 
-/// Reads single records of a journal.
+/// Reads what is committed in a journal.
 pub(crate) trait Reader: Send + Sync {
     /// The record of this key as the last commit left it.
     fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError>;
+
+    /// Writes all records, as one commit left them, to a new store in a folder that is not there.
+    fn backup(&self, to: &Path) -> Result<(), StorageError>;
 }
 
 /// Records that are written and removed together. Of one key there is at most one change.

@@ -1,7 +1,10 @@
 use std::{path::Path, sync::Arc};
 
 use parking_lot::RwLock;
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{
+    CompactionError, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
+    WriteTransaction,
+};
 
 use super::{
     super::{
@@ -16,14 +19,14 @@ use super::{
     totals::{Total, Totals},
 };
 
-const META: &str = "meta";
+pub(super) const META: &str = "meta";
 const FORMAT: &str = "format";
-const TOTALS: &str = "totals";
+pub(super) const TOTALS: &str = "totals";
 
 /// What this version writes, and the latest that it reads.
 const VERSION: u32 = 1;
 
-type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+pub(super) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 /// How a journal is opened.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +96,13 @@ impl RedbJournal {
             builder.set_cache_size(cache);
             let database =
                 builder.create_with_backend(Handle(backend.clone())).map_err(|error| backend.error(error))?;
-            let totals = if is_new { create(&backend, &database)? } else { read_meta(&backend, &database)? };
+            let totals = if is_new {
+                initialise(&backend, &database, &Totals::default())?;
+                backend.storage().publish().map_err(|error| backend.error(error))?;
+                Totals::default()
+            } else {
+                read_meta(&backend, &database.begin_read().map_err(|error| backend.error(error))?)?
+            };
             backend.reserve();
             Ok((database, totals))
         })?;
@@ -101,7 +110,8 @@ impl RedbJournal {
         Ok(Self { store, totals, unsynced: Unsynced::default(), compact_below: None })
     }
 
-    /// Gives room back to the disk that records have left. It moves what is there, and keeps readers out meanwhile.
+    /// Gives room back to the disk that records have left. It moves what is there, and keeps readers out meanwhile. It does
+    /// nothing while a backup is made.
     ///
     /// In a full disk it may fail as [`Full`](StorageErrorKind::Full), which is not final unless commits were not synced.
     pub(crate) fn compact(&mut self) -> Result<(), StorageError> {
@@ -161,8 +171,12 @@ impl Store {
     fn compact(&self) -> Result<(), StorageError> {
         let mut database = self.database.write();
         let Some(database) = &mut *database else { return Err(StorageError::new(StorageErrorKind::Closed, "")) };
-        let compacted = self.backend.guard(|| database.compact().map_err(|error| self.error(error)));
-        compacted.map(drop).inspect_err(|error| self.backend.fail(error))
+        let compacted = self.backend.guard(|| match database.compact() {
+            // A backup reads.
+            Ok(_) | Err(CompactionError::TransactionInProgress) => Ok(()),
+            Err(error) => Err(self.error(error)),
+        });
+        compacted.inspect_err(|error| self.backend.fail(error))
     }
 
     /// Goes back to the last commit that was synced, after a write that had no room, which redb takes for the end.
@@ -187,7 +201,7 @@ impl Store {
         failed.and(closed)
     }
 
-    fn error(&self, error: impl Into<redb::Error>) -> StorageError {
+    pub(super) fn error(&self, error: impl Into<redb::Error>) -> StorageError {
         self.backend.error(error)
     }
 
@@ -256,8 +270,7 @@ impl Journal for RedbJournal {
                     last.extend_from_slice(key);
                 }
                 if found != expected {
-                    let detail = format!("table {}: records are missing, or old, or too many", table.name());
-                    return Err(StorageError::new(StorageErrorKind::Corrupted, detail));
+                    return Err(not_what_was_written(table));
                 }
             }
             Ok(())
@@ -323,6 +336,10 @@ impl Drop for RedbJournal {
 }
 
 impl Reader for Store {
+    fn backup(&self, to: &Path) -> Result<(), StorageError> {
+        self.backup_to(to)
+    }
+
     fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
         self.with(|database| {
             let transaction = database.begin_read().map_err(|error| self.error(error))?;
@@ -333,13 +350,13 @@ impl Reader for Store {
     }
 }
 
-fn database(backend: &Arc<Backend>, cache: usize) -> Result<Database, StorageError> {
+pub(super) fn database(backend: &Arc<Backend>, cache: usize) -> Result<Database, StorageError> {
     let mut builder = Database::builder();
     builder.set_cache_size(cache);
     builder.create_with_backend(Handle(backend.clone())).map_err(|error| backend.error(error))
 }
 
-const fn definition(table: Table) -> Definition {
+pub(super) const fn definition(table: Table) -> Definition {
     TableDefinition::new(table.name())
 }
 
@@ -359,9 +376,8 @@ fn put_meta(transaction: &WriteTransaction, name: &str, value: &[u8]) -> Result<
     Ok(())
 }
 
-/// Makes a new store what it has to be.
-fn create(backend: &Backend, database: &Database) -> Result<Totals, StorageError> {
-    let totals = Totals::default();
+/// Makes a new store what it has to be, with these totals.
+pub(super) fn initialise(backend: &Backend, database: &Database, totals: &Totals) -> Result<(), StorageError> {
     let write = || -> Result<(), redb::Error> {
         let mut transaction = database.begin_write()?;
         set_durability(&mut transaction, true)?;
@@ -371,15 +387,18 @@ fn create(backend: &Backend, database: &Database) -> Result<Totals, StorageError
         put_meta(&transaction, FORMAT, &VERSION.to_le_bytes())?;
         put_meta(&transaction, TOTALS, &totals.encode())?;
         transaction.commit()?;
-        backend.storage().publish()?;
         Ok(())
     };
-    write().map_err(|error| backend.error(error))?;
-    Ok(totals)
+    write().map_err(|error| backend.error(error))
 }
 
-fn read_meta(backend: &Backend, database: &Database) -> Result<Totals, StorageError> {
-    let transaction = database.begin_read().map_err(|error| backend.error(error))?;
+/// The error for a table in which each record is good, and that is not what it was.
+pub(super) fn not_what_was_written(table: Table) -> StorageError {
+    let detail = format!("table {}: records are missing, or old, or too many", table.name());
+    StorageError::new(StorageErrorKind::Corrupted, detail)
+}
+
+pub(super) fn read_meta(backend: &Backend, transaction: &ReadTransaction) -> Result<Totals, StorageError> {
     let meta = transaction.open_table(META_DEFINITION).map_err(|error| backend.error(error))?;
     let read = |name: &str| {
         let stored = meta.get(name).map_err(|error| backend.error(error))?;

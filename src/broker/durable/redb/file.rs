@@ -42,15 +42,7 @@ impl FileStorage {
         let made_folder = make_folder(&folder)?;
         let opened = look_around(&folder).and_then(|()| open_file(&folder));
         match opened {
-            Ok((file, is_new)) => Ok(Self {
-                file,
-                folder,
-                made_folder,
-                is_new: AtomicBool::new(is_new),
-                reserve: Mutex::new((reserve, false)),
-                #[cfg(not(unix))]
-                position: Mutex::new(()),
-            }),
+            Ok((file, is_new)) => Ok(Self::new(file, folder, made_folder, is_new, reserve)),
             Err(error) => {
                 if made_folder {
                     // It is empty, or somebody else has begun to use it.
@@ -58,6 +50,32 @@ impl FileStorage {
                 }
                 Err(error)
             }
+        }
+    }
+}
+
+impl FileStorage {
+    /// Opens a store that is there, to read it.
+    pub(super) fn read_only(folder: &Path) -> Result<Self, StorageError> {
+        let path = folder.join(STORE);
+        let kind = fs::symlink_metadata(&path).map_err(|error| failed("opening", &path, error))?;
+        if !kind.is_file() {
+            return Err(not_a_store(&path, "is no file"));
+        }
+        let file = File::open(&path).map_err(|error| failed("opening", &path, error))?;
+        lock(&file, &path)?;
+        Ok(Self::new(file, folder.to_path_buf(), false, false, 0))
+    }
+
+    fn new(file: File, folder: PathBuf, made_folder: bool, is_new: bool, reserve: u64) -> Self {
+        Self {
+            file,
+            folder,
+            made_folder,
+            is_new: AtomicBool::new(is_new),
+            reserve: Mutex::new((reserve, false)),
+            #[cfg(not(unix))]
+            position: Mutex::new(()),
         }
     }
 }

@@ -105,8 +105,10 @@ impl Head {
     }
 
     /// Both, good or not.
-    pub(super) fn all_slots(&self) -> [Slot; 2] {
-        SLOTS.map(|offset| self.slot(offset))
+    pub(super) fn newest_first(&self) -> Vec<Slot> {
+        let mut slots = SLOTS.map(|offset| self.slot(offset)).to_vec();
+        slots.sort_by_key(|slot| (!slot.is_good, u64::MAX - slot.number));
+        slots
     }
 
     fn slot(&self, offset: usize) -> Slot {

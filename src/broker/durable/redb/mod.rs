@@ -8,11 +8,13 @@
 //! `storage` is what is left of a disk for redb: bytes at offsets. `file` is the real one.
 
 mod backend;
+mod backup;
 mod checksum;
 mod database;
 mod file;
 mod head;
 mod pages;
+mod salvage;
 #[cfg(test)]
 mod simulated;
 mod storage;
@@ -20,7 +22,9 @@ mod storage;
 mod tests;
 mod totals;
 
-#[allow(unused_imports, reason = "the writer comes on top of it")]
-pub(crate) use self::database::{RedbJournal, RedbOptions};
+pub(crate) use self::{
+    database::{RedbJournal, RedbOptions},
+    salvage::{Salvaged, salvage},
+};
 #[cfg(test)]
 pub(crate) use self::simulated::{Faults, SimulatedDisk};

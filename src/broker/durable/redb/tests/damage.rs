@@ -15,7 +15,7 @@ use super::{
 use crate::broker::durable::{StorageErrorKind, journal::Journal};
 
 /// The bytes of a small store that was closed, or was not, and what is in it.
-fn store(rng: &mut Rng, is_closed: bool) -> (Vec<u8>, Model) {
+pub(super) fn store(rng: &mut Rng, is_closed: bool) -> (Vec<u8>, Model) {
     let disk = SimulatedDisk::new();
     let mut journal = open(&disk).unwrap();
     let mut model = Model::default();
@@ -77,7 +77,7 @@ fn i_08_a_flipped_byte_is_named_or_harmless() {
 }
 
 /// Where the bytes of pages that are in use are.
-fn used(disk: &SimulatedDisk) -> Vec<usize> {
+pub(super) fn used(disk: &SimulatedDisk) -> Vec<usize> {
     let storage = disk.open();
     let head = Head::read(&*storage).unwrap();
     let mut walk = Walk::lenient(&*storage, &head).unwrap();

@@ -1,6 +1,7 @@
 //! The tests that go through many random cases run a fiftieth of them here, the same ones each time. `cargo xtask
 //! power-loss` runs all of them, from a fresh seed: it sets `SEED` and `CONSIGN_EVERY`.
 
+mod copies;
 mod damage;
 mod full;
 mod journal;

@@ -56,7 +56,7 @@ fn lose_power(seed: u64, ignores_syncs: bool) -> Result<(), String> {
         let power_loss = rng.bool().then(|| rng.u64(1..60)).or_else(|| rng.bool().then(|| rng.u64(1..600)));
         disk.set_faults(Faults { power_loss, ignores_syncs, ..Faults::NONE });
         if let Ok(mut journal) = open(&disk) {
-            let batches = rng.usize(1..20);
+            let batches = rng.usize(1..12);
             let committed = commit_some(&mut journal, &mut possible, batches, &mut rng);
             if committed.is_ok() && rng.bool() && journal.close().is_ok() {
                 possible.drain(..possible.len() - 1);
@@ -145,7 +145,7 @@ impl Life {
 
 /// Three kinds of work: small batches, large ones, and some that are not synced.
 fn lives(seed: u64) -> [Life; 3] {
-    [Life::new(seed, 200, 4, 100, 0), Life::new(seed ^ 1, 60, 60, 12_000, 0), Life::new(seed ^ 2, 200, 10, 1_000, 3)]
+    [Life::new(seed, 120, 4, 100, 0), Life::new(seed ^ 1, 40, 60, 12_000, 0), Life::new(seed ^ 2, 120, 10, 1_000, 3)]
 }
 
 #[test]

@@ -1,0 +1,69 @@
+use std::{fs, path::Path, sync::Arc};
+
+use redb::{Database, ReadableDatabase, ReadableTable};
+
+use super::{
+    super::{StorageError, StorageErrorKind, journal::Table},
+    backend::Backend,
+    checksum::verified,
+    database::{Store, database, definition, initialise, not_what_was_written, read_meta},
+    file::FileStorage,
+    totals::Total,
+};
+
+/// Bytes of records that are written at once.
+const CHUNK: usize = 8 << 20;
+
+impl Store {
+    /// Writes what was committed when it began to a new store, beside further commits. Where it fails it leaves nothing.
+    pub(super) fn backup_to(&self, to: &Path) -> Result<(), StorageError> {
+        if fs::symlink_metadata(to).is_ok() {
+            return Err(StorageError::new(StorageErrorKind::NotAStore, format!("{} exists already", to.display())));
+        }
+        let target = Arc::new(Backend::new(Box::new(FileStorage::open(to, 0)?)));
+        let copy = target.guard(|| {
+            let copy = database(&target, CHUNK)?;
+            self.copy_to(&target, &copy)?;
+            Ok(copy)
+        })?;
+        // A store of this name is whole.
+        target.guard(|| copy.close().map_err(|error| target.error(error)))?;
+        target.storage().publish().map_err(|error| target.error(error))
+    }
+
+    fn copy_to(&self, target: &Backend, copy: &Database) -> Result<(), StorageError> {
+        // Without the lock, or who waits to close the database would hold up every commit.
+        let source = self.with(|database| database.begin_read().map_err(|error| self.error(error)))?;
+        let totals = self.backend.guard(|| read_meta(&self.backend, &source))?;
+        initialise(target, copy, &totals)?;
+        for table in Table::ALL {
+            let open = source.open_table(definition(table)).map_err(|error| self.error(error))?;
+            let mut records = open.iter().map_err(|error| self.error(error))?;
+            let (mut found, mut is_done) = (Total::default(), false);
+            while !is_done {
+                let transaction = copy.begin_write().map_err(|error| target.error(error))?;
+                {
+                    let mut written = transaction.open_table(definition(table)).map_err(|error| target.error(error))?;
+                    let mut bytes = 0;
+                    while bytes < CHUNK && !is_done {
+                        let Some(record) = records.next() else {
+                            is_done = true;
+                            break;
+                        };
+                        let (key, stored) = record.map_err(|error| self.error(error))?;
+                        let (key, stored) = (key.value(), stored.value());
+                        verified(table.name(), key, stored)?;
+                        found.add(key, stored);
+                        bytes += key.len() + stored.len();
+                        written.insert(key, stored).map_err(|error| target.error(error))?;
+                    }
+                }
+                transaction.commit().map_err(|error| target.error(error))?;
+            }
+            if found != totals.of(table) {
+                return Err(not_what_was_written(table));
+            }
+        }
+        Ok(())
+    }
+}
