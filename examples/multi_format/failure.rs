@@ -20,6 +20,8 @@ pub enum Failure {
     Line { line: usize, source: BoxError },
     /// An event was not accepted by the queue.
     Send { line: usize, format: Format, source: SendError },
+    /// The store is that of a run with other options.
+    OtherRun { found: String, expected: String },
     /// Something that the run stands on failed.
     Broken(BoxError),
 }
@@ -33,7 +35,14 @@ impl fmt::Display for Failure {
             Self::NoEvents => f.write_str("the input holds no event"),
             Self::Line { line, source } => write!(f, "line {line} is not an event that can be sent: {source}"),
             Self::Send { line, format, source } => write!(f, "line {line} as {}: {source}", format.name()),
-            Self::Broken(source) => write!(f, "{source}"),
+            Self::OtherRun { found, expected } => {
+                write!(f, "the store is of a run of {}, and this is one of {expected}", found.escape_debug())
+            }
+            Self::Broken(source) => {
+                write!(f, "{source}")?;
+                let mut causes = std::iter::successors(source.source(), |cause| cause.source());
+                causes.try_for_each(|cause| write!(f, ": {cause}"))
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use consign::{
     codecs::{Chosen, CodecSet, Codecs, Encoded},
     settlement::DeadLetterReason,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     events::{Event, Typed},
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// How one generation of producers writes its messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Format {
     Json,
     JsonWithCharset,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use consign::{
     Disposition, Message,
+    broker::QueueSender,
     codecs::{Bincode, Cbor, CodecSet, Codecs, ConfigError, Decoded, Json, MessagePack},
     middleware::from_fn::from_fn,
     routing::{Payload, RouteError, Router, State},
@@ -16,6 +17,7 @@ use crate::{
     format::Format,
     ledger::Ledger,
     payloads::{Anything, Issues, PullRequest, Push},
+    store,
 };
 
 type Books = State<Arc<Ledger>>;
@@ -36,6 +38,7 @@ pub fn codecs() -> Result<Codecs<impl CodecSet>, ConfigError> {
 pub fn stack<C: CodecSet>(
     codecs: Codecs<C>,
     ledger: Arc<Ledger>,
+    books: Option<QueueSender>,
 ) -> Result<impl Service<Message, Response = Disposition, Error = BoxError, Future: Send> + Clone + Send, RouteError> {
     let router = Router::with_state(codecs, Arc::clone(&ledger))
         .otherwise(anything)
@@ -43,9 +46,18 @@ pub fn stack<C: CodecSet>(
         .route("issues", issues)
         .route("pull_request", pull_request)
         .build()?;
-    let note = from_fn(move |message, next| {
+    let note = from_fn(move |message: Message, next| {
         ledger.delivered(&message);
-        next.run(message)
+        let written = books.clone().map(|books| (books, Arc::clone(&ledger), message.clone()));
+        async move {
+            let disposition = next.run(message).await?;
+            if let Some((books, ledger, message)) = written
+                && let Some(entry) = ledger.unwritten(&message)
+            {
+                store::write(&books, &entry).await?;
+            }
+            Ok(disposition)
+        }
     });
     Ok(ServiceBuilder::new().layer(note).service(router))
 }

@@ -1,6 +1,7 @@
 //! The books: every message is entered once, as handled or as a dead letter.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -11,6 +12,7 @@ use consign::{
     message::PropertyValue,
     settlement::DeadLetter,
 };
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -23,12 +25,16 @@ pub struct Ledger {
     books: Mutex<Books>,
     /// A permit for each message that may be under way. What bounds the memory of a run of any length.
     window: Semaphore,
+    /// Whether entries are to be written into a store.
+    is_written: bool,
 }
 
 /// What has been entered.
 #[derive(Debug, Default)]
 pub struct Books {
     entered: Vec<u64>,
+    /// Entries that are still to be written into the store.
+    unwritten: BTreeMap<usize, Entry>,
     pub rows: BTreeMap<Row, u64>,
     /// Dead letters by reason and by what was tried, without positions.
     pub dead: BTreeMap<(String, String), u64>,
@@ -41,19 +47,37 @@ pub struct Books {
     /// Messages that were delivered more than once.
     redelivered: BTreeSet<usize>,
     pub dead_redelivered: u64,
+    /// Entries that an earlier run has made.
+    pub resumed: u64,
+    /// Messages that an earlier run has entered, and was killed before it had settled them.
+    unsettled: BTreeSet<usize>,
+    /// Of these, those that came again.
+    pub repeated: u64,
+}
+
+/// What became of one message.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Entry {
+    pub number: usize,
+    row: Row,
+    /// Whether it is not what is to become of such a message.
+    is_unexpected: bool,
+    is_redelivered: bool,
+    /// Of a dead letter, what was tried.
+    tried: Option<String>,
 }
 
 /// One line of the table.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Row {
     pub format: Format,
-    pub declared: &'static str,
-    pub by: &'static str,
-    pub chosen: &'static str,
+    pub declared: Cow<'static, str>,
+    pub by: Cow<'static, str>,
+    pub chosen: Cow<'static, str>,
     pub outcome: Outcome,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Outcome {
     /// Read as declared.
     Handled,
@@ -66,10 +90,10 @@ impl Ledger {
     /// Messages that may be under way: sent, and not yet entered.
     pub const WINDOW: usize = 512;
 
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(plan: Plan, is_written: bool) -> Self {
         let entered = vec![0; plan.messages().div_ceil(64)];
         let books = Mutex::new(Books { entered, ..Books::default() });
-        Self { plan, books, window: Semaphore::new(Self::WINDOW) }
+        Self { plan, books, window: Semaphore::new(Self::WINDOW), is_written }
     }
 
     pub fn plan(&self) -> &Plan {
@@ -100,10 +124,15 @@ impl Ledger {
         let declared = declared(message);
         let is_rescued = declared.is_none() || !read.attempts.is_empty();
         let outcome = if is_rescued { Outcome::Rescued } else { Outcome::Handled };
-        self.enter(message, |books, format| {
-            books.handled += 1;
-            books.unexpected += u64::from(!is_right || !format.may_be_read(read.by, read.chosen));
-            Row { format, declared: declared.unwrap_or("-"), by: read.by, chosen: read.chosen.code(), outcome }
+        self.enter(message, |format| {
+            let row = Row {
+                format,
+                declared: declared.unwrap_or("-").into(),
+                by: read.by.into(),
+                chosen: read.chosen.code().into(),
+                outcome,
+            };
+            (row, !is_right || !format.may_be_read(read.by, read.chosen), None)
         });
     }
 
@@ -119,32 +148,59 @@ impl Ledger {
                 (message.content_type(), message.payload()) == (content_type, Some(&body[..]))
             })
         });
-        self.enter(message, |books, format| {
-            books.dead_lettered += 1;
-            books.unexpected += u64::from(!is_intact || !format.may_be_dead(reason));
-            books.dead_redelivered += u64::from(number.is_some_and(|number| books.redelivered.contains(&number)));
-            *books.dead.entry((reason.to_owned(), tried)).or_default() += 1;
-            let declared = declared(message).unwrap_or("-");
-            Row { format, declared, by: "-", chosen: "-", outcome: Outcome::Dead(reason.to_owned()) }
+        self.enter(message, |format| {
+            let declared = declared(message).unwrap_or("-").into();
+            let outcome = Outcome::Dead(reason.to_owned());
+            let row = Row { format, declared, by: "-".into(), chosen: "-".into(), outcome };
+            (row, !is_intact || !format.may_be_dead(reason), Some(tried))
         });
     }
 
-    fn enter(&self, message: &Message, row: impl FnOnce(&mut Books, Format) -> Row) {
+    /// Enters a message: as which row, whether that is not as expected, and for a dead letter what was tried.
+    fn enter(&self, message: &Message, what: impl FnOnce(Format) -> (Row, bool, Option<String>)) {
         let mut books = self.books();
         let Some(number) = self.plan.number(message) else {
             books.unexpected += 1;
             return;
         };
-        let (word, bit) = (number / 64, 1 << (number % 64));
-        if books.entered[word] & bit != 0 {
+        if books.unsettled.remove(&number) {
+            books.repeated += 1;
+            return;
+        }
+        if books.has(number) {
             books.twice += 1;
             return;
         }
-        books.entered[word] |= bit;
-        let row = row(&mut books, self.plan.format(number));
-        *books.rows.entry(row).or_default() += 1;
+        let (row, is_unexpected, tried) = what(self.plan.format(number));
+        let is_redelivered = books.redelivered.contains(&number);
+        let entry = Entry { number, row, is_unexpected, is_redelivered, tried };
+        if self.is_written {
+            books.unwritten.insert(number, entry.clone());
+        }
+        books.enter(entry);
         drop(books);
         self.window.add_permits(1);
+    }
+
+    /// The entry of a message that is to be written before the message is settled.
+    pub fn unwritten(&self, message: &Message) -> Option<Entry> {
+        self.books().unwritten.remove(&self.plan.number(message)?)
+    }
+
+    /// Takes over the entries of an earlier run, and the messages that it has left.
+    pub fn resume(&self, entries: impl IntoIterator<Item = Entry>, left: &BTreeSet<usize>) {
+        let mut books = self.books();
+        for entry in entries {
+            if books.has(entry.number) {
+                books.twice += 1;
+            } else if entry.number < self.plan.messages() {
+                books.resumed += 1;
+                books.enter(entry);
+            }
+        }
+        books.unsettled = left.iter().copied().filter(|&number| books.has(number)).collect();
+        // Their entries give the permits back.
+        self.window.forget_permits(left.len() - books.unsettled.len());
     }
 }
 
@@ -152,6 +208,26 @@ impl Books {
     /// Messages that are in the books.
     pub fn entered(&self) -> u64 {
         self.handled + self.dead_lettered
+    }
+
+    /// Whether the message of this number is.
+    pub fn has(&self, number: usize) -> bool {
+        self.entered.get(number / 64).is_some_and(|word| word & 1 << (number % 64) != 0)
+    }
+
+    fn enter(&mut self, entry: Entry) {
+        let Entry { number, row, is_unexpected, is_redelivered, tried } = entry;
+        self.entered[number / 64] |= 1 << (number % 64);
+        self.unexpected += u64::from(is_unexpected);
+        match &row.outcome {
+            Outcome::Handled | Outcome::Rescued => self.handled += 1,
+            Outcome::Dead(reason) => {
+                self.dead_lettered += 1;
+                self.dead_redelivered += u64::from(is_redelivered);
+                *self.dead.entry((reason.clone(), tried.unwrap_or_default())).or_default() += 1;
+            }
+        }
+        *self.rows.entry(row).or_default() += 1;
     }
 }
 
@@ -182,7 +258,7 @@ mod tests {
 
     fn ledger() -> Ledger {
         let codecs = handlers::codecs().unwrap();
-        Ledger::new(Plan::new(events::load(None, &codecs).unwrap(), 100, 1))
+        Ledger::new(Plan::new(events::load(None, &codecs).unwrap(), 100, 1), false)
     }
 
     /// Entered, entered twice, unexpected.

@@ -5,6 +5,8 @@
 //! read is read, as the chain of codecs says; the rest is in the dead-letter sub-queue after one delivery, with the reason
 //! and what was tried. In the end every message is accounted for by its `MessageId`.
 //!
+//! With `--store` all of it is on a disk, and a run that was killed goes on when it is started again.
+//!
 //! ```sh
 //! cargo run --release --features full --example multi_format -- --help
 //! ```
@@ -21,11 +23,13 @@ mod payloads;
 mod plan;
 mod report;
 mod run;
+mod store;
 
-use std::{process::ExitCode, thread::available_parallelism};
+use std::{process::ExitCode, sync::Arc, thread::available_parallelism};
 
 use crate::{
     failure::Failure,
+    ledger::Ledger,
     options::{HELP, Options},
     plan::Plan,
     report::Report,
@@ -64,7 +68,8 @@ fn report(options: &Options) -> Result<Report, Failure> {
     let events = events::load(options.input.as_deref(), &codecs)?;
     let plan = Plan::new(events, options.messages, options.seed);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
-    runtime.block_on(run::run(plan, codecs, threads, async {
+    let ledger = Arc::new(Ledger::new(plan, options.store.is_some()));
+    runtime.block_on(run::run(ledger, codecs, threads, options.store.as_deref(), async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -73,13 +78,29 @@ fn report(options: &Options) -> Result<Report, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        path::Path,
+        process::{Command, Stdio},
+        time::Duration,
+    };
+
     use super::*;
 
     fn run(messages: usize, seed: u64, interrupt: impl Future<Output = ()>) -> Report {
-        let codecs = handlers::codecs().unwrap();
-        let plan = Plan::new(events::load(None, &codecs).unwrap(), messages, seed);
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(run::run(plan, codecs, 2, interrupt)).unwrap()
+        run_in(None, messages, seed, |_| interrupt).unwrap()
+    }
+
+    fn run_in<I: Future<Output = ()>>(
+        folder: Option<&Path>,
+        messages: usize,
+        seed: u64,
+        interrupt: impl FnOnce(Arc<Ledger>) -> I,
+    ) -> Result<Report, Failure> {
+        let codecs = handlers::codecs()?;
+        let ledger = Arc::new(Ledger::new(Plan::new(events::load(None, &codecs)?, messages, seed), folder.is_some()));
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        runtime.block_on(run::run(Arc::clone(&ledger), codecs, 2, folder, interrupt(ledger)))
     }
 
     #[test]
@@ -105,6 +126,66 @@ mod tests {
         let report = run(1_000_000, 1, async {});
         assert!(report.ok, "{report}");
         assert!(report.sent < 1_000_000 && report.handled + report.dead_lettered == report.sent);
+    }
+
+    const MESSAGES: usize = 600;
+    const SLOTS: u64 = 3 * 16;
+    /// Where the store of a run is that is to be killed.
+    const FOLDER: &str = "CONSIGN_MULTI_FORMAT_STORE";
+
+    /// Says all the time how many messages it has entered.
+    fn run_and_say(folder: &Path) {
+        let say = |ledger: Arc<Ledger>| async move {
+            loop {
+                println!("entered {}", ledger.books().entered());
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        run_in(Some(folder), MESSAGES, 1, say).unwrap();
+        unreachable!("it is killed");
+    }
+
+    /// Starts a run and kills it when it has entered so many. Answers how many it has said.
+    fn run_and_kill(folder: &Path, entries: u64) -> u64 {
+        let this_test = ["--exact", "tests::a_run_that_was_killed_goes_on", "--nocapture"];
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut child = command.args(this_test).env(FOLDER, folder).stdout(Stdio::piped()).spawn().unwrap();
+        let mut entered = 0;
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            let Some(number) = line.rsplit_once("entered ").and_then(|(_, number)| number.parse().ok()) else {
+                continue;
+            };
+            entered = number;
+            if number >= entries {
+                child.kill().unwrap();
+            }
+        }
+        assert!(!child.wait().unwrap().success());
+        entered
+    }
+
+    #[test]
+    fn a_run_that_was_killed_goes_on() {
+        if let Some(folder) = std::env::var_os(FOLDER) {
+            return run_and_say(folder.as_ref());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for entries in [1, 100, 300] {
+            let entered = run_and_kill(folder.path(), entries);
+            assert!((entries..MESSAGES as u64).contains(&entered), "it was killed in the middle: {entered}");
+        }
+        let all = || run_in(Some(folder.path()), MESSAGES, 1, |_| std::future::pending()).unwrap();
+        let report = all();
+        assert!(report.ok, "{report}");
+        assert_eq!((report.sent, report.lost, report.duplicates), (MESSAGES as u64, 0, 0));
+        // What was entered and not written, or written and not settled, was in a slot of the three consumers.
+        assert!(report.resumed + SLOTS >= 300 && report.repeated <= SLOTS, "{report}");
+        let again = all();
+        assert!(again.ok, "{again}");
+        assert_eq!((again.sent, again.resumed, again.repeated), (MESSAGES as u64, MESSAGES as u64, 0));
+        let other = run_in(Some(folder.path()), MESSAGES, 2, |_| std::future::pending());
+        assert!(matches!(other, Err(Failure::OtherRun { .. })), "{other:?}");
     }
 
     #[test]

@@ -5,12 +5,14 @@ use crate::failure::Failure;
 pub const HELP: &str = "\
 Sends recorded webhook events through one queue in every format, and accounts for every message.
 
-usage: multi_format [--input FILE] [--messages N] [--seed N] [--json]
+usage: multi_format [--input FILE] [--messages N] [--seed N] [--store DIR] [--json]
 
   --input FILE   JSON lines, each {\"event\": text, \"action\": text or null, \"payload\": object};
                  without it the 42 events of examples/data
   --messages N   how many messages to send, 1 to 100000000; the events are repeated (default 10000)
   --seed N       what the noise is made of (default 1)
+  --store DIR    keep messages and account in this folder; a run that was killed goes on when it is started again
+                 with the same options
   --json         print one JSON object, and no table
   --help         print this
 
@@ -23,12 +25,13 @@ pub struct Options {
     pub input: Option<PathBuf>,
     pub messages: usize,
     pub seed: u64,
+    pub store: Option<PathBuf>,
     pub json: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { input: None, messages: 10_000, seed: 1, json: false }
+        Self { input: None, messages: 10_000, seed: 1, store: None, json: false }
     }
 }
 
@@ -46,6 +49,10 @@ impl Options {
                 "--input" => {
                     let path = arguments.next().ok_or_else(|| usage(argument, "a file is expected after it"))?;
                     options.input = Some(path.into());
+                }
+                "--store" => {
+                    let path = arguments.next().ok_or_else(|| usage(argument, "a folder is expected after it"))?;
+                    options.store = Some(path.into());
                 }
                 "--messages" => {
                     let number = arguments.next().and_then(|number| number.parse().ok());
@@ -78,15 +85,16 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let options = parse("--input a.jsonl --messages 7 --seed 9 --json").unwrap().unwrap();
-        assert_eq!(options, Options { input: Some("a.jsonl".into()), messages: 7, seed: 9, json: true });
+        let options = parse("--input a.jsonl --messages 7 --seed 9 --store b --json").unwrap().unwrap();
+        let (input, store) = (Some("a.jsonl".into()), Some("b".into()));
+        assert_eq!(options, Options { input, messages: 7, seed: 9, store, json: true });
         assert_eq!(parse("").unwrap(), Some(Options::default()));
         assert_eq!(parse("--json --help").unwrap(), None);
     }
 
     #[test]
     fn what_is_not_understood_is_named() {
-        for line in ["--messages", "--messages 0", "--messages x", "--seed -1", "--input", "--jsn", "file"] {
+        for line in ["--messages", "--messages 0", "--messages x", "--seed -1", "--input", "--store", "--jsn", "file"] {
             let error = parse(line).unwrap_err();
             let first = line.split(' ').next().unwrap();
             assert!(error.to_string().starts_with(&format!("`{first}`: ")), "{error}");

@@ -1,6 +1,6 @@
 //! What came of a run: a table for people, an object for programs.
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use serde::Serialize;
 
@@ -25,6 +25,10 @@ pub struct Report {
     pub unexpected: u64,
     /// Dead letters that had been delivered more than once.
     pub redelivered_dead_letters: u64,
+    /// Accounted for by earlier runs on the same store.
+    pub resumed: u64,
+    /// Of these, those that came again, for a run was killed between the account and the settlement.
+    pub repeated: u64,
     pub by_format: BTreeMap<&'static str, ByFormat>,
     pub dead_letters: Vec<DeadLetters>,
     pub events: usize,
@@ -45,7 +49,7 @@ pub struct ByFormat {
     /// Of the handled, those that were read by another codec than the declared, or without a declaration.
     pub rescued: u64,
     pub dead_lettered: u64,
-    pub read_by: BTreeMap<&'static str, u64>,
+    pub read_by: BTreeMap<Cow<'static, str>, u64>,
 }
 
 /// Dead letters with the same reason, for which the same was tried.
@@ -75,13 +79,15 @@ impl Report {
             duplicates: books.twice,
             unexpected: books.unexpected,
             redelivered_dead_letters: books.dead_redelivered,
+            resumed: books.resumed,
+            repeated: books.repeated,
             by_format: by_format(books, sent),
             dead_letters,
             events: plan.events(),
             seed: plan.seed(),
             threads,
             seconds,
-            messages_per_second: per_second(total, seconds),
+            messages_per_second: per_second(books.entered() - books.resumed, seconds),
             peak_rss_bytes: peak_rss_bytes(),
             rows: books.rows.clone(),
         }
@@ -107,7 +113,7 @@ fn by_format(books: &Books, sent: &BTreeMap<Format, u64>) -> BTreeMap<&'static s
             }
         }
         if !matches!(row.outcome, Outcome::Dead(_)) {
-            *format.read_by.entry(row.by).or_default() += messages;
+            *format.read_by.entry(row.by.clone()).or_default() += messages;
         }
     }
     formats
@@ -133,7 +139,7 @@ impl fmt::Display for Report {
                 Outcome::Rescued => "rescued",
                 Outcome::Dead(reason) => &format!("dead: {reason}"),
             };
-            line(f, [row.format.name(), row.declared, row.by, row.chosen, outcome], &messages.to_string())?;
+            line(f, [row.format.name(), &row.declared, &row.by, &row.chosen, outcome], &messages.to_string())?;
         }
         self.fmt_dead_letters(f)?;
         writeln!(
@@ -157,6 +163,13 @@ impl fmt::Display for Report {
             self.unexpected,
             self.redelivered_dead_letters
         )?;
+        if self.resumed > 0 {
+            writeln!(
+                f,
+                "{} accounted for by earlier runs, of which {} had not settled them",
+                self.resumed, self.repeated
+            )?;
+        }
         let verdict = if self.ok { "every message is accounted for" } else { "FAILED: see the counts above" };
         write!(f, "{verdict} (seed {})", self.seed)
     }

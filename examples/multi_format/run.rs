@@ -2,9 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
     future::Future,
     io::{self, IsTerminal, Write},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,48 +14,59 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSender, QueueSettings},
+    broker::QueueSender,
     codecs::{CodecSet, Codecs},
     consumer::Consumer,
     time::{Clock, SystemClock},
     transport::Sender,
 };
 use tokio::{sync::watch, task::JoinSet};
-use tower::service_fn;
+use tower::{BoxError, service_fn};
 
-use crate::{failure::Failure, format::Format, handlers, ledger::Ledger, plan::Plan, report::Report};
+use crate::{
+    failure::Failure,
+    format::Format,
+    handlers,
+    ledger::Ledger,
+    report::Report,
+    store::{self, Store},
+};
 
 /// How often the run looks whether it is over.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Sends what is planned and handles it with `threads` consumers. When `interrupt` is ready the producers stop, and what
-/// they have sent is still handled.
+/// they have sent is still handled. With a folder it goes on where an earlier run on it has ended.
 pub async fn run<C: CodecSet>(
-    plan: Plan,
+    ledger: Arc<Ledger>,
     codecs: Codecs<C>,
     threads: usize,
+    folder: Option<&Path>,
     interrupt: impl Future<Output = ()>,
 ) -> Result<Report, Failure> {
-    let queue = Broker::new().create_queue("webhooks", QueueSettings::default().with_max_size(64 << 20))?;
-    let ledger = Arc::new(Ledger::new(plan));
+    let (store, before) = match folder {
+        Some(path) => Store::open(path, &ledger).await?,
+        None => (Store::in_memory()?, BTreeMap::new()),
+    };
     let clock = SystemClock::new();
     let start = clock.now().elapsed;
 
     let (stop, stopped) = watch::channel(());
-    let mut consumers = consume(&queue, &codecs, &ledger, threads, &stopped)?;
+    let mut consumers = consume(&store, &codecs, &ledger, threads, &stopped)?;
     drop(stopped);
     let is_interrupted = Arc::new(AtomicBool::new(false));
     let mut producers = JoinSet::new();
     for format in ledger.plan().formats() {
-        let (sender, codecs) = (queue.sender()?, codecs.clone());
-        producers.spawn(produce(format, sender, codecs, Arc::clone(&ledger), Arc::clone(&is_interrupted)));
+        let (sender, codecs) = (store.webhooks.sender()?, codecs.clone());
+        let before = before.get(&format).copied().unwrap_or(0);
+        producers.spawn(produce(format, before, sender, codecs, Arc::clone(&ledger), Arc::clone(&is_interrupted)));
     }
 
     let mut sent = BTreeMap::new();
     let mut look = tokio::time::interval(LOOK);
     let mut progress = Progress::new(ledger.plan().messages());
     tokio::pin!(interrupt);
-    while !(producers.is_empty() && is_drained(&queue)) {
+    while !(producers.is_empty() && store.is_drained()) {
         tokio::select! {
             () = &mut interrupt, if !is_interrupted.load(Ordering::Relaxed) => is_interrupted.store(true, Ordering::Relaxed),
             Some(finished) = producers.join_next() => {
@@ -73,20 +84,22 @@ pub async fn run<C: CodecSet>(
     while let Some(ended) = consumers.join_next().await {
         ended??;
     }
+    store.broker.close().await?;
     let report = Report::new(ledger.plan(), &ledger.books(), &sent, seconds, threads);
     Ok(report)
 }
 
-/// One producer: the messages of one format.
+/// One producer: the messages of one format, of which the first have been sent before.
 async fn produce<C: CodecSet>(
     format: Format,
+    before: usize,
     sender: QueueSender,
     codecs: Codecs<C>,
     ledger: Arc<Ledger>,
     is_interrupted: Arc<AtomicBool>,
 ) -> Result<(Format, u64), Failure> {
-    let mut sent = 0;
-    for number in ledger.plan().numbers(format) {
+    let mut sent = before as u64;
+    for number in ledger.plan().numbers(format).skip(before) {
         ledger.admit().await;
         if is_interrupted.load(Ordering::Relaxed) {
             break;
@@ -101,7 +114,7 @@ async fn produce<C: CodecSet>(
 
 /// The consumers of the queue, and one that reads the dead letters.
 fn consume<C: CodecSet>(
-    queue: &Queue,
+    store: &Store,
     codecs: &Codecs<C>,
     ledger: &Arc<Ledger>,
     consumers: usize,
@@ -111,26 +124,27 @@ fn consume<C: CodecSet>(
         let mut stopped = stopped.clone();
         async move { while stopped.changed().await.is_ok() {} }
     };
-    let stack = handlers::stack(codecs.clone(), Arc::clone(ledger))?;
+    let stack = handlers::stack(codecs.clone(), Arc::clone(ledger), store.books.clone())?;
     let mut running = JoinSet::new();
     for _ in 0..consumers {
-        let consumer = Consumer::new(queue.receiver(), stack.clone()).run_until(stop());
+        let consumer = Consumer::new(store.webhooks.receiver(), stack.clone()).run_until(stop());
         running.spawn(async move { Ok(consumer.await.map(drop)?) });
     }
     let (codecs, ledger) = (codecs.clone(), Arc::clone(ledger));
+    let books = store.books.clone();
     let dead_letters = service_fn(move |message: Message| {
         ledger.dead(&message, &codecs);
-        async { Ok::<_, Infallible>(Disposition::Complete) }
+        let written = books.clone().zip(ledger.unwritten(&message));
+        async move {
+            if let Some((books, entry)) = written {
+                store::write(&books, &entry).await?;
+            }
+            Ok::<_, BoxError>(Disposition::Complete)
+        }
     });
-    let consumer = Consumer::new(queue.dead_letter().receiver(), dead_letters).run_until(stop());
+    let consumer = Consumer::new(store.webhooks.dead_letter().receiver(), dead_letters).run_until(stop());
     running.spawn(async move { Ok(consumer.await.map(drop)?) });
     Ok(running)
-}
-
-/// Whether nothing is left in the queue, nor in its dead-letter sub-queue.
-fn is_drained(queue: &Queue) -> bool {
-    let counts = queue.counts();
-    counts.active + counts.locked + counts.deferred + counts.dead_lettered == 0
 }
 
 /// The line that says how far the run is, where someone is looking.
