@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
 /// What kills, and what tells to end, with one run of the latter for so many of the former.
-const FILTERS: [(&str, u64); 2] = [("i_05_", 1), ("i_37_", 10)];
+const FILTERS: [(&str, u64); 2] = [("kill::i_05_", 1), ("kill::i_37_", 10)];
 const CYCLES: u64 = 200;
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
