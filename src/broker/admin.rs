@@ -65,6 +65,7 @@ impl Broker {
     }
 
     fn create(&self, path: EntityPath, change: Change) -> Result<StoreId, ManageError> {
+        self.namespace.check_open::<ManageError>()?;
         let now = self.namespace.now();
         self.namespace.with(|state| state.engine.create(now, path, change, None))
     }
@@ -93,6 +94,7 @@ impl Broker {
         if path.is_sub_queue() {
             return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue goes with its entity"));
         }
+        self.namespace.check_open::<ManageError>()?;
         let now = self.namespace.now();
         self.namespace.with(|state| match state.engine.find(now, &path.key()) {
             Some((store, ..)) => state.engine.delete(now, store),
@@ -110,6 +112,7 @@ impl Broker {
             (_, true) => Part::TransferDeadLetter,
             _ => Part::Main,
         };
+        self.namespace.check_open::<ManageError>()?;
         let now = self.namespace.now();
         match self.namespace.with(|state| state.engine.find(now, &asked.parent().key())) {
             Some((store, kind, entity)) if kind != EntityKind::Topic || part == Part::TransferDeadLetter => {
@@ -123,6 +126,7 @@ impl Broker {
     /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`InvalidOperation`](ErrorKind::InvalidOperation) for what cannot be
     /// sent to, as [`Queue::sender`] says.
     pub fn sender(&self, path: &EntityPath) -> Result<QueueSender, SendError> {
+        self.namespace.check_open::<SendError>()?;
         let now = self.namespace.now();
         match self.namespace.with(|state| state.engine.find(now, &path.parent().key())) {
             Some((store, kind @ (EntityKind::Queue | EntityKind::Topic), entity)) if !path.is_sub_queue() => {
@@ -150,6 +154,7 @@ impl Broker {
 
     fn find(&self, path: &str, wanted: EntityKind) -> Result<(StoreId, EntityPath), ManageError> {
         let path = EntityPath::new(path)?;
+        self.namespace.check_open::<ManageError>()?;
         let now = self.namespace.now();
         match self.namespace.with(|state| state.engine.find(now, &path.key())) {
             Some((store, kind, path)) if kind == wanted => Ok((store, path)),

@@ -103,10 +103,12 @@ impl QueueLease {
 
     #[inline]
     fn take_lock(&mut self) -> Result<u64, SettleError> {
-        match std::mem::take(&mut self.lock) {
-            0 => Err(received_and_deleted()),
-            lock => Ok(lock),
+        let lock = std::mem::take(&mut self.lock);
+        if lock == 0 {
+            return Err(received_and_deleted());
         }
+        self.namespace.check_open::<SettleError>()?;
+        Ok(lock)
     }
 
     #[cold]
@@ -209,9 +211,12 @@ impl Lease for QueueLease {
         if self.lock == 0 {
             return ready(Err(received_and_deleted()));
         }
-        let now = self.namespace.now();
-        let renewed = self.namespace.with(|state| state.engine.renew(now, self.store(), self.key, self.lock));
-        ready(renewed.map_err(|refused| self.answer(refused)))
+        let renewed = self.namespace.check_open().and_then(|()| {
+            let now = self.namespace.now();
+            let renewed = self.namespace.with(|state| state.engine.renew(now, self.store(), self.key, self.lock));
+            renewed.map_err(|refused| self.answer(refused))
+        });
+        ready(renewed)
     }
 
     fn lock_token(&self) -> Option<LockToken> {

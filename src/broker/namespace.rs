@@ -124,7 +124,7 @@ impl Namespace {
 
     pub(super) fn flushed(&self) -> Acknowledged<(), StorageError> {
         match &self.recorder {
-            Some(recorder) => Acknowledged::when(recorder.flushed(), Ok(())),
+            Some(recorder) => Acknowledged::when(recorder.flushed(), self.check_open()),
             None => Acknowledged::ready(Ok(())),
         }
     }
@@ -140,6 +140,15 @@ impl Namespace {
     /// Why nothing is stored any more.
     pub(super) fn failure(&self) -> Option<&StorageError> {
         self.recorder.as_ref()?.failure()
+    }
+
+    /// Fails when nothing is stored any more, so that a call has no effect that nobody would find again.
+    #[inline]
+    pub(super) fn check_open<E: From<StorageError>>(&self) -> Result<(), E> {
+        match self.failure() {
+            Some(failure) => Err(failure.clone().into()),
+            None => Ok(()),
+        }
     }
 
     /// Wakes all that wait for a message, to be told of the failure.
@@ -166,6 +175,12 @@ impl Namespace {
 
 #[cfg(not(feature = "durable"))]
 impl Namespace {
+    #[inline]
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as it is where there may be a disk")]
+    pub(super) fn check_open<E>(&self) -> Result<(), E> {
+        Ok(())
+    }
+
     /// The answer to a call, when it is as safe as it is to be.
     #[inline]
     #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]

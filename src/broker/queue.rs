@@ -129,6 +129,7 @@ impl Queue {
     /// them is not deferred here, or has expired, and none is locked; those of a receive. Messages of a session are fetched
     /// by [`SessionReceiver::receive_deferred`].
     pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
+        self.namespace.check_open::<ReceiveError>()?;
         let (now, source) = (self.namespace.now(), Source::Part(self.part));
         let locked = self.namespace.with(|state| state.engine.receive_deferred(now, self.store, source, numbers))?;
         Ok(locked.into_iter().map(|locked| QueueLease::deliver(&self.namespace, self.store, source, locked)).collect())
@@ -186,6 +187,7 @@ impl Queue {
     /// The settings; for a subscription as a queue would have them. Errors:
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn settings(&self) -> Result<QueueSettings, ManageError> {
+        self.namespace.check_open::<ManageError>()?;
         let now = self.namespace.now();
         let settings = self.namespace.with(|state| state.engine.queue_settings(now, self.store));
         settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.entity.to_string()))

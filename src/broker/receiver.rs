@@ -131,14 +131,10 @@ pub(super) fn poll_source(
     out: &mut Vec<Delivery<QueueLease>>,
 ) -> Poll<Result<usize, ReceiveError>> {
     let (Queue { namespace, store, .. }, max) = (queue, max.max(1));
+    namespace.check_open::<ReceiveError>()?;
     #[cfg(feature = "durable")]
-    {
-        if let Some(failure) = namespace.failure() {
-            return Poll::Ready(Err(failure.clone().into()));
-        }
-        if let Some(received) = std::task::ready!(removed.poll(cx, out)) {
-            return Poll::Ready(received);
-        }
+    if let Some(received) = std::task::ready!(removed.poll(cx, out)) {
+        return Poll::Ready(received);
     }
     #[cfg(feature = "durable")]
     let first = out.len();

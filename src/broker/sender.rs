@@ -47,6 +47,9 @@ impl QueueSender {
 
     #[inline]
     fn with<T>(&self, command: impl FnOnce(&mut Engine, Now) -> Result<T, SendError>) -> Acknowledged<T, SendError> {
+        if let Err(failure) = self.namespace.check_open() {
+            return Acknowledged::ready(Err(failure));
+        }
         let now = self.namespace.now();
         let answer = self.namespace.with(|state| command(&mut state.engine, now));
         self.namespace.acknowledge(answer.map_err(|error| self.rejection(error, now.utc)))
@@ -115,7 +118,9 @@ impl PresettledSender for QueueSender {
     fn send_presettled(&self, message: Message) -> Self::HandOver {
         let (arrival, now) = (arrival(message, None), self.namespace.now());
         // Nobody asks what became of it.
-        let _ = self.namespace.with(|state| state.engine.send(now, self.store, arrival));
+        if self.namespace.check_open::<SendError>().is_ok() {
+            let _ = self.namespace.with(|state| state.engine.send(now, self.store, arrival));
+        }
         ready(())
     }
 }

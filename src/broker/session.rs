@@ -48,6 +48,7 @@ impl SessionAcceptor {
         if limits::is_longer_than(id, limits::ID) {
             return Err(InvalidArgument::new(Field::SessionId, Problem::TooLong { limit: limits::ID }).into());
         }
+        self.queue.namespace.check_open::<ReceiveError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         let accepted = self.queue.namespace.with(|state| state.engine.accept_session(now, store, Some(id)))?;
         let accepted = accepted.ok_or_else(|| ReceiveError::new(ErrorKind::General))?;
@@ -84,6 +85,7 @@ impl SessionSource for SessionAcceptor {
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<SessionReceiver, ReceiveError>> {
         let (queue, mode) = (&self.queue, self.mode);
+        queue.namespace.check_open::<ReceiveError>()?;
         self.wait
             .poll(cx, |engine, now| engine.accept_session(now, queue.store, None).transpose())
             .map_ok(|accepted| SessionReceiver::new(queue.clone(), mode, accepted))
@@ -167,13 +169,15 @@ impl SessionReceiver {
         Ok(self.until)
     }
 
-    fn renewed(&self) -> Result<Timestamp, Refused> {
+    fn renewed(&self) -> Result<Timestamp, SettleError> {
+        self.queue.namespace.check_open::<SettleError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        self.queue.namespace.with(|state| state.engine.renew_session(now, store, self.lane, self.lock))
+        Ok(self.queue.namespace.with(|state| state.engine.renew_session(now, store, self.lane, self.lock))?)
     }
 
     /// The state, `None` if it was never set or is cleared. It outlives its holders.
     pub fn state(&self) -> Result<Option<Bytes>, SettleError> {
+        self.queue.namespace.check_open::<SettleError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         let state = self.queue.namespace.with(|state| state.engine.session_state(now, store, self.lane, self.lock));
         Ok(state?)
@@ -183,6 +187,9 @@ impl SessionReceiver {
     /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) if it is larger than a message may be,
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) if the entity is full.
     pub fn set_state(&self, mut to: Option<Bytes>) -> Acknowledged<(), SettleError> {
+        if let Err(failure) = self.queue.namespace.check_open() {
+            return Acknowledged::ready(Err(failure));
+        }
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         let (lane, lock) = (self.lane, self.lock);
         // What it was before may be the user's to drop, and so may what is refused: both are dropped here.
@@ -193,6 +200,7 @@ impl SessionReceiver {
     /// Locks deferred messages of this session by their sequence numbers: [`Queue::receive_deferred`].
     pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
         let Queue { namespace, store, .. } = &self.queue;
+        namespace.check_open::<ReceiveError>()?;
         let (now, source) = (namespace.now(), self.source());
         let locked = namespace.with(|state| state.engine.receive_deferred(now, *store, source, numbers))?;
         Ok(locked.into_iter().map(|locked| QueueLease::deliver(namespace, *store, source, locked)).collect())
@@ -212,6 +220,7 @@ impl SessionReceiver {
 
     /// Gives the lock up at once. Messages that are not settled are given back without a count.
     pub fn close(mut self) -> Result<(), SettleError> {
+        self.queue.namespace.check_open::<SettleError>()?;
         Ok(self.end()?)
     }
 
@@ -256,7 +265,7 @@ impl Session for SessionReceiver {
     }
 
     fn renew(&self) -> Self::Renew {
-        ready(self.renewed().map_err(Into::into))
+        ready(self.renewed())
     }
 
     fn close(self) -> Self::Close {

@@ -95,6 +95,7 @@ impl Topic {
 
     /// The settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn settings(&self) -> Result<TopicSettings, ManageError> {
+        self.namespace.check_open::<ManageError>()?;
         self.with(|engine, now| engine.topic_settings(now, self.store)).ok_or_else(|| self.missing())
     }
 
@@ -142,6 +143,7 @@ impl Topic {
     /// The subscription of this name; case does not matter. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument),
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn subscription(&self, name: &str) -> Result<Subscription, ManageError> {
+        self.namespace.check_open::<ManageError>()?;
         let path = self.path.subscription_of(name)?;
         let found = self.with(|engine, now| engine.find(now, &path.key()));
         match found {
@@ -189,6 +191,7 @@ impl Subscription {
 
     /// The settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn subscription_settings(&self) -> Result<SubscriptionSettings, ManageError> {
+        self.queue.namespace.check_open::<ManageError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         let settings = self.queue.namespace.with(|state| state.engine.subscription_settings(now, store));
         settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.queue.entity.to_string()))
@@ -198,6 +201,7 @@ impl Subscription {
     /// the limits of a [`RuleSet`](crate::rules::RuleSet), [`EntityNotFound`](ErrorKind::EntityNotFound).
     #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
     pub fn create_rule(&self, rule: Rule) -> Result<(), ManageError> {
+        self.queue.namespace.check_open::<ManageError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))
     }
@@ -205,6 +209,7 @@ impl Subscription {
     /// Takes a rule away. Without any rule the subscription gets no message. Errors:
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn delete_rule(&self, name: &str) -> Result<Rule, ManageError> {
+        self.queue.namespace.check_open::<ManageError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.remove(name)))
     }

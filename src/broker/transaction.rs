@@ -232,6 +232,10 @@ impl Transaction {
         if self.is_over() {
             return Err(Cause::TimedOut);
         }
+        #[cfg(feature = "durable")]
+        if let Some(failure) = self.namespace.failure() {
+            return Err(Cause::Storage(failure.clone()));
+        }
         let now = self.namespace.now();
         let Self { namespace, operations, senders, .. } = self;
         namespace.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {

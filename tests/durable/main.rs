@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod closed;
 mod consumer;
 mod deep;
 #[cfg(unix)]
