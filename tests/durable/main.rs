@@ -9,5 +9,6 @@ mod deep;
 #[cfg(unix)]
 mod kill;
 mod lines;
+mod meanwhile;
 mod reopen;
 mod support;

@@ -2,7 +2,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueLease},
+    broker::{Broker, OpenOptions, Queue, QueueLease},
     time::{ManualClock, Timestamp},
     transport::{Delivery, ReceiverExt},
 };
@@ -35,9 +35,17 @@ impl Disk {
 
     /// A broker as a new process would have it, on a clock of its own.
     pub(crate) fn open(&self) -> (Broker, Arc<ManualClock>) {
+        self.open_with(Broker::options())
+    }
+
+    pub(crate) fn open_with(&self, options: OpenOptions) -> (Broker, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::new(self.utc));
-        let broker = Broker::options().clock(Arc::clone(&clock)).open(self.path()).unwrap();
+        let broker = options.clock(Arc::clone(&clock)).open(self.path()).unwrap();
         (broker, clock)
+    }
+
+    pub(crate) fn set_utc(&mut self, utc: Timestamp) {
+        self.utc = utc;
     }
 
     /// The time passes while no broker runs, and while one does.

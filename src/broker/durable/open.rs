@@ -104,8 +104,8 @@ struct Later {
 }
 
 impl Later {
-    /// Longer than anything is remembered.
-    const ROOM: Duration = Duration::from_secs(30 * 24 * 3_600);
+    /// About a hundred years: longer than anything waits for its broker to be opened.
+    const ROOM: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 }
 
 impl Clock for Later {

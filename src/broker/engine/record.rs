@@ -266,14 +266,23 @@ impl Restoring {
         Ok(())
     }
 
-    /// The engine, and how many messages it has.
-    pub(crate) fn finish(mut self) -> (Engine, u64) {
-        for (_, entity) in &mut self.engine.entities {
-            entity.store.finish_restoring(&mut self.engine.fx);
+    /// The engine, and how many messages it has. What came due while no broker was open happens here, each thing at its
+    /// own instant; then what waits for another entity to take it is tried again.
+    pub(crate) fn finish(self) -> (Engine, u64) {
+        let Self { mut engine, now, by_serial, messages, .. } = self;
+        engine.record();
+        engine.fx.note().leaving.clear();
+        for (_, entity) in &mut engine.entities {
+            entity.store.finish_restoring(&mut engine.fx);
         }
-        self.engine.record();
-        self.engine.finish(self.now);
-        (self.engine, self.messages)
+        engine.take_due();
+        engine.advance(now);
+        for id in by_serial.into_values() {
+            let Some(entity) = entity_mut(&mut engine.entities, id) else { continue };
+            entity.store.let_leave(&mut engine.fx);
+            engine.finish(now);
+        }
+        (engine, messages)
     }
 }
 

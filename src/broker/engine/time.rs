@@ -27,15 +27,13 @@ impl Now {
         }
     }
 
-    /// What the monotonic clock had at a time that has passed.
-    #[cfg(feature = "durable")]
-    pub(super) fn ticks_before(self, at: Timestamp) -> Ticks {
-        self.ticks.saturating_sub(ticks(self.utc.saturating_since(at)))
-    }
-
-    /// The instant of the monotonic clock at which UTC will be `at`, if it goes on as it does now.
+    /// The instant of the monotonic clock at which UTC was, or will be, `at`, if it goes on as it does now.
     pub(super) fn ticks_at(self, at: Timestamp) -> Ticks {
-        self.ticks.saturating_add(ticks(at.saturating_since(self.utc)))
+        if at < self.utc {
+            self.ticks.saturating_sub(ticks(self.utc.saturating_since(at)))
+        } else {
+            self.ticks.saturating_add(ticks(at.saturating_since(self.utc)))
+        }
     }
 }
 

@@ -131,6 +131,9 @@ impl Store {
     /// Everything that can leave does, in order.
     pub(in super::super) fn let_leave(&mut self, fx: &mut Effects) {
         self.retry = NEVER;
+        if self.settings.forward_to.is_none() && self.settings.forward_dead_letters_to.is_none() {
+            return;
+        }
         let ready = self.entries.iter().filter(|(_, entry)| entry.place == Place::Ready && self.leaves(entry));
         let mut keys: Vec<(u64, usize)> = ready.map(|(key, entry)| (entry.order, key)).collect();
         keys.sort_unstable();

@@ -224,6 +224,11 @@ impl Duplicates {
         self.written = self.forgotten..end;
     }
 
+    /// When every message is restored: a number stays with an id as long as its message is scheduled.
+    pub(super) fn finish_restoring(&mut self, is_scheduled: impl Fn(SequenceNumber) -> bool) {
+        self.scheduled.retain(|_, number| is_scheduled(*number));
+    }
+
     /// Takes back an id that was written. They come in the order of their numbers.
     pub(super) fn restore(&mut self, now: Now, number: u64, record: IdRecord) {
         if self.order.is_empty() {
@@ -231,7 +236,8 @@ impl Duplicates {
             self.written = number..number;
         }
         let id = Id::from_bytes(record.digest);
-        self.record(now.ticks_before(record.accepted), id);
+        // UTC may have been set back since.
+        self.record(now.ticks_at(record.accepted).min(now.ticks), id);
         self.written.end = number + 1;
         if let Some(number) = record.scheduled {
             self.scheduled.insert(id, number);

@@ -171,10 +171,10 @@ impl Store {
         self.tally[part as usize].ready > 0
     }
 
-    /// Someone uses the entity.
+    /// Someone uses the entity. What was due before it was opened happens at an instant that has passed.
     #[inline]
     pub(super) fn touch(&mut self, now: Now) {
-        self.accessed = now.ticks;
+        self.accessed = self.accessed.max(now.ticks);
     }
 
     /// A receiver begins to wait here.

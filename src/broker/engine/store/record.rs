@@ -151,7 +151,11 @@ impl Store {
         }
     }
 
+    /// When every message is restored.
     pub(in super::super) fn finish_restoring(&mut self, fx: &mut Effects) {
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.finish_restoring(|number| self.scheduled.by_number.get(number).is_some());
+        }
         self.arm_next(fx);
     }
 }
