@@ -9,6 +9,7 @@ mod deep;
 #[cfg(unix)]
 mod kill;
 mod lines;
+mod locks;
 mod meanwhile;
 mod reopen;
 mod support;

@@ -70,9 +70,10 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the locks of an earlier process hold until their time is over, as far as they had reached the disk: for
-    /// receivers that go on without this process. By default they are released when the broker is opened, without a count.
-    /// Locks of sessions are released in any case.
+    /// Whether locks are written too, so that those of an earlier process hold until their time is over, as far as they had
+    /// reached the disk: for receivers that go on without this process. Nobody can settle them; when they end the delivery
+    /// has failed. By default they are released when the broker is opened, without a count. Locks of sessions are released
+    /// in any case.
     pub fn hold_locks(mut self, hold: bool) -> Self {
         self.hold_locks = hold;
         self

@@ -44,6 +44,9 @@ pub(crate) struct Effects {
     is_noted: bool,
     /// Whether changes are noted, because a disk is to have them.
     is_recorded: bool,
+    /// Whether locks are changes too.
+    #[cfg(feature = "durable")]
+    records_locks: bool,
     /// Whether the disk has no room for more.
     #[cfg(feature = "durable")]
     is_full: bool,
@@ -100,10 +103,10 @@ impl Effects {
         self.last_lock
     }
 
-    /// From now on changes are noted.
+    /// From now on changes are noted, and locks among them if these are to outlive the process.
     #[cfg(feature = "durable")]
-    pub(super) fn record(&mut self) {
-        self.is_recorded = true;
+    pub(super) fn record(&mut self, locks: bool) {
+        (self.is_recorded, self.records_locks) = (true, locks);
     }
 
     #[cfg(feature = "durable")]
@@ -118,6 +121,15 @@ impl Effects {
             return false;
         }
         true
+    }
+
+    #[inline]
+    pub(super) fn records_locks(&self) -> bool {
+        #[cfg(feature = "durable")]
+        if self.records_locks {
+            return true;
+        }
+        false
     }
 
     #[inline]

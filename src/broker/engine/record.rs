@@ -34,11 +34,6 @@ pub(crate) struct Identity {
 }
 
 impl Engine {
-    /// From now on changes are noted, to be taken by [`Engine::take_changes`].
-    pub(crate) fn record(&mut self) {
-        self.fx.record();
-    }
-
     /// Sends are refused while the disk has no room.
     pub(crate) fn set_full(&mut self, is_full: bool) {
         self.fx.set_full(is_full);
@@ -269,8 +264,8 @@ impl Restoring {
     /// The engine, and how many messages it has. What came due while no broker was open happens here, each thing at its
     /// own instant; then what waits for another entity to take it is tried again.
     pub(crate) fn finish(self) -> (Engine, u64) {
-        let Self { mut engine, now, by_serial, messages, .. } = self;
-        engine.record();
+        let Self { mut engine, now, by_serial, messages, hold_locks } = self;
+        engine.fx.record(hold_locks);
         engine.fx.note().leaving.clear();
         for (_, entity) in &mut engine.entities {
             entity.store.finish_restoring(&mut engine.fx);

@@ -60,6 +60,14 @@ impl Store {
         }
     }
 
+    /// A message is locked, or for longer, or not any more. A lock in a session never outlives the process.
+    #[inline]
+    pub(super) fn lock_changed(&mut self, key: u32, fx: &mut Effects) {
+        if fx.records_locks() && !self.is_in_session(key) {
+            self.note_changed(key, fx);
+        }
+    }
+
     /// A message counts more or less than before.
     #[inline]
     pub(super) fn resized(&mut self, before: u64, after: u64, fx: &mut Effects) {
@@ -69,7 +77,7 @@ impl Store {
         }
     }
 
-    fn note_changed(&mut self, key: u32, fx: &mut Effects) {
+    pub(super) fn note_changed(&mut self, key: u32, fx: &mut Effects) {
         let entry = &mut self.entries[key as usize];
         if entry.marks & CHANGED == 0 {
             debug_assert_eq!(entry.marks & AWAY, 0, "what is away is as it was written");

@@ -81,6 +81,7 @@ impl Store {
     /// Ends a lock and puts the message where it belonged at that `instant`: back, set aside again, dead-lettered, or
     /// removed.
     pub(super) fn unlock(&mut self, key: u32, instant: Ticks, failure: Failure, fx: &mut Effects) {
+        self.lock_changed(key, fx);
         self.remove_lock(key);
         let entry = &mut self.entries[key as usize];
         if entry.part != Part::Main {

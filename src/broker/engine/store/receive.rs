@@ -170,6 +170,7 @@ impl Store {
             self.arm(until, fx);
             (until, self.lock.shown_from(now))
         };
+        self.lock_changed(key, fx);
         let partitioned = self.settings.partitioned;
         let (locks, entries) = self.locks_of(key);
         let entry = locks.push(entries, key, until);

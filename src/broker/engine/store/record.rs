@@ -137,8 +137,12 @@ impl Store {
             self.entries[at as usize].lane = part.lane();
         }
         let is_deferred = state.place == record::Place::Deferred;
-        let held = state.locked_until.filter(|&until| hold_locks && until > now.utc && !self.is_in_session(at));
-        match held {
+        if state.locked_until.is_some() && !hold_locks {
+            // A later process may hold locks.
+            self.note_changed(at, fx);
+        }
+        // One that has run out meanwhile ends at its own instant, as it would have with its process.
+        match state.locked_until.filter(|_| hold_locks && !self.is_in_session(at)) {
             Some(until) => {
                 let place = if is_deferred { Place::DeferredLocked } else { Place::Locked };
                 self.hold(at, now.ticks_at(until), place, fx);

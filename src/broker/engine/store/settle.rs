@@ -147,6 +147,7 @@ impl Store {
         let until = now.ticks.saturating_add(self.lock.ticks);
         self.locks.remove(&mut self.entries, key);
         self.locks.push(&mut self.entries, key, until);
+        self.lock_changed(key, fx);
         self.arm(until, fx);
         Ok(self.lock.shown_from(now))
     }
@@ -207,6 +208,7 @@ impl Store {
     fn bury_locked(&mut self, key: u32, dead_letter: DeadLetter, fx: &mut Effects) {
         let entry = &self.entries[key as usize];
         let (part, deliveries) = (entry.part, entry.failures.saturating_add(1));
+        self.lock_changed(key, fx);
         self.remove_lock(key);
         if part == Part::Main {
             self.bury(key, deliveries, dead_letter, fx);
