@@ -53,7 +53,9 @@ async fn every_call_on_a_closed_broker_says_so() {
     let mut failures = Vec::new();
     Lease::complete_together(&mut leases[..2], &mut failures);
     assert_eq!(failures.len(), 2);
-    failures.into_iter().for_each(|failure| assert_closed(Err::<(), _>(failure)));
+    for failure in failures {
+        assert_closed(Err::<(), _>(failure));
+    }
     assert_closed(session.renew());
     assert_closed(session.state());
     assert_closed(session.set_state(None).await);

@@ -36,6 +36,7 @@ impl Line {
 
 /// What a command leaves for others to do.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "durable", expect(clippy::struct_excessive_bools, reason = "each is asked for by itself"))]
 pub(crate) struct Effects {
     /// Locks are numbered over all entities, so that a lease of an earlier delivery is told from the current one, and
     /// one of a deleted entity from any.
