@@ -66,7 +66,7 @@ const TRANSPORT_AND_JSON: Options = Options { transport: Some("NAME"), ..JSON };
 /// Accepts a value, which the usage calls SCENARIO.
 const BENCH: Options = Options { quick: true, page: true, rebaseline: true, only: Some("SCENARIO"), ..JSON };
 /// Accepts numbers.
-const OPS_SEEDS_AND_JSON: Options = Options { ops: Some(0), seeds: Some(0), ..JSON };
+const OPS_SEEDS_LONG_AND_JSON: Options = Options { ops: Some(0), seeds: Some(0), ..LONG_AND_JSON };
 const CYCLES_SEED_AND_JSON: Options = Options { cycles: Some(0), seed: Some(0), ..JSON };
 const SEED_LONG_AND_JSON: Options = Options { seed: Some(0), ..LONG_AND_JSON };
 
@@ -122,8 +122,8 @@ const WORDS: &[Word] = &[
     },
     Word {
         name: "model",
-        about: "random operations on the broker and on a model of it: 1,000,000 over 20 fresh seeds unless said",
-        accepts: OPS_SEEDS_AND_JSON,
+        about: "random operations on the broker, in memory and on a disk, and on a model of it: 1,000,000 over 20 fresh seeds",
+        accepts: OPS_SEEDS_LONG_AND_JSON,
         run: model::run,
     },
     Word {

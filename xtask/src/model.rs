@@ -1,48 +1,65 @@
-//! `cargo xtask model`: random operations on the broker, compared with the model of it, over fresh seeds.
+//! `cargo xtask model`: random operations on the broker, compared with the model of it, over fresh seeds: in memory, and on
+//! a disk, where it is closed and opened again in between.
 //!
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics. `SEED` sets the base that
 //! the seeds follow from.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Options;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
-const FILTER: &str = "i_01_";
+const IN_MEMORY: &str = "i_01_random_operations_agree_with_the_model";
+const ON_A_DISK: &str = "i_01_random_operations_on_a_disk_agree_with_the_model";
 
 /// Operations in all, and seeds they are spread over.
 const OPS: u64 = 1_000_000;
+const OPS_LONG: u64 = 100_000_000;
 const SEEDS: u64 = 20;
+/// On a disk an operation takes so many times as long, so it gets as many fewer.
+const DISK: u64 = 5;
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let (ops, seeds) = (options.ops.unwrap_or(OPS), options.seeds.unwrap_or(SEEDS));
+    let ops = options.ops.unwrap_or(if options.long { OPS_LONG } else { OPS });
+    let seeds = options.seeds.unwrap_or(SEEDS);
     let base = std::env::var("SEED").unwrap_or_else(|_| RandomState::new().build_hasher().finish().to_string());
     eprintln!("base seed {base}");
-    let mut command = cargo(["test", "--profile", "checked", "--features", "full", "--test", "model", FILTER]);
-    command.args(["--", "--nocapture"]).env("SEED", &base);
+    let in_memory = run_test(IN_MEMORY, &base, ops, seeds)?;
+    let on_a_disk = run_test(ON_A_DISK, &base, (ops / DISK).max(1), seeds)?;
+    if options.json {
+        let (memory, disk) = (figures(&in_memory), figures(&on_a_disk));
+        println!("{}", json!({ "base_seed": base, "in_memory": memory, "on_a_disk": disk }));
+    } else {
+        println!("base seed {base}\nin memory\n{}\non a disk\n{}", in_memory.join("\n"), on_a_disk.join("\n"));
+    }
+    Ok(())
+}
+
+/// What a test says of its run: a line for the operations, one for sessions, one for how often it was opened again, and one
+/// for each kind.
+fn run_test(test: &'static str, base: &str, ops: u64, seeds: u64) -> Result<Vec<String>, Error> {
+    let mut command = cargo(["test", "--profile", "checked", "--features", "full", "--test", "model", test]);
+    command.args(["--", "--exact", "--nocapture"]).env("SEED", base);
     command.env("CONSIGN_OPS", ops.to_string()).env("CONSIGN_SEEDS", seeds.to_string());
     let mut said = Vec::new();
     for_each_line(&mut command, |line| match line.strip_prefix("model: ") {
         Some(figures) => said.push(figures.to_owned()),
         None => eprintln!("{line}"),
     })?;
-    let [runs, sessions, kinds @ ..] = &said[..] else { return Err(Error::NoTest { filter: FILTER }) };
-    if options.json {
-        let ([ops, seeds, kinds, _, divergences], [session_ops, inversions]) = (numbers(runs), numbers(sessions));
-        println!(
-            "{}",
-            json!({
-                "base_seed": base, "operations": ops, "seeds": seeds, "kinds": kinds, "divergences": divergences,
-                "session_operations": session_ops, "inversions": inversions,
-            })
-        );
-    } else {
-        println!("base seed {base}\n{runs}\n{sessions}\n{}", kinds.join("\n"));
-    }
-    Ok(())
+    if said.len() < 3 { Err(Error::NoTest { filter: test }) } else { Ok(said) }
+}
+
+fn figures(said: &[String]) -> Value {
+    let [runs, sessions, reopens, ..] = said else { return Value::Null };
+    let ([ops, seeds, kinds, _, divergences], [session_ops, inversions]) = (numbers(runs), numbers(sessions));
+    let [reopens] = numbers(reopens);
+    json!({
+        "operations": ops, "seeds": seeds, "kinds": kinds, "divergences": divergences,
+        "session_operations": session_ops, "inversions": inversions, "reopens": reopens,
+    })
 }
 
 /// The first numbers of a line; 0 for those that it lacks.

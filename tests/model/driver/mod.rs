@@ -2,6 +2,8 @@
 
 mod admin;
 mod compare;
+#[cfg(feature = "durable")]
+mod disk;
 mod receive;
 mod send;
 mod session;
@@ -34,6 +36,8 @@ pub(crate) struct Tally {
     /// Operations on sessions, and deliveries that were new and came after a later one of their session.
     pub(crate) session_operations: u64,
     pub(crate) inversions: u64,
+    /// How often a broker on a disk was closed and opened again.
+    pub(crate) reopens: u64,
 }
 
 impl Tally {
@@ -41,21 +45,42 @@ impl Tally {
         self.operations += other.operations;
         self.session_operations += other.session_operations;
         self.inversions += other.inversions;
+        self.reopens += other.reopens;
         for (kind, count) in other.kinds {
             *self.kinds.entry(kind).or_default() += count;
         }
     }
 }
 
+/// Where the broker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Memory,
+    /// It is closed now and then, and opened again.
+    #[cfg(feature = "durable")]
+    Disk,
+}
+
+impl Place {
+    /// The test that runs there.
+    fn test(self) -> &'static str {
+        match self {
+            Self::Memory => "i_01_random_operations_agree_with_the_model",
+            #[cfg(feature = "durable")]
+            Self::Disk => "i_01_random_operations_on_a_disk_agree_with_the_model",
+        }
+    }
+}
+
 /// Runs so many operations, in worlds that follow from the seed.
-pub(crate) fn run(seed: u64, ops: u64) -> Tally {
+pub(crate) fn run(place: Place, seed: u64, ops: u64) -> Tally {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     // A receiver that finds nothing sets a timer.
     let _entered = runtime.enter();
     let mut tally = Tally::default();
     for world in 0..ops.div_ceil(EACH) {
         let ops = EACH.min(ops - world * EACH);
-        let mut driver = Driver::new(seed.wrapping_add(world));
+        let mut driver = Driver::new(place, seed.wrapping_add(world));
         driver.run(ops);
         tally.add(std::mem::take(&mut driver.tally));
     }
@@ -64,10 +89,13 @@ pub(crate) fn run(seed: u64, ops: u64) -> Tally {
 
 /// The broker, the model, and what has been received from both.
 struct Driver {
+    place: Place,
     world_seed: u64,
     rng: fastrand::Rng,
     clock: Arc<ManualClock>,
     broker: Broker,
+    #[cfg(feature = "durable")]
+    disk: Option<disk::Disk>,
     model: Model,
     world: World,
     /// Of entities, some of which are deleted.
@@ -188,6 +216,8 @@ impl Driver {
     fn run(&mut self, ops: u64) {
         for op in 0..ops {
             self.op = op;
+            #[cfg(feature = "durable")]
+            self.reopen_sometimes();
             self.step();
             self.compare_counts();
             if op % FULL == FULL - 1 {
@@ -228,11 +258,9 @@ impl Drop for Driver {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Each world has a seed of its own, which begins a run as well.
-            let (seed, ops) = (self.world_seed, self.op + 1);
-            eprintln!(
-                "operation {ops}, `{}`; replay: SEED={seed} CONSIGN_OPS={ops} cargo test --features full --test model i_01_",
-                self.last
-            );
+            let (seed, ops, last, test) = (self.world_seed, self.op + 1, self.last, self.place.test());
+            let variables = format!("SEED={seed} CONSIGN_OPS={ops}");
+            eprintln!("operation {ops}, `{last}`; replay: {variables} cargo test --features full --test model {test}");
         }
     }
 }

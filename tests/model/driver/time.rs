@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Driver, send::timestamp};
+use super::{Driver, Place, send::timestamp};
 
 impl Driver {
     pub(super) fn advance(&mut self, by: u64) {
@@ -40,7 +40,15 @@ impl Driver {
     /// The operating system sets its clock, by an hour at most.
     pub(super) fn step_utc(&mut self) {
         let hour = 3_600_000;
-        self.model.utc += self.rng.i64(-hour..=hour);
+        let mut by = self.rng.i64(-hour..=hour);
+        // After a restart UTC is all that tells how long ago a thing was, so there it only goes forward; and a record that
+        // is not written yet would have the other time.
+        if self.place != Place::Memory {
+            #[cfg(feature = "durable")]
+            self.broker.flush().wait().unwrap();
+            by = by.abs();
+        }
+        self.model.utc += by;
         self.clock.set_utc(timestamp(self.model.utc));
     }
 }

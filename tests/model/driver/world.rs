@@ -7,7 +7,7 @@ use consign::{
     transport::{ErrorKind, ManageError},
 };
 
-use super::{Driver, Tally};
+use super::{Driver, Place, Tally};
 use crate::model::{Model, Role, Rule, Settings};
 
 pub(super) const START: i64 = 1_700_000_000_000;
@@ -87,15 +87,24 @@ impl Handle {
 }
 
 impl Driver {
-    pub(super) fn new(world_seed: u64) -> Self {
+    pub(super) fn new(place: Place, world_seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(world_seed);
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
         let world =
             World { forwards: rng.bool(), small: rng.u32(0..4) == 0, idle: rng.u32(0..3) == 0, ids: rng.bool() };
+        #[cfg(feature = "durable")]
+        let disk = (place == Place::Disk).then(|| super::disk::Disk::new(world_seed));
+        #[cfg(feature = "durable")]
+        let broker = disk.as_ref().map(|disk| disk.open(&clock));
+        #[cfg(not(feature = "durable"))]
+        let broker = None;
         let mut driver = Self {
+            place,
             world_seed,
             rng,
-            broker: Broker::with_clock(Arc::clone(&clock)),
+            broker: broker.unwrap_or_else(|| Broker::with_clock(Arc::clone(&clock))),
+            #[cfg(feature = "durable")]
+            disk,
             clock,
             model: Model::new(START),
             world,

@@ -54,6 +54,8 @@ impl Settings {
 pub(crate) struct Remembered {
     pub(crate) id: (Option<String>, String),
     pub(crate) first: u64,
+    /// When that was by UTC.
+    pub(crate) accepted: i64,
     /// The number of the message, as long as it is scheduled.
     pub(crate) scheduled: Option<u64>,
 }

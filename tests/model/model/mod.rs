@@ -15,6 +15,8 @@ mod due;
 mod entity;
 mod forward;
 mod receive;
+#[cfg(feature = "durable")]
+mod reopen;
 mod send;
 mod session;
 mod settle;
@@ -86,12 +88,15 @@ pub(crate) struct Counts {
     pub(crate) size: u64,
 }
 
+/// Where the monotonic clock begins: after a restart there are instants before it.
+const BEGIN: u64 = 1 << 40;
+
 impl Model {
     pub(crate) fn new(utc: i64) -> Self {
         Self {
-            now: 0,
+            now: BEGIN,
             utc,
-            caught_up: 0,
+            caught_up: BEGIN,
             entities: BTreeMap::new(),
             messages: BTreeMap::new(),
             sessions: Vec::new(),
@@ -109,6 +114,11 @@ impl Model {
         self.utc += i64::try_from(by).unwrap();
     }
 
+    /// What UTC is going to be at an instant.
+    fn utc_at(&self, instant: u64) -> i64 {
+        self.utc + i64::try_from(instant - self.now).unwrap()
+    }
+
     pub(crate) fn entity(&self, id: u32) -> &Entity {
         &self.entities[&id]
     }
@@ -124,7 +134,8 @@ impl Model {
     /// Someone uses the entity.
     fn touch(&mut self, id: u32) {
         let now = self.now;
-        self.entity_mut(id).accessed = now;
+        let accessed = &mut self.entity_mut(id).accessed;
+        *accessed = now.max(*accessed);
     }
 
     fn next_lock(&mut self) -> u64 {

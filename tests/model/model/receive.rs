@@ -90,8 +90,8 @@ impl Model {
             Some(session) => session.until,
             None => self.now + self.entity(stored.entity).settings.lock,
         };
+        let lock = Lock { number, since: number, until, shown: self.utc_at(until) };
         let stored = self.message(key);
-        let lock = Lock { number, since: number, until };
         stored.lock = Some(lock);
         stored.place = if stored.place == Place::Ready { Place::Locked } else { Place::DeferredLocked };
         lock

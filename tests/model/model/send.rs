@@ -106,7 +106,7 @@ impl Model {
     /// Takes a message that was checked, unless it is a duplicate, and answers with its number.
     pub(super) fn accept(&mut self, id: u32, mut arrival: Arrival) -> u64 {
         self.touch(id);
-        let now = self.now;
+        let (now, utc) = (self.now, self.utc);
         let entity = self.entity_mut(id);
         entity.forget_ids(now);
         let its = arrival.id_for(entity);
@@ -114,7 +114,7 @@ impl Model {
             if let Some(remembered) = entity.ids.iter().find(|remembered| remembered.id == its) {
                 return remembered.scheduled.unwrap_or(0);
             }
-            entity.ids.push(Remembered { id: its.clone(), first: now, scheduled: None });
+            entity.ids.push(Remembered { id: its.clone(), first: now, accepted: utc, scheduled: None });
         }
         self.clamp(id, &mut arrival.content);
         if !self.is_scheduled(&arrival.content) {

@@ -76,13 +76,14 @@ impl Model {
             }
         };
         let number = self.next_lock();
-        let lock = Some(Lock { number, since: number, until: self.now + duration });
+        let until = self.now + duration;
+        let shown = self.utc_at(until);
+        let lock = Some(Lock { number, since: number, until, shown });
         match self.sessions.iter_mut().find(|it| it.entity == entity && it.id == id) {
             Some(session) => session.lock = lock,
             None => self.sessions.push(Session { entity, id: id.clone(), state: None, lock }),
         }
-        let until = self.utc + i64::try_from(duration).unwrap();
-        Ok(Some(Holder { entity, id, lock: number, until }))
+        Ok(Some(Holder { entity, id, lock: number, until: shown }))
     }
 
     fn check_holder(&mut self, holder: &Holder) -> Result<usize, ErrorKind> {
@@ -100,9 +101,9 @@ impl Model {
         let at = self.check_holder(holder)?;
         let (duration, since) = (self.entity(holder.entity).settings.lock, self.next_lock());
         let until = self.now + duration;
+        holder.until = self.utc_at(until);
         let lock = self.sessions[at].lock.as_mut().unwrap();
-        (lock.since, lock.until) = (since, until);
-        holder.until = self.utc + i64::try_from(duration).unwrap();
+        (lock.since, lock.until, lock.shown) = (since, until, holder.until);
         Ok(holder.until)
     }
 

@@ -97,9 +97,10 @@ impl Model {
     pub(super) fn apply_renew(&mut self, key: u64) -> i64 {
         let (now, since) = (self.now, self.next_lock());
         let duration = self.entity(self.messages[&key].entity).settings.lock;
+        let shown = self.utc_at(now + duration);
         let lock = self.message(key).lock.as_mut().unwrap();
-        (lock.since, lock.until) = (since, now + duration);
-        self.utc + i64::try_from(duration).unwrap()
+        (lock.since, lock.until, lock.shown) = (since, now + duration, shown);
+        shown
     }
 
     /// Gives a message back. That is allowed whatever the status of the entity.

@@ -64,6 +64,8 @@ pub(crate) struct Lock {
     /// The number it had when it was renewed last, or taken.
     pub(crate) since: u64,
     pub(crate) until: u64,
+    /// As it is shown, by UTC.
+    pub(crate) shown: i64,
 }
 
 /// A message in one entity.
