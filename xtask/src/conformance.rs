@@ -12,16 +12,20 @@ use crate::error::Error;
 use crate::workspace::{cargo, read, root, run as run_command};
 
 const EMBEDDED: &str = "embedded";
+/// The embedded broker on a disk.
+const DURABLE: &str = "durable";
 const TEST: &str = "the_table_is_up_to_date";
+const TEST_ON_A_DISK: &str = "the_table_is_up_to_date_on_a_disk";
 /// What the test takes the path of the report from.
 const REPORT_VARIABLE: &str = "CONSIGN_CONFORMANCE_REPORT";
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let package = package(options.transport.unwrap_or(EMBEDDED))?;
+    let transport = options.transport.unwrap_or(EMBEDDED);
+    let (package, test) = (package(transport)?, if transport == DURABLE { TEST_ON_A_DISK } else { TEST });
     let report = format!("target/{package}-report.json");
     // One that an earlier run has left says nothing.
     let _ = fs::remove_file(root().join(&report));
-    let mut command = cargo(["test", "--package", &package, "--test", "conformance", TEST, "--", "--exact"]);
+    let mut command = cargo(["test", "--package", &package, "--test", "conformance", test, "--", "--exact"]);
     run_command(command.env(REPORT_VARIABLE, root().join(&report)))?;
 
     let report: Value = serde_json::from_str(&read(report)?).map_err(Error::Report)?;
@@ -43,7 +47,8 @@ fn package(transport: &str) -> Result<String, Error> {
         return Err(Error::NoTransport(transport.into()));
     }
     // The embedded broker is in the root package, which the suite depends on.
-    Ok(if transport == EMBEDDED { "consign-conformance".into() } else { format!("consign-{transport}") })
+    let is_embedded = [EMBEDDED, DURABLE].contains(&transport);
+    Ok(if is_embedded { "consign-conformance".into() } else { format!("consign-{transport}") })
 }
 
 fn print(report: &Value) {
@@ -67,6 +72,7 @@ mod tests {
     #[test]
     fn a_transport_has_a_package() {
         assert_eq!(package("embedded").unwrap(), "consign-conformance");
+        assert_eq!(package("durable").unwrap(), "consign-conformance");
         assert_eq!(package("rabbitmq").unwrap(), "consign-rabbitmq");
         for name in ["", "a b", "../a", "Rabbit"] {
             assert!(package(name).is_err(), "{name}");

@@ -17,6 +17,8 @@ What each transport does of the message model, as one suite of cases finds it. `
 A cell has the level that the transport declares, how many cases hold, and of how many. *Native* is done by the broker,
 *emulated* by the transport on top of it, and of what is *unsupported* a case holds if the transport says so when it is
 asked. Cases that need something that the transport does not have are left out.
+
+*embedded* is the broker of this library in memory, *durable* the same on a disk.
 ";
 
 /// The table with the report as the column of its transport. The columns of other transports stay as they are in

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use consign::transport::Capability;
 use consign_conformance::{Suite, table};
 
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, OnDisk};
 
 /// A test for each capability, so that a failure says at once what it is about.
 macro_rules! capabilities {
@@ -71,6 +71,13 @@ capabilities! {
 #[tokio::test(start_paused = true)]
 async fn the_table_is_up_to_date() {
     let report = Suite::new().run(&Embedded::new()).await;
+    table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_table_is_up_to_date_on_a_disk() {
+    let report = OnDisk::new().run(&Suite::new()).await;
+    assert!(report.is_passed(), "{report}");
     table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
 }
 

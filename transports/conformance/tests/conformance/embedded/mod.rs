@@ -1,5 +1,6 @@
 //! The embedded broker as the suite sees it.
 
+mod disk;
 mod entities;
 mod transaction;
 
@@ -18,12 +19,14 @@ use consign_conformance::{
 };
 use tokio::time::Instant;
 
+pub(crate) use self::disk::OnDisk;
 use self::transaction::BrokerTransaction;
 
 /// The broker on tokio's clock, which the tests pause.
 pub(crate) struct Embedded {
     broker: Broker,
     clock: TokioClock,
+    name: &'static str,
 }
 
 /// UTC that begins at a fixed instant and follows tokio's time alone.
@@ -44,7 +47,7 @@ impl Clock for TokioClock {
 impl Embedded {
     pub(crate) fn new() -> Self {
         let clock = TokioClock(Instant::now());
-        Self { broker: Broker::with_clock(clock), clock }
+        Self { broker: Broker::with_clock(clock), clock, name: "embedded" }
     }
 
     fn queue(&self, path: &EntityPath) -> Result<Queue, ManageError> {
@@ -74,7 +77,7 @@ impl Embedded {
 
 impl Clone for Embedded {
     fn clone(&self) -> Self {
-        Self { broker: self.broker.clone(), clock: self.clock }
+        Self { broker: self.broker.clone(), clock: self.clock, name: self.name }
     }
 }
 
@@ -94,7 +97,7 @@ impl Backend for Embedded {
     type Transaction = BrokerTransaction;
 
     fn name(&self) -> &'static str {
-        "embedded"
+        self.name
     }
 
     fn capabilities(&self) -> Capabilities {
