@@ -24,10 +24,11 @@ impl OnDisk {
     pub(crate) fn new() -> Self {
         // A sync costs little there, and there is one for each answer.
         let memory = Path::new("/dev/shm");
-        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let folder = folder.expect("a folder");
         let clock = TokioClock(Instant::now());
-        let broker = Broker::options().clock(clock).open(folder.path().join("store")).unwrap();
-        broker.create_queue(Self::OTHER, QueueSettings::default()).unwrap();
+        let broker = Broker::options().clock(clock).open(folder.path().join("store")).expect("a new store");
+        broker.create_queue(Self::OTHER, QueueSettings::default()).expect("a queue of its own");
         Self { embedded: Embedded { broker, clock, name: "durable" }, _folder: folder }
     }
 
@@ -43,10 +44,10 @@ impl OnDisk {
             let polled = running.as_mut().poll(cx);
             if polled.is_pending() {
                 let broker = &self.embedded.broker;
-                broker.flush().wait().unwrap();
+                broker.flush().wait().expect("a disk that works");
                 // A batch is written when everyone who waited for the one before it has been woken.
-                broker.update_queue(Self::OTHER, QueueSettings::default()).unwrap();
-                broker.flush().wait().unwrap();
+                broker.update_queue(Self::OTHER, QueueSettings::default()).expect("a queue of its own");
+                broker.flush().wait().expect("a disk that works");
             }
             polled
         })
