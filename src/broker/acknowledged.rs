@@ -20,8 +20,12 @@ pub struct Acknowledged<T, E> {
     answer: Option<Result<T, E>>,
     /// What it waits for, and what it answers if that fails.
     #[cfg(feature = "durable")]
-    commit: Option<(Commit, fn(StorageError) -> E)>,
+    commit: Option<(Commit, Failed<E>)>,
 }
+
+/// What an operation answers if the disk fails.
+#[cfg(feature = "durable")]
+type Failed<E> = fn(StorageError) -> E;
 
 impl<T, E> Acknowledged<T, E> {
     /// An answer that is there: for what stands around a broker and answers itself.

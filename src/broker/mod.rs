@@ -63,7 +63,7 @@ pub use self::{
 };
 #[cfg(feature = "durable")]
 pub use self::{
-    durable::{Durability, OpenOptions, Recovery, StorageError, StorageErrorKind},
+    durable::{Durability, OpenOptions, Recovery, Salvage, StorageError, StorageErrorKind},
     lines::ImportError,
 };
 use crate::{

@@ -129,6 +129,13 @@ impl Namespace {
         }
     }
 
+    pub(super) fn compact(&self) -> Acknowledged<(), StorageError> {
+        if let Some(recorder) = &self.recorder {
+            self.with(|_| recorder.compact());
+        }
+        self.flushed()
+    }
+
     pub(super) async fn close(&self) -> Result<(), StorageError> {
         let Some(recorder) = &self.recorder else { return Ok(()) };
         match recorder.close().await {

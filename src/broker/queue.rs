@@ -150,12 +150,13 @@ impl Queue {
     /// for it; if there are sessions, every message. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a partitioned entity,
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Acknowledged<usize, ManageError> {
-        let partitioned = self.settings().and_then(|settings| match settings.partitioned {
-            true => Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("the entity is partitioned")),
-            false => Ok(()),
-        });
-        if let Err(refused) = partitioned {
-            return Acknowledged::ready(Err(refused));
+        match self.settings() {
+            Ok(settings) if !settings.partitioned => {}
+            Ok(_) => {
+                let refused = ManageError::new(ErrorKind::InvalidOperation).with_detail("the entity is partitioned");
+                return Acknowledged::ready(Err(refused));
+            }
+            Err(refused) => return Acknowledged::ready(Err(refused)),
         }
         let (now, max) = (self.namespace.now(), max.min(Self::MAX_DELETED));
         let (store, part) = (self.store, self.part);

@@ -19,7 +19,7 @@ fn assert_closed<T, E: Error>(answer: Result<T, E>) {
 }
 
 #[tokio::test]
-async fn every_call_on_a_closed_broker_says_so() {
+async fn d_08_every_call_on_a_closed_broker_says_so() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -83,7 +83,7 @@ async fn every_call_on_a_closed_broker_says_so() {
 
 /// Whichever way it waits.
 #[tokio::test]
-async fn a_receive_that_waits_is_told_of_the_close() {
+async fn d_08_a_receive_that_waits_is_told_of_the_close() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -103,7 +103,7 @@ async fn a_receive_that_waits_is_told_of_the_close() {
 }
 
 #[tokio::test]
-async fn a_folder_has_one_broker_at_a_time() {
+async fn d_08_a_folder_has_one_broker_at_a_time() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     assert_eq!(Broker::open(disk.path()).unwrap_err().kind(), StorageErrorKind::InUse);
@@ -156,7 +156,7 @@ async fn handles_are_dropped_in_any_order() {
 
 /// A hundred times, or as often as `CONSIGN_CASES` says.
 #[tokio::test]
-async fn a_store_is_opened_again_and_again() {
+async fn d_08_a_store_is_opened_again_and_again() {
     let rounds = std::env::var("CONSIGN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100);
     let mut disk = Disk::quick();
     for round in 1..=rounds {

@@ -65,7 +65,7 @@ async fn drain(queue: &Queue) {
 }
 
 #[tokio::test]
-async fn messages_beyond_the_budget_are_read_from_the_disk() {
+async fn d_05_messages_beyond_the_budget_are_read_from_the_disk() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
     let queue = broker.create_queue("deep", QueueSettings::default()).unwrap();
@@ -81,7 +81,7 @@ async fn messages_beyond_the_budget_are_read_from_the_disk() {
 }
 
 #[tokio::test]
-async fn what_is_beyond_the_budget_is_not_read_when_a_broker_is_opened() {
+async fn d_05_what_is_beyond_the_budget_is_not_read_when_a_broker_is_opened() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
     fill(&broker.create_queue("deep", QueueSettings::default()).unwrap(), None).await;
@@ -92,7 +92,7 @@ async fn what_is_beyond_the_budget_is_not_read_when_a_broker_is_opened() {
 }
 
 #[tokio::test]
-async fn messages_expire_on_the_disk_as_they_do_in_memory() {
+async fn d_05_messages_expire_on_the_disk_as_they_do_in_memory() {
     let disk = Disk::new();
     let (broker, clock) = open(&disk);
     let settings = QueueSettings::default().with_dead_letter_on_expiration(true);
@@ -124,7 +124,7 @@ async fn messages_expire_on_the_disk_as_they_do_in_memory() {
 }
 
 #[tokio::test]
-async fn a_deep_queue_can_be_forwarded_and_purged() {
+async fn d_05_a_deep_queue_can_be_forwarded_and_purged() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
     let [deep, purged] = ["deep", "purged"].map(|path| broker.create_queue(path, QueueSettings::default()).unwrap());

@@ -18,7 +18,7 @@ async fn what_was_exported_can_be_imported() {
     }
     let mut lines = Vec::new();
     assert_eq!(from.export(&mut lines).unwrap(), 1_000);
-    assert_eq!(lines.iter().filter(|&&byte| byte == b'\n').count(), 1_000);
+    assert_eq!(lines.split_inclusive(|&byte| byte == b'\n').count(), 1_000);
     assert_eq!(to.sender().unwrap().import(&lines[..]).unwrap(), 1_000);
     let all = |queue: &consign::broker::Queue| queue.peek(SequenceNumber::new(0), 2_000);
     for (before, after) in all(&from).iter().zip(&all(&to)) {

@@ -17,7 +17,7 @@ fn holding() -> OpenOptions {
 }
 
 #[tokio::test]
-async fn a_lock_holds_until_its_time_is_over() {
+async fn d_03_a_lock_holds_until_its_time_is_over() {
     let mut disk = Disk::new();
     let (broker, clock) = disk.open_with(holding());
     let settings = QueueSettings::default().with_lock_duration(10 * SECOND);
@@ -55,7 +55,7 @@ async fn a_lock_holds_until_its_time_is_over() {
 
 /// It ran out while no broker was open.
 #[tokio::test]
-async fn a_lock_that_ran_out_meanwhile_has_counted() {
+async fn d_03_a_lock_that_ran_out_meanwhile_has_counted() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open_with(holding());
     let settings = QueueSettings::default().with_lock_duration(10 * SECOND).with_max_delivery_count(1);
@@ -71,7 +71,7 @@ async fn a_lock_that_ran_out_meanwhile_has_counted() {
 
 /// A broker that holds no locks has freed it, also for one that does.
 #[tokio::test]
-async fn a_lock_that_was_released_stays_so() {
+async fn d_03_a_lock_that_was_released_stays_so() {
     let disk = Disk::new();
     let (broker, _) = disk.open_with(holding());
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();

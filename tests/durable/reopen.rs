@@ -5,19 +5,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{QueueSettings, SubscriptionSettings, TopicSettings},
-    message::SequenceNumber,
+    broker::{Broker, Durability, QueueSettings, SubscriptionSettings, TopicSettings},
+    message::{Body, SequenceNumber, Value},
     rules::{CorrelationFilter, Rule},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{ReceiverExt, Sender},
+    transport::{ErrorKind, ReceiverExt, Sender},
 };
+use futures_util::FutureExt;
 
 use crate::support::{Disk, START, receive, text, texts};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn every_state_of_a_message_survives() {
+async fn d_02_every_state_of_a_message_survives() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -70,7 +71,7 @@ async fn every_state_of_a_message_survives() {
 }
 
 #[tokio::test]
-async fn topics_rules_sessions_and_ids_survive() {
+async fn d_02_topics_rules_sessions_and_ids_survive() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
     let topic = broker.create_topic("events", TopicSettings::default()).unwrap();
@@ -112,4 +113,27 @@ async fn topics_rules_sessions_and_ids_survive() {
     let mut session = sessions.accept_session("s").unwrap();
     assert_eq!(session.state().unwrap().as_deref(), Some(&b"state"[..]));
     assert_eq!(text(&session.receive().await.unwrap().message), "hello");
+}
+
+#[tokio::test]
+async fn d_09_a_relaxed_broker_answers_before_the_disk_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let relaxed = Durability::Relaxed { max_delay: Duration::from_secs(3_600) };
+    let broker = Broker::options().durability(relaxed).open(folder.path()).unwrap();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    queue.sender().unwrap().send(Message::new("one order")).now_or_never().expect("it does not wait").unwrap();
+    broker.close().await.unwrap();
+    let broker = Broker::open(folder.path()).unwrap();
+    assert_eq!(broker.queue("orders").unwrap().counts().active, 1);
+}
+
+#[tokio::test]
+async fn d_10_a_value_that_is_too_deep_is_refused() {
+    let disk = Disk::new();
+    let (broker, _) = disk.open();
+    let sender = broker.create_queue("orders", QueueSettings::default()).unwrap().sender().unwrap();
+    let nested = |depth| (0..depth).fold(Value::from(1_u8), |inner, _| Value::List(vec![inner]));
+    sender.send(Message::new(Body::Value(Box::new(nested(64))))).await.unwrap();
+    let refused = sender.send(Message::new(Body::Value(Box::new(nested(65))))).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
 }

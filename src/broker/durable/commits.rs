@@ -3,7 +3,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -20,6 +20,7 @@ pub(crate) struct Commits {
     /// The last batch that has a change.
     begun: AtomicU64,
     done: AtomicU64,
+    compacts: AtomicBool,
     failure: OnceLock<StorageError>,
     waiting: Mutex<Slab<Waiting>>,
     work: Mutex<Work>,
@@ -36,6 +37,8 @@ struct Waiting {
 struct Work {
     is_there: bool,
     is_closing: bool,
+    /// Somebody waits for what is there.
+    is_urgent: bool,
     /// What a broker that was dropped had left.
     last: Option<Batch>,
 }
@@ -87,9 +90,24 @@ impl Commits {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// What there is to write is written now.
+    pub(crate) fn hurry(&self) {
+        self.work.lock().is_urgent = true;
+        self.has_work.notify_one();
+    }
+
     /// What is ready at once, if nothing is written any more.
     pub(crate) fn failed(self: &Arc<Self>) -> Option<Commit> {
         self.failure.get().map(|_| Commit { commits: Arc::clone(self), batch: u64::MAX, place: None })
+    }
+
+    /// The journal is to be compacted with the batch that is being filled.
+    pub(crate) fn ask_to_compact(&self) {
+        self.compacts.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn takes_compaction(&self) -> bool {
+        self.compacts.swap(false, Ordering::Relaxed)
     }
 
     /// The writer ends after one more batch, and whoever waits for what is returned learns of it.
@@ -124,11 +142,14 @@ impl Commits {
         !work.is_closing
     }
 
-    /// Lets changes come together for a while.
+    /// Lets changes come together for a while, unless it is closed.
     pub(crate) fn linger(&self, delay: Duration) {
         let mut work = self.work.lock();
-        let until = std::time::Instant::now() + delay;
-        while !work.is_closing && !self.has_work.wait_until(&mut work, until).timed_out() {}
+        if !work.is_closing && !work.is_urgent {
+            // The batch that is being filled has told of itself already, so that only a close or a flush ends this early.
+            self.has_work.wait_for(&mut work, delay);
+        }
+        work.is_urgent = false;
     }
 }
 

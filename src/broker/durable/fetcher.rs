@@ -1,4 +1,7 @@
-use std::sync::{Arc, Weak};
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -94,6 +97,11 @@ impl Fetcher {
     pub(super) fn read(&self, serial: u64, order: u64) -> Result<Option<Stored>, StorageError> {
         let Some(record) = self.reader.read(Table::Messages, &key(serial, order))? else { return Ok(None) };
         Ok(Some(MessageRecord::decode(&record)?.message))
+    }
+
+    /// Copies all that is committed.
+    pub(super) fn backup(&self, to: &Path) -> Result<(), StorageError> {
+        self.reader.backup(to)
     }
 
     /// What cannot be read would never be delivered, so that the broker ends.

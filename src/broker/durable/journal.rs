@@ -52,6 +52,12 @@ pub(crate) trait Journal: Send {
     /// to the disk when half of the records are gone: it is not for each batch.
     fn has_room(&mut self) -> bool;
 
+    /// Makes everything that was committed outlive a loss of power, and lets go of the file.
+    fn close(self: Box<Self>) -> Result<(), StorageError>;
+
+    /// Gives room back to the disk that nothing needs any more.
+    fn compact(&mut self) -> Result<(), StorageError>;
+
     /// Reads what is committed, beside the commits of other threads.
     fn reader(&self) -> Arc<dyn Reader>;
 }
@@ -104,10 +110,6 @@ impl Batch {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.changes.is_empty()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.changes.len()
     }
 
     /// Bytes of all keys and values.

@@ -16,6 +16,7 @@ mod options;
 pub(super) mod record;
 mod recorder;
 mod redb;
+mod rescue;
 #[cfg(feature = "sabotage-dead-letter-in-two-steps")]
 mod sabotage;
 #[cfg(test)]
@@ -35,10 +36,10 @@ pub use self::{
     error::{StorageError, StorageErrorKind},
     open::Recovery,
     options::{Durability, OpenOptions},
+    rescue::Salvage,
 };
 
 /// A record that is not as it was written.
 pub(super) fn corrupted(table: Table, key: &[u8], what: &str) -> StorageError {
-    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    StorageError::new(StorageErrorKind::Corrupted, format!("{table:?} {key}: {what}"))
+    redb::corrupted(table.name(), key, what)
 }

@@ -26,7 +26,7 @@ pub struct Recovery {
     pub records: u64,
     /// Bytes of all records.
     pub bytes: u64,
-    /// How long it took.
+    /// How long it took, by the broker's clock.
     pub took: Duration,
 }
 
@@ -52,7 +52,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<thread::Joi
 
 /// The broker that a journal holds, and what writes its changes.
 pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> Result<(Broker, Writer), StorageError> {
-    let started = std::time::Instant::now();
+    let started = options.clock.now().elapsed;
     let mut recovery = Recovery::default();
     let budget = options.memory_budget as u64;
     let (mut restoring, mut identity, mut clock) = (None, None, None);
@@ -75,17 +75,17 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
         let missing = || super::corrupted(Table::Broker, &[], "it is not there");
         restoring.as_mut().ok_or_else(missing)?.take(table, key, value)
     })?;
-    let (clock, restoring, identity) = match (clock, restoring, identity) {
-        (Some(clock), Some(restoring), Some(identity)) => (clock, restoring, identity),
-        _ => {
+    let (clock, restoring, identity) =
+        if let (Some(clock), Some(restoring), Some(identity)) = (clock, restoring, identity) {
+            (clock, restoring, identity)
+        } else {
             let (now, clock) = begin(Timestamp::EPOCH);
             let identity = Identity { store: random_uuid(), created: now.utc };
             (clock, Restoring::new(options.quirks, now.into(), 0, options.hold_locks, budget), identity)
-        }
-    };
+        };
     let (engine, messages) = restoring.finish();
     recovery.messages = messages;
-    recovery.took = started.elapsed();
+    recovery.took = options.clock.now().elapsed.saturating_sub(started);
     let commits = Arc::new(Commits::default());
     let (waits, delay) = match options.durability {
         Durability::Durable => (true, options.group_delay),

@@ -59,6 +59,12 @@ impl Recorder {
         }
     }
 
+    /// As if there were changes, with a compaction. Called where the engine is locked.
+    pub(crate) fn compact(&self) {
+        self.commits.ask_to_compact();
+        self.note();
+    }
+
     /// The batch that was being filled is taken. Called where the engine is locked.
     pub(crate) fn turn(&self) -> u64 {
         self.filling.fetch_add(1, Ordering::Relaxed)
@@ -93,6 +99,7 @@ impl Recorder {
 
     /// What to wait for until everything is on the disk, whoever answers when.
     pub(crate) fn flushed(&self) -> Option<Commit> {
+        self.commits.hurry();
         self.commits.pending()
     }
 

@@ -23,7 +23,7 @@ use crate::{
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     time::{Clock, ManualClock, Timestamp},
-    transport::{Batch, Delivery, ReceiverExt, Sender},
+    transport::{Batch, Delivery, ErrorKind, ReceiverExt, Sender},
 };
 
 type Id = u64;
@@ -241,4 +241,56 @@ fn d_01_i_02_i_03_i_04_i_26_a_loss_of_power_undoes_nothing_that_was_acknowledged
         lose_power(seed).unwrap_or_else(|what| panic!("{what}; {replay}"));
     }
     println!("power-loss: {} losses of power under a broker", 5 * count);
+}
+
+/// A broker whose writer has a thread, as it is where a disk is real.
+fn open_with_writer(disk: &SimulatedDisk) -> Broker {
+    let (broker, writer) = open(disk, &Arc::new(ManualClock::new(Timestamp::EPOCH))).unwrap();
+    std::thread::spawn(move || writer.run());
+    broker
+}
+
+#[tokio::test]
+async fn d_06_after_a_failure_nothing_is_acknowledged() {
+    let disk = SimulatedDisk::new();
+    let broker = open_with_writer(&disk);
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let sender = queue.sender().unwrap();
+    sender.send(Message::new("stored")).await.unwrap();
+    let delivery = queue.receiver().receive().await.unwrap();
+    let waits = tokio::spawn(async move { queue.receiver().receive().await.map(drop) });
+    tokio::task::yield_now().await;
+    disk.set_faults(Faults { sync: Some(1), ..Faults::NONE });
+    let failed = sender.send(Message::new("unknown")).await.unwrap_err();
+    assert_eq!((failed.kind(), failed.is_retryable()), (ErrorKind::General, false));
+    assert!(failed.to_string().contains("the disk failed"), "{failed}");
+    disk.set_faults(Faults::NONE);
+    assert_eq!(sender.send(Message::new("later")).await.unwrap_err().kind(), ErrorKind::General);
+    assert_eq!(delivery.complete().await.unwrap_err().kind(), ErrorKind::General);
+    assert_eq!(waits.await.unwrap().unwrap_err().kind(), ErrorKind::General);
+}
+
+#[tokio::test]
+async fn d_07_a_full_disk_refuses_sends_and_takes_settlements() {
+    const CAPACITY: u64 = 48 << 20;
+    let disk = SimulatedDisk::new();
+    disk.set_faults(Faults { capacity: CAPACITY, ..Faults::NONE });
+    let broker = open_with_writer(&disk);
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let sender = queue.sender().unwrap();
+    let mut sent = 0;
+    let refused = loop {
+        match sender.send(Message::new(vec![7; 100_000])).await {
+            Ok(()) => sent += 1,
+            Err(refused) => break refused,
+        }
+        assert!(sent * 100_000 < CAPACITY, "it holds more than it can");
+    };
+    assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
+    assert!(refused.to_string().contains("the disk is full"), "{refused}");
+    let mut receiver = queue.receiver();
+    for _ in 0..sent {
+        receiver.receive().await.unwrap().complete().await.unwrap();
+    }
+    assert_eq!(queue.counts().active, 0);
 }

@@ -1,6 +1,6 @@
 use std::{
     sync::{Arc, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use super::{Batch, Commits, Journal, StorageError, StorageErrorKind};
@@ -15,14 +15,17 @@ pub(super) struct Writer {
     delay: Duration,
     batch: Batch,
     is_full: bool,
-    looked_for_room: Instant,
+    /// Batches since the disk was looked at.
+    passed_over: u32,
 }
 
 impl Writer {
     /// How much memory of a batch is kept for the next one.
     const KEPT: usize = 4 << 20;
-    /// How often a full disk is looked at.
+    /// How often a full disk is looked at, where nothing is written.
     const FULL: Duration = Duration::from_secs(1);
+    /// And after how many batches.
+    const PASSED_OVER: u32 = 64;
 
     pub(super) fn new(
         journal: Box<dyn Journal>,
@@ -30,24 +33,16 @@ impl Writer {
         namespace: Weak<Namespace>,
         delay: Duration,
     ) -> Self {
-        Self {
-            journal,
-            commits,
-            namespace,
-            delay,
-            batch: Batch::default(),
-            is_full: false,
-            looked_for_room: Instant::now(),
-        }
+        Self { journal, commits, namespace, delay, batch: Batch::default(), is_full: false, passed_over: 0 }
     }
 
     /// Writes until the broker is closed, or dropped, or the disk fails.
     pub(super) fn run(mut self) {
-        let ended = self.write_on();
+        let written = self.write_on();
         let Self { journal, commits, namespace, .. } = self;
         // Whoever learns that it is closed can open it.
-        drop(journal);
-        let ended = ended.err().unwrap_or_else(|| StorageError::new(StorageErrorKind::Closed, ""));
+        let ended = written.and(journal.close()).err();
+        let ended = ended.unwrap_or_else(|| StorageError::new(StorageErrorKind::Closed, ""));
         if ended.kind() != StorageErrorKind::Closed {
             tracing::error!(error = %ended, "nothing is stored any more");
         }
@@ -78,11 +73,12 @@ impl Writer {
 
     /// Tells the engine when the disk is full, and when it is not any more.
     fn look_for_room(&mut self) {
-        if self.is_full && self.looked_for_room.elapsed() < Self::FULL {
+        self.passed_over += 1;
+        if self.is_full && !self.batch.is_empty() && self.passed_over < Self::PASSED_OVER {
             return;
         }
+        self.passed_over = 0;
         let is_full = !self.journal.has_room();
-        self.looked_for_room = Instant::now();
         if is_full == self.is_full {
             return;
         }
@@ -129,6 +125,9 @@ impl Writer {
             #[cfg(feature = "sabotage-dead-letter-in-two-steps")]
             self.journal.commit(&super::sabotage::without_dead_letters(&self.batch)?, true)?;
             self.journal.commit(&self.batch, true)?;
+        }
+        if self.commits.takes_compaction() {
+            self.journal.compact()?;
         }
         self.commits.finish(number);
         Ok(())

@@ -9,7 +9,13 @@ use super::{Engine, Entity, Role, StoreId, Subscription, Topic, effects::Wanted,
 use crate::{
     broker::{
         Quirks,
-        durable::{Batch, StorageError, Table, corrupted, key, record::*},
+        durable::{
+            Batch, StorageError, Table, corrupted, key,
+            record::{
+                BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MAX_DEPTH, MessageRecord,
+                SessionRecord, can_be_stored,
+            },
+        },
     },
     message::{EntityPath, Field, InvalidArgument, Problem, Stored},
     time::Timestamp,

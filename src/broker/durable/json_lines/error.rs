@@ -28,6 +28,7 @@ impl LineError {
     }
 
     /// The number of the line, from 1.
+    #[cfg(test)]
     pub(crate) fn line(&self) -> u64 {
         self.line
     }

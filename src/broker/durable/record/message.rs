@@ -54,6 +54,7 @@ pub(crate) enum Place {
 }
 
 impl MessageRecord {
+    #[cfg(test)]
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         MessageView { state: self.state, message: &self.message }.encode(out);
     }

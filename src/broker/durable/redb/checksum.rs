@@ -28,7 +28,7 @@ pub(super) fn verified<'v>(table: &str, key: &[u8], stored: &'v [u8]) -> Result<
 }
 
 /// The error for a record that is damaged.
-pub(super) fn corrupted(table: &str, key: &[u8], what: &str) -> StorageError {
+pub(crate) fn corrupted(table: &str, key: &[u8], what: &str) -> StorageError {
     /// Hexadecimal digits of a key that are shown.
     const SHOWN: usize = 64;
     let mut detail = String::from("record ");

@@ -109,30 +109,6 @@ impl RedbJournal {
         let store = Arc::new(Store { database: RwLock::new(Some(database)), backend, cache });
         Ok(Self { store, totals, unsynced: Unsynced::default(), compact_below: None })
     }
-
-    /// Gives room back to the disk that records have left. It moves what is there, and keeps readers out meanwhile. It does
-    /// nothing while a backup is made.
-    ///
-    /// In a full disk it may fail as [`Full`](StorageErrorKind::Full), which is not final unless commits were not synced.
-    pub(crate) fn compact(&mut self) -> Result<(), StorageError> {
-        let compacted = self.store.compact();
-        match &compacted {
-            Ok(()) => self.unsynced = Unsynced::default(),
-            Err(error) if error.kind() == StorageErrorKind::Full && self.unsynced.commits == 0 => {
-                self.store.roll_back()?;
-            }
-            Err(_) => {}
-        }
-        compacted
-    }
-
-    /// Makes everything that was committed outlive a loss of power, and lets go of the file.
-    pub(crate) fn close(self) -> Result<(), StorageError> {
-        let closed = self.store.close();
-        // Its drop has nothing left to do.
-        drop(self);
-        closed
-    }
 }
 
 #[cfg(test)]
@@ -305,6 +281,22 @@ impl Journal for RedbJournal {
         Ok(())
     }
 
+    /// Gives room back to the disk that records have left. It moves what is there, and keeps readers out meanwhile. It does
+    /// nothing while a backup is made.
+    ///
+    /// In a full disk it may fail as [`Full`](StorageErrorKind::Full), which is not final unless commits were not synced.
+    fn compact(&mut self) -> Result<(), StorageError> {
+        let compacted = self.store.compact();
+        match &compacted {
+            Ok(()) => self.unsynced = Unsynced::default(),
+            Err(error) if error.kind() == StorageErrorKind::Full && self.unsynced.commits == 0 => {
+                self.store.roll_back()?;
+            }
+            Err(_) => {}
+        }
+        compacted
+    }
+
     fn has_room(&mut self) -> bool {
         if self.store.backend.check().is_err() {
             return false;
@@ -321,6 +313,13 @@ impl Journal for RedbJournal {
         // redb keeps the pages that became free. It moves some before it gives room back, and may have none for that.
         self.compact_below = Some(bytes / 2);
         self.compact().is_ok() && self.store.backend.reserve()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StorageError> {
+        let closed = self.store.close();
+        // Its drop has nothing left to do.
+        drop(self);
+        closed
     }
 
     fn reader(&self) -> Arc<dyn Reader> {

@@ -22,9 +22,10 @@ mod storage;
 mod tests;
 mod totals;
 
+#[cfg(test)]
+pub(crate) use self::simulated::{Faults, SimulatedDisk};
 pub(crate) use self::{
+    checksum::corrupted,
     database::{RedbJournal, RedbOptions},
     salvage::{Salvaged, salvage},
 };
-#[cfg(test)]
-pub(crate) use self::simulated::{Faults, SimulatedDisk};

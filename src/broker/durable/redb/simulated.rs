@@ -223,11 +223,6 @@ impl SimulatedDisk {
         self.0.lock().counts
     }
 
-    /// Bytes of blocks that were written to, and of the reserve.
-    pub(crate) fn used(&self) -> u64 {
-        self.0.lock().used()
-    }
-
     /// Events so far, which [`at`](Self::at) takes.
     pub(crate) fn events(&self) -> usize {
         self.0.lock().history.len()

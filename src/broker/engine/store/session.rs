@@ -202,9 +202,9 @@ impl Store {
         limit: usize,
         fx: &mut Effects,
     ) -> Result<(), Refused> {
-        let after = size_of_state(state);
+        let after = size_of_state(state.as_ref());
         let session = self.held_session(lane, lock)?;
-        let before = size_of_state(&session.state);
+        let before = size_of_state(session.state.as_ref());
         if state.as_ref().is_some_and(|state| state.len() > limit) {
             return Err(Refused::StateTooLarge { limit });
         }
@@ -298,7 +298,7 @@ impl Store {
     #[cfg(feature = "durable")]
     pub(super) fn restore_state(&mut self, id: &str, state: Option<Bytes>) {
         let lane = self.session_lane(id);
-        self.size += size_of_state(&state);
+        self.size += size_of_state(state.as_ref());
         if let Some(session) = &mut self.lanes[lane as usize].session {
             session.state = state;
         }
@@ -311,6 +311,6 @@ impl Store {
 }
 
 /// What the state of a session counts. Even an empty one keeps its session.
-fn size_of_state(state: &Option<Bytes>) -> u64 {
-    state.as_ref().map_or(0, |it| it.len() as u64 + QueueSettings::OVERHEAD)
+fn size_of_state(state: Option<&Bytes>) -> u64 {
+    state.map_or(0, |it| it.len() as u64 + QueueSettings::OVERHEAD)
 }

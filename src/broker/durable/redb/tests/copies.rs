@@ -32,7 +32,7 @@ fn a_backup_is_what_was_committed_when_it_began() {
     let error = journal.reader().backup(&copy).unwrap_err();
     assert_eq!(error.kind(), StorageErrorKind::NotAStore);
     let reader = journal.reader();
-    journal.close().unwrap();
+    Box::new(journal).close().unwrap();
     let error = reader.backup(&folder.path().join("late")).unwrap_err();
     assert_eq!(error.kind(), StorageErrorKind::Closed);
     assert!(!folder.path().join("late").exists());

@@ -25,7 +25,7 @@ pub(super) fn store(rng: &mut Rng, is_closed: bool) -> (Vec<u8>, Model) {
         model.apply(&batch);
     }
     if is_closed {
-        journal.close().unwrap();
+        Box::new(journal).close().unwrap();
     }
     (disk.bytes(), model)
 }

@@ -63,7 +63,7 @@ fn i_07_a_full_disk_takes_what_makes_room() {
             journal.has_room();
         }
         if cycle % 10 == 0 {
-            journal.close().unwrap();
+            Box::new(journal).close().unwrap();
             journal = open(&disk).unwrap();
             assert_eq!(Model::of(&mut journal).unwrap(), model, "{replay}");
         }

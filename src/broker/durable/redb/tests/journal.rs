@@ -39,7 +39,7 @@ fn what_was_committed_is_there_when_it_is_opened_again() {
             assert_eq!(reader.read(*table, key).unwrap().as_ref(), Some(value));
         }
         assert_eq!(reader.read(Table::Messages, b"no key").unwrap(), None);
-        journal.close().unwrap();
+        Box::new(journal).close().unwrap();
         assert_eq!(reader.read(Table::Broker, b"").unwrap_err().kind(), StorageErrorKind::Closed);
     }
 }

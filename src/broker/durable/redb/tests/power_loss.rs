@@ -58,7 +58,7 @@ fn lose_power(seed: u64, ignores_syncs: bool) -> Result<(), String> {
         if let Ok(mut journal) = open(&disk) {
             let batches = rng.usize(1..12);
             let committed = commit_some(&mut journal, &mut possible, batches, &mut rng);
-            if committed.is_ok() && rng.bool() && journal.close().is_ok() {
+            if committed.is_ok() && rng.bool() && Box::new(journal).close().is_ok() {
                 possible.drain(..possible.len() - 1);
             }
         }
@@ -120,11 +120,11 @@ impl Life {
                 journal.compact().unwrap();
             }
             if number % 50 == 0 {
-                journal.close().unwrap();
+                Box::new(journal).close().unwrap();
                 journal = open(&disk).unwrap();
             }
         }
-        journal.close().unwrap();
+        Box::new(journal).close().unwrap();
         Self { disk, states }
     }
 
@@ -216,7 +216,7 @@ fn i_06_a_failed_sync_is_final() {
             assert_eq!(journal.compact().unwrap_err().kind(), StorageErrorKind::Failed);
             assert!(!journal.has_room());
             assert_eq!(journal.reader().read(Table::Broker, b"").unwrap_err().kind(), StorageErrorKind::Failed);
-            assert_eq!(journal.close().unwrap_err().kind(), StorageErrorKind::Failed);
+            assert_eq!(Box::new(journal).close().unwrap_err().kind(), StorageErrorKind::Failed);
         }
         let (_, found) = recover(&disk.power_loss(&mut rng));
         assert!(possible.contains(&found), "sync {sync}");
