@@ -55,6 +55,7 @@ pub(crate) struct Remembered {
     pub(crate) id: (Option<String>, String),
     pub(crate) first: u64,
     /// When that was by UTC.
+    #[cfg_attr(not(feature = "durable"), expect(dead_code, reason = "only a restart asks for it"))]
     pub(crate) accepted: i64,
     /// The number of the message, as long as it is scheduled.
     pub(crate) scheduled: Option<u64>,
