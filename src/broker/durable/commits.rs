@@ -142,6 +142,15 @@ impl Commits {
         !work.is_closing
     }
 
+    /// Waits until a disk may have room again; `false` if the broker ends meanwhile.
+    pub(crate) fn pause(&self, most: Duration) -> bool {
+        let mut work = self.work.lock();
+        if !work.is_closing {
+            self.has_work.wait_for(&mut work, most);
+        }
+        !work.is_closing
+    }
+
     /// Lets changes come together for a while, unless it is closed.
     pub(crate) fn linger(&self, delay: Duration) {
         let mut work = self.work.lock();

@@ -258,7 +258,9 @@ async fn d_06_after_a_failure_nothing_is_acknowledged() {
     let sender = queue.sender().unwrap();
     sender.send(Message::new("stored")).await.unwrap();
     let delivery = queue.receiver().receive().await.unwrap();
-    let waits = tokio::spawn(async move { queue.receiver().receive().await.map(drop) });
+    let empty = broker.create_queue("empty", QueueSettings::default()).unwrap();
+    broker.flush().await.unwrap();
+    let waits = tokio::spawn(async move { empty.receiver().receive().await.map(drop) });
     tokio::task::yield_now().await;
     disk.set_faults(Faults { sync: Some(1), ..Faults::NONE });
     let failed = sender.send(Message::new("unknown")).await.unwrap_err();
@@ -274,6 +276,8 @@ async fn d_06_after_a_failure_nothing_is_acknowledged() {
 async fn d_07_a_full_disk_refuses_sends_and_takes_settlements() {
     const CAPACITY: u64 = 48 << 20;
     let disk = SimulatedDisk::new();
+    disk.forget_history();
+    disk.set_reserve(16 << 20);
     disk.set_faults(Faults { capacity: CAPACITY, ..Faults::NONE });
     let broker = open_with_writer(&disk);
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();

@@ -79,17 +79,7 @@ impl Writer {
         }
         self.passed_over = 0;
         let is_full = !self.journal.has_room();
-        if is_full == self.is_full {
-            return;
-        }
-        let Some(namespace) = self.namespace.upgrade() else { return };
-        self.is_full = is_full;
-        namespace.with(|state| state.engine.set_full(is_full));
-        if is_full {
-            tracing::warn!("the disk is full: sends are refused until there is room");
-        } else {
-            tracing::info!("the disk has room again");
-        }
+        self.set_full(is_full);
     }
 
     /// Writes what has changed since the last time.
@@ -117,6 +107,35 @@ impl Writer {
         }
     }
 
+    /// Commits the batch, however long there is no room for it.
+    fn commit(&mut self) -> Result<(), StorageError> {
+        loop {
+            match self.journal.commit(&self.batch, true) {
+                Err(failure) if failure.kind() == StorageErrorKind::Full => {
+                    self.set_full(true);
+                    if !self.commits.pause(Self::FULL) {
+                        return Err(failure);
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn set_full(&mut self, is_full: bool) {
+        if is_full == self.is_full {
+            return;
+        }
+        let Some(namespace) = self.namespace.upgrade() else { return };
+        self.is_full = is_full;
+        namespace.with(|state| state.engine.set_full(is_full));
+        if is_full {
+            tracing::warn!("the disk is full: sends are refused until there is room");
+        } else {
+            tracing::info!("the disk has room again");
+        }
+    }
+
     fn write(&mut self, number: u64) -> Result<(), StorageError> {
         if cfg!(feature = "sabotage-acknowledge-before-sync") {
             self.commits.finish(number);
@@ -124,7 +143,7 @@ impl Writer {
         if !self.batch.is_empty() {
             #[cfg(feature = "sabotage-dead-letter-in-two-steps")]
             self.journal.commit(&super::sabotage::without_dead_letters(&self.batch)?, true)?;
-            self.journal.commit(&self.batch, true)?;
+            self.commit()?;
         }
         if self.commits.takes_compaction() {
             self.journal.compact()?;

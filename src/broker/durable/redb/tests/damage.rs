@@ -42,7 +42,7 @@ fn is_right(disk: &SimulatedDisk, model: &Model, commits: bool, what: &str) -> b
                 journal.commit(&batch, true).unwrap();
                 let mut model = model.clone();
                 model.apply(&batch);
-                journal.close().unwrap();
+                Box::new(journal).close().unwrap();
                 let found = open(disk).and_then(|mut journal| Model::of(&mut journal));
                 assert_eq!(found.unwrap(), model, "{what}: wrong after a commit");
             }
