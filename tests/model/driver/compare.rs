@@ -220,7 +220,7 @@ impl Driver {
         if part == Part::Main && self.model.entity(handle.entity).settings.sessions {
             return self.take_sessions(at);
         }
-        let received = self.take_deleted(&mut queue.receive_and_delete(), usize::MAX);
+        let received = super::receive::take_deleted(&self.broker, &mut queue.receive_and_delete(), usize::MAX);
         let expected = self.model.receive_and_delete(handle.entity, Source::Part(part), usize::MAX);
         self.compare_deleted(received, expected);
         for number in self.model_peek(handle.entity, Source::Part(part), 0, usize::MAX) {

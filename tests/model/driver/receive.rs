@@ -1,7 +1,7 @@
 use std::task::{Context, Poll, Waker};
 
 use consign::{
-    broker::{Queue, QueueLease},
+    broker::{Broker, Queue, QueueLease},
     message::SequenceNumber,
     transport::{Delivery, ErrorKind, Receiver},
 };
@@ -28,21 +28,22 @@ pub(super) fn take<R: Receiver<Lease = QueueLease>>(
     }
 }
 
-impl Driver {
-    /// As [`take`], for messages that are removed, which come when the disk knows it.
-    pub(super) fn take_deleted<R: Receiver<Lease = QueueLease>>(
-        &self,
-        receiver: &mut R,
-        max: usize,
-    ) -> Result<Vec<Delivery<QueueLease>>, ErrorKind> {
-        let taken = take(receiver, max)?;
-        #[cfg(feature = "durable")]
-        if taken.is_empty() && self.broker.flush().wait().is_ok() {
-            return take(receiver, max);
-        }
-        Ok(taken)
+/// As [`take`], for messages that are removed, which come when the disk knows it.
+pub(super) fn take_deleted<R: Receiver<Lease = QueueLease>>(
+    broker: &Broker,
+    receiver: &mut R,
+    max: usize,
+) -> Result<Vec<Delivery<QueueLease>>, ErrorKind> {
+    let taken = take(receiver, max)?;
+    #[cfg(feature = "durable")]
+    if taken.is_empty() && broker.flush().wait().is_ok() {
+        return take(receiver, max);
     }
+    let _ = broker;
+    Ok(taken)
+}
 
+impl Driver {
     /// Mostly the main part of a queue or a subscription.
     pub(super) fn any_source(&mut self) -> Option<(usize, Part, Queue)> {
         let at = self.any_handle(|_| true)?;
@@ -105,7 +106,7 @@ impl Driver {
     pub(super) fn receive_and_delete(&mut self) {
         let Some((at, part, queue)) = self.any_source() else { return };
         let max = self.rng.usize(1..4);
-        let received = self.take_deleted(&mut queue.receive_and_delete(), max);
+        let received = take_deleted(&self.broker, &mut queue.receive_and_delete(), max);
         let expected = self.model.receive_and_delete(self.handles[at].entity, Source::Part(part), max);
         self.compare_deleted(received, expected);
     }

@@ -11,7 +11,7 @@ use consign::{
 use super::{
     Driver, HeldSession,
     compare::{Shown, assert_same},
-    receive::{sequence_numbers, take},
+    receive::{sequence_numbers, take, take_deleted},
     settle::told,
     world::Kind,
 };
@@ -88,8 +88,8 @@ impl Driver {
         let Some(at) = self.any_session() else { return };
         let max = self.rng.usize(1..4);
         let HeldSession { receiver, holder, deletes, .. } = &mut self.sessions[at];
-        let received = take(receiver, max);
         let (holder, deletes) = (holder.clone(), *deletes);
+        let received = if deletes { take_deleted(&self.broker, receiver, max) } else { take(receiver, max) };
         self.note_order(holder.entity, &holder.id, received.as_deref().unwrap_or_default());
         if deletes {
             let expected = self.model.receive_and_delete(holder.entity, Source::Session(&holder), max);
