@@ -86,6 +86,7 @@ impl Namespace {
 
 impl Namespace {
     /// Messages that were looked at, also those that are on the disk only. Of these one that has gone meanwhile is left out.
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     pub(super) fn here(&self, peeked: Vec<Peeked>) -> Vec<Message> {
         let here = |peeked| match peeked {
             Peeked::Here(message) => Some(message),

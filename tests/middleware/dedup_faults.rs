@@ -4,7 +4,7 @@ use std::{
     future::Future,
     pin::pin,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     task::{Context, Waker},
@@ -15,7 +15,7 @@ use consign::{
     Disposition, Message,
     middleware::dedup::{Begin, DedupLayer, DedupStore, Key, MemoryStore, MemoryToken, StoreError, StoreErrorKind},
 };
-use tokio::{task::yield_now, time::sleep};
+use tokio::task::yield_now;
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 
 const WINDOW: Duration = Duration::from_secs(3_600);
@@ -160,7 +160,7 @@ async fn w_06_a_call_that_fails_answers_when_its_id_is_forgotten() {
 
 #[cfg(feature = "testing")]
 mod over_a_link {
-    use std::collections::HashMap;
+    use std::{collections::HashMap, sync::Mutex};
 
     use consign::{
         broker::QueueSettings,
@@ -168,6 +168,7 @@ mod over_a_link {
         testing::{DeliveryFault, Faults, Link, LinkSettings, TestBroker},
         transport::ErrorKind,
     };
+    use tokio::time::sleep;
 
     use super::*;
 

@@ -69,6 +69,15 @@ impl Engine {
 
     /// Whether the disk, if there is one, has room for a message, and could give it back.
     #[inline]
+    #[cfg_attr(
+        not(feature = "durable"),
+        allow(
+            clippy::unused_self,
+            clippy::unnecessary_wraps,
+            clippy::needless_pass_by_value,
+            reason = "as it is where there may be a disk"
+        )
+    )]
     pub(super) fn check_disk<'a>(&self, arrivals: impl IntoIterator<Item = &'a Arrival>) -> Result<(), SendError> {
         #[cfg(feature = "durable")]
         if self.fx.is_recorded() {

@@ -116,6 +116,7 @@ impl Effects {
     }
 
     /// Whether there is room for more, if there is a disk.
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     pub(super) fn has_room(&self) -> bool {
         #[cfg(feature = "durable")]
         if self.is_full {
@@ -125,6 +126,7 @@ impl Effects {
     }
 
     #[inline]
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     pub(super) fn records_locks(&self) -> bool {
         #[cfg(feature = "durable")]
         if self.records_locks {

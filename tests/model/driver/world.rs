@@ -95,14 +95,14 @@ impl Driver {
         #[cfg(feature = "durable")]
         let disk = (place == Place::Disk).then(|| super::disk::Disk::new(world_seed));
         #[cfg(feature = "durable")]
-        let broker = disk.as_ref().map(|disk| disk.open(&clock));
+        let broker = disk.as_ref().map_or_else(|| Broker::with_clock(Arc::clone(&clock)), |disk| disk.open(&clock));
         #[cfg(not(feature = "durable"))]
-        let broker = None;
+        let broker = Broker::with_clock(Arc::clone(&clock));
         let mut driver = Self {
             place,
             world_seed,
             rng,
-            broker: broker.unwrap_or_else(|| Broker::with_clock(Arc::clone(&clock))),
+            broker,
             #[cfg(feature = "durable")]
             disk,
             clock,

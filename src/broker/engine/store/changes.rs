@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Effects, Entry, KEPT, Store};
+#[cfg(feature = "durable")]
+use super::KEPT;
+use super::{Effects, Entry, Store};
 
 /// It is among the changed entries.
 pub(super) const CHANGED: u8 = 1;
@@ -14,6 +16,7 @@ pub(super) const AWAY: u8 = 4;
 #[cfg(feature = "durable")]
 pub(super) const WANTED: u8 = 8;
 /// It has expired while it was away, and its message does not say so yet.
+#[cfg(feature = "durable")]
 pub(super) const EXPIRED: u8 = 16;
 
 /// What of one entity is to be written.
@@ -30,6 +33,7 @@ pub(super) struct Changes {
     /// Whether the settings or the rules have changed.
     pub(super) settings: bool,
     /// The order that the written counters have.
+    #[cfg(feature = "durable")]
     pub(super) written_order: u64,
 }
 
