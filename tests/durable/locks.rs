@@ -5,7 +5,7 @@ use std::time::Duration;
 use consign::{
     Message,
     broker::{Broker, OpenOptions, QueueSettings},
-    transport::{Lease, Sender},
+    transport::{Lease, ReceiverExt, Sender},
 };
 
 use crate::support::{Disk, receive, texts};
@@ -84,4 +84,20 @@ async fn d_03_a_lock_that_was_released_stays_so() {
         assert_eq!(broker.queue("orders").unwrap().counts().active, 1);
         broker.close().await.unwrap();
     }
+}
+
+/// The next process may hold locks, and finds none that this one had.
+#[tokio::test]
+async fn d_03_a_lock_is_not_written_where_its_end_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || Broker::options().group_delay(Duration::from_millis(100));
+    let broker = options().open(folder.path()).unwrap();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let sent = queue.sender().unwrap().send(Message::new("one order"));
+    let held = queue.receiver().receive().await.unwrap();
+    sent.await.unwrap();
+    held.lease.release().await.unwrap();
+    broker.close().await.unwrap();
+    let counts = options().hold_locks(true).open(folder.path()).unwrap().queue("orders").unwrap().counts();
+    assert_eq!((counts.active, counts.locked), (1, 0));
 }

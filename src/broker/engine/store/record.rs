@@ -40,7 +40,7 @@ impl Store {
             if fx.resident > fx.budget && entry.place == Place::Ready {
                 fx.note().written.push(Wanted { store: self.id, key: at, order: entry.order });
             }
-            let view = MessageView { state: state(entry, now), message: &entry.message };
+            let view = MessageView { state: state(entry, now, fx.records_locks()), message: &entry.message };
             batch.put(Table::Messages, &key(serial, entry.order), |out| view.encode(out));
         }
         for id in std::mem::take(&mut self.changes.sessions) {
@@ -164,8 +164,9 @@ impl Store {
     }
 }
 
-fn state(entry: &Entry, now: Now) -> MessageState {
-    let is_held = matches!(entry.place, Place::Locked | Place::DeferredLocked);
+/// A lock is part of it only where its end is written too.
+fn state(entry: &Entry, now: Now, with_lock: bool) -> MessageState {
+    let is_held = with_lock && matches!(entry.place, Place::Locked | Place::DeferredLocked);
     MessageState {
         part: entry.part,
         place: match entry.place {
