@@ -14,7 +14,7 @@ use crate::{
 };
 
 fn settle(delivery: Delivery<QueueLease>, disposition: Disposition) -> Result<(), SettleError> {
-    delivery.lease.settle(disposition).into_inner()
+    delivery.lease.settle(disposition).wait()
 }
 
 fn is_lost(error: &SettleError) -> bool {
@@ -58,7 +58,7 @@ fn i_16_renew_against_expiry() {
         let held = bench.try_receive().unwrap();
         bench.advance(LOCK - MS);
         let renewed = bench.spawn(|_| {
-            let renewed = held.lease.renew().into_inner();
+            let renewed = held.lease.renew().wait();
             (renewed, settle(held, Disposition::Complete))
         });
         let clock = bench.spawn(|bench| bench.advance(MS));

@@ -88,7 +88,7 @@ impl Bench {
     }
 
     pub(crate) fn send_message(&self, message: Message) {
-        self.queue.sender().unwrap().send(message).into_inner().unwrap();
+        self.queue.sender().unwrap().send(message).wait().unwrap();
     }
 
     /// What can be received without waiting.

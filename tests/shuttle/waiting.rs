@@ -10,7 +10,7 @@ use crate::{
 /// Waits for a moment only, and gives back what it was given.
 fn wait_and_leave(bench: &Bench) {
     if let Some(delivery) = wait_briefly(bench.queue.receiver().receive()) {
-        delivery.unwrap().lease.release().into_inner().unwrap();
+        delivery.unwrap().lease.release().wait().unwrap();
     }
 }
 
@@ -22,7 +22,7 @@ fn s_51_each_receiver_that_waits_gets_one_of_the_messages_sent() {
             bench.spawn(|bench| {
                 let delivery = wait(&mut bench.queue.receiver()).unwrap();
                 assert_eq!(count(&delivery.message), 1);
-                delivery.complete().into_inner().unwrap();
+                delivery.complete().wait().unwrap();
             })
         });
         let senders = ["a", "b"].map(|body| bench.spawn(move |bench| bench.send(body)));
