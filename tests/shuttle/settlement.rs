@@ -58,7 +58,7 @@ fn i_16_renew_against_expiry() {
         let held = bench.try_receive().unwrap();
         bench.advance(LOCK - MS);
         let renewed = bench.spawn(|_| {
-            let renewed = held.lease.renew().wait();
+            let renewed = held.lease.renew().into_inner();
             (renewed, settle(held, Disposition::Complete))
         });
         let clock = bench.spawn(|bench| bench.advance(MS));
