@@ -112,8 +112,7 @@ impl Namespace {
         self.recorder.as_ref()
     }
 
-    /// Writes to `batch` what has changed, and tells which batch it is.
-    /// And what may leave memory once it is on the disk.
+    /// Writes to `batch` what has changed, and tells which batch it is and what may leave memory once that is on the disk.
     pub(super) fn take_changes(&self, batch: &mut Batch) -> (u64, Vec<Wanted>) {
         let now = self.now();
         self.with(|state| {
