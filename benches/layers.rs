@@ -7,11 +7,11 @@ mod counting;
 mod scenario;
 
 use std::{
-    future::{Future, ready},
+    future::{Future, Ready, ready},
     hint::black_box,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -26,16 +26,22 @@ use consign::{
         busy_pause::BusyPauseLayer,
         catch_panic::CatchPanicLayer,
         circuit_breaker::CircuitBreakerLayer,
+        claim_check::{CheckInLayer, CheckOutLayer, MemoryBlobs},
+        content_encoding::{CompressLayer, DecompressLayer, Encoding},
         dead_letter::DeadLetterLayer,
         dedup::{DedupLayer, MemoryStore},
+        encryption::{DecryptLayer, EncryptLayer},
         expiry::ExpiryLayer,
         from_fn::{Next, SendNext, from_fn, from_send_fn},
         in_flight::InFlightLayer,
+        keys::{Key, Keys},
         lock_renewal::{LockRenewalLayer, Renew},
         message_id::MessageIdLayer,
         renewal::Renewal,
         retry::{Backoff, DelayedRetries, RetryLayer},
+        signing::{SignLayer, VerifyLayer},
         size_limit::SizeLimitLayer,
+        trace::TraceLayer,
     },
     time::{Clock, Moment, Timestamp},
     transport::{SendError, SendExt, Sender},
@@ -55,13 +61,38 @@ scenarios! {
     "retry_later" => |messages| receive(messages, |handler, to| RetryLayer::new().delayed(later(to)).layer(handler)),
     "circuit_breaker" => |messages| receive(messages, |handler, _| CircuitBreakerLayer::new(5, 10, LOCK).layer(handler)),
     "dedup" => |messages| receive(messages, |handler, _| DedupLayer::new(ids(), "orders").layer(handler)),
+    "decompress" => |messages| receive(messages, |handler, _| DecompressLayer::new([Encoding::Gzip]).layer(handler)),
+    "decompress_1k" => |messages| receive_of(messages, &kilobyte_through(&CompressLayer::new(Encoding::Gzip).threshold(0)), |handler, _| DecompressLayer::new([Encoding::Gzip]).layer(handler)),
+    "check_out" => |messages| receive(messages, |handler, _| CheckOutLayer::new(MemoryBlobs::new(0)).layer(handler)),
+    "check_out_1k" => |messages| {
+        let blobs = MemoryBlobs::new(1 << 20);
+        let first = kilobyte_through(&CheckInLayer::new(blobs.clone()).threshold(0));
+        receive_of(messages, &first, |handler, _| CheckOutLayer::new(blobs).layer(handler));
+    },
+    "decrypt_1k" => |messages| {
+        receive_of(messages, &kilobyte_through(&EncryptLayer::new(key())), |handler, _| DecryptLayer::new(key()).layer(handler));
+    },
+    "verify_1k" => |messages| {
+        receive_of(messages, &kilobyte_through(&SignLayer::new(key())), |handler, _| VerifyLayer::new(key()).layer(handler));
+    },
     "from_fn" => |messages| receive(messages, |handler, _| from_fn(through).layer(handler)),
+    "trace" => |messages| receive(messages, |handler, _| TraceLayer::receiving("orders").layer(handler)),
     "all_layers" => |messages| receive(messages, all),
     "sending" => |messages| send(messages, |transport| transport),
     "message_id" => |messages| send(messages, |transport| MessageIdLayer::new().layer(transport)),
     "busy_pause" => |messages| send(messages, |transport| BusyPauseLayer::new().layer(transport)),
+    "compress" => |messages| send(messages, |transport| CompressLayer::new(Encoding::Gzip).layer(transport)),
+    "compress_1k" => |messages| send_of(messages, &kilobyte(), |transport| CompressLayer::new(Encoding::Gzip).threshold(0).layer(transport)),
+    "check_in" => |messages| send(messages, |transport| CheckInLayer::new(MemoryBlobs::new(0)).layer(transport)),
+    "check_in_1k" => |messages| {
+        let layer = CheckInLayer::new(MemoryBlobs::new(usize::MAX)).threshold(0);
+        send_of(messages, &kilobyte(), |transport| layer.layer(transport));
+    },
+    "encrypt_1k" => |messages| send_of(messages, &kilobyte(), |transport| EncryptLayer::new(key()).layer(transport)),
+    "sign_1k" => |messages| send_of(messages, &kilobyte(), |transport| SignLayer::new(key()).layer(transport)),
     "size_limit" => |messages| send(messages, |transport| SizeLimitLayer::default().layer(transport)),
     "in_flight" => |messages| send(messages, |transport| InFlightLayer::default().layer(transport)),
+    "trace_sending" => |messages| send(messages, |transport| TraceLayer::sending("orders").layer(transport)),
     "from_send_fn" => |messages| send(messages, |transport| from_send_fn(through_sending).layer(transport)),
 }
 
@@ -183,14 +214,66 @@ impl Future for Sending {
     }
 }
 
-/// Each with an id of its own.
-fn messages(count: u64) -> Vec<Message> {
-    let message = |n| Message::builder().message_id(format!("m-{n:09}")).build("a body").expect("a valid message");
+/// Each as the first, with an id of its own unless it has one.
+fn messages(count: u64, first: &Message) -> Vec<Message> {
+    let message = |n| {
+        let mut message = first.clone();
+        if message.message_id().is_some() {
+            return message;
+        }
+        message.properties_mut().set_message_id(format!("m-{n:09}")).expect("a valid id");
+        message
+    };
     (0..count).map(message).collect()
+}
+
+fn key() -> Keys {
+    Keys::new(Key::new("2026", [7; 32]).expect("an id"))
+}
+
+/// An order of 1,024 bytes, half of them text.
+fn kilobyte() -> Message {
+    Message::new(&include_bytes!("payload/order.json")[..])
+}
+
+/// What a sending layer makes of that order.
+fn kilobyte_through<L>(layer: &L) -> Message
+where
+    L: Layer<Keep, Service: Service<Message, Response = (), Error = SendError>>,
+{
+    let keep = Keep::default();
+    layer.layer(keep.clone()).send(kilobyte()).now_or_never().expect("ready at once").expect("accepted");
+    keep.0.lock().expect("no panic").take().expect("a message")
+}
+
+#[derive(Clone, Default)]
+struct Keep(Arc<Mutex<Option<Message>>>);
+
+impl Service<Message> for Keep {
+    type Response = ();
+    type Error = SendError;
+    type Future = Ready<Result<(), SendError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, message: Message) -> Self::Future {
+        *self.0.lock().expect("no panic") = Some(message);
+        ready(Ok(()))
+    }
 }
 
 /// From a full queue to settled deliveries, by the consumer. What sends later gets the queue to send to.
 fn receive<S>(count: u64, stack: impl FnOnce(Handler, QueueSender) -> S)
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+{
+    receive_of(count, &Message::new("a body"), stack);
+}
+
+fn receive_of<S>(count: u64, first: &Message, stack: impl FnOnce(Handler, QueueSender) -> S)
 where
     S: Service<Message, Response = Disposition>,
     S::Error: Into<BoxError>,
@@ -200,7 +283,7 @@ where
         .expect("a new queue");
     let sender = queue.sender().expect("a queue takes messages");
     // What it takes to free a message is in no figure.
-    let kept = messages(count);
+    let kept = messages(count, first);
     for message in kept.clone() {
         sender.send(message).now_or_never().expect("ready at once").expect("accepted");
     }
@@ -220,12 +303,19 @@ fn send<S>(count: u64, stack: impl FnOnce(Transport) -> S)
 where
     S: Service<Message, Response = (), Error = SendError>,
 {
+    send_of(count, &Message::new("a body"), stack);
+}
+
+fn send_of<S>(count: u64, first: &Message, stack: impl FnOnce(Transport) -> S)
+where
+    S: Service<Message, Response = (), Error = SendError>,
+{
     let runtime = runtime();
     let mut stack = {
         let _entered = runtime.enter();
         stack(Transport)
     };
-    let kept = messages(count);
+    let kept = messages(count, first);
     let mut messages = Some(kept.clone());
     counted(&mut || {
         runtime.block_on(async {

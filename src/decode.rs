@@ -25,8 +25,9 @@ impl Message {
         codecs.decode_traced(content_type, body).map_err(Undecodable::codecs)
     }
 
+    /// The ContentType and the bytes that a codec gets.
     #[inline]
-    fn encoded(&self) -> Result<(Option<&str>, &[u8]), Undecodable> {
+    pub(crate) fn encoded(&self) -> Result<(Option<&str>, &[u8]), Undecodable> {
         if let Some(encoding) = self.pass_through().and_then(|rest| rest.content_encoding.as_deref())
             && !encoding.is_empty()
             && !encoding.eq_ignore_ascii_case("identity")

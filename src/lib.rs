@@ -116,14 +116,21 @@
 //! | `bincode`, `postcard` | | positional formats, which have no place in a chain unless you say so |
 //! | `protobuf` | | types that carry their own protobuf form |
 //! | `erased` | | codecs that are chosen at run time, as plug-ins |
+//! | `derive` | | [`types::MessageTypes`] as a derive: an enum of types of messages |
 //! | `testing` | | for your tests: a broker on virtual time, a connection that takes time and fails, a record: `testing` |
+//! | `gzip`, `zstd` | | encodings of bodies: `middleware::content_encoding` |
+//! | `encryption`, `signing` | | of bodies: `middleware::encryption`, `middleware::signing` |
+//! | `claim-check` | | large bodies elsewhere: `middleware::claim_check` |
+//! | `cloud-events` | | CloudEvents in and out of messages: `cloud_events` |
 //! | `full` | | all of the above |
 //!
 //! # Where to go next
 //!
 //! - [`routing`]: handlers and what they take out of a message.
+//! - [`types`]: an enum of the types of messages, and steps from old versions to the newest.
 //! - [`codecs`]: formats, chains and the record of what was tried.
 //! - [`middleware`]: the layers, in their order.
+//! - [`pipeline`]: a stack that is checked when it is built, and says what it is made of.
 //! - [`consumer`]: the loop, if you do not have one.
 //! - [`rpc`]: typed calls: a request, and its reply or a fault.
 //! - [`rules`]: which messages a subscription gets, and what is changed on its copies.
@@ -134,12 +141,15 @@
 
 #[cfg(feature = "embedded")]
 pub mod broker;
+#[cfg(feature = "cloud-events")]
+pub mod cloud_events;
 pub mod consumer;
 mod counters;
 pub mod dead_letters;
 mod decode;
 pub mod message;
 pub mod middleware;
+pub mod pipeline;
 pub mod routing;
 pub mod rpc;
 pub mod rules;
@@ -150,6 +160,7 @@ mod sync;
 pub mod testing;
 pub mod time;
 pub mod transport;
+pub mod types;
 
 pub use consign_codecs as codecs;
 
@@ -161,6 +172,7 @@ pub use crate::{message::Message, settlement::Disposition};
     feature = "msgpack",
     feature = "cbor",
     feature = "bincode",
+    feature = "derive",
     feature = "embedded"
 ))]
 #[doc = include_str!("../README.md")]

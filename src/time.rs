@@ -44,6 +44,25 @@ impl Timestamp {
     }
 }
 
+/// Durations as whole milliseconds, for serde.
+pub(crate) mod as_millis {
+    use std::time::Duration;
+
+    use serde::Serializer;
+
+    pub(crate) fn one<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(super::millis(*duration))
+    }
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(crate) fn some<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        match duration {
+            Some(duration) => one(duration, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+}
+
 /// ISO 8601 with milliseconds, in UTC: `2023-11-14T22:13:20.000Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

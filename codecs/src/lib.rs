@@ -138,8 +138,10 @@ mod error;
 mod formats;
 mod limits;
 mod media_type;
+mod one_of;
 mod registry;
 mod set;
+mod transcode;
 
 pub use codec::{Codec, DecodeContext, Format};
 pub use content_type::{ContentType, MalformedContentType};
@@ -162,10 +164,13 @@ pub use formats::{Plugin, PluginCodec, Visit};
 pub use formats::{Raw, Text};
 pub use limits::Limits;
 pub use media_type::MediaType;
+pub use one_of::{Alternatives, Of2, Of3, Of4, OneOf};
 #[cfg(feature = "json")]
 pub use registry::JsonCodecs;
 pub use registry::{
-    Attempt, Chosen, Codecs, CodecsBuilder, ConfigError, ConfigErrorKind, Declared, DecodeFailure, Decoded,
-    Description, Encoded, FailureReason, OwnFormat, Policy, Trail, TrailEntry, TrailError,
+    Attempt, Chosen, CodecEntry, Codecs, CodecsBuilder, ConfigError, ConfigErrorKind, DecisionTable, Declared,
+    DecodeFailure, Decoded, Description, Encoded, FailureReason, Observe, OwnFormat, Policy, Reading, Trail,
+    TrailEntry, TrailError,
 };
 pub use set::{And, CodecInfo, CodecSet, NoCodec};
+pub use transcode::{Losses, TranscodeError};

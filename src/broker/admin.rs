@@ -64,26 +64,48 @@ impl Broker {
         Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
     }
 
+    /// The queue at `path` with these settings: it is created, or is there already, as after an earlier process. What is in
+    /// it stays. As RabbitMQ declares queues (RabbitMQ: Queues, Declaration and Property Equivalence). Errors: those of [`Broker::create_queue`], where [`AlreadyExists`](ErrorKind::AlreadyExists) is that
+    /// something else is there, or that a setting, which the error names, is another one: [`Broker::update_queue`] changes it.
+    pub fn declare_queue(&self, path: &str, settings: QueueSettings) -> Result<Queue, ManageError> {
+        let (store, entity) = self.declare(path, Change::Queue(settings))?;
+        Ok(Queue { namespace: Arc::clone(&self.namespace), store, part: Part::Main, entity })
+    }
+
+    /// The topic at `path` with these settings: it is created, or is there already. Its subscriptions stay. Errors: those of
+    /// [`Broker::declare_queue`].
+    pub fn declare_topic(&self, path: &str, settings: TopicSettings) -> Result<Topic, ManageError> {
+        let (store, path) = self.declare(path, Change::Topic(settings))?;
+        Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
+    }
+
+    fn declare(&self, path: &str, change: Change) -> Result<(StoreId, EntityPath), ManageError> {
+        let path = EntityPath::new(path)?;
+        self.namespace.check_open::<ManageError>()?;
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.declare(now, path, change, None))
+    }
+
     fn create(&self, path: EntityPath, change: Change) -> Result<StoreId, ManageError> {
         self.namespace.check_open::<ManageError>()?;
         let now = self.namespace.now();
         self.namespace.with(|state| state.engine.create(now, path, change, None))
     }
 
-    /// Changes the settings of a queue. Locks are given back without a count if their duration changes. Errors: those of its
+    /// Changes the settings of a queue. Locks are given back without a count if their duration changes. On a disk it blocks
+    /// this thread while expired messages that are on the disk only become dead letters there, before a change of
+    /// [`QueueSettings::dead_letter_on_expiration`]. Errors: those of its
     /// creation, [`EntityNotFound`](ErrorKind::EntityNotFound), and [`InvalidOperation`](ErrorKind::InvalidOperation) for a
     /// setting that is fixed when the queue is created.
     pub fn update_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         let (store, _) = self.find(path, EntityKind::Queue)?;
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.update(now, store, Change::Queue(settings)))
+        self.namespace.update(store, Change::Queue(settings))
     }
 
     /// Changes the settings of a topic. Errors: those of [`Broker::update_queue`].
     pub fn update_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         let (store, _) = self.find(path, EntityKind::Topic)?;
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.update(now, store, Change::Topic(settings)))
+        self.namespace.update(store, Change::Topic(settings))
     }
 
     /// Deletes a queue or a subscription with its messages, or a topic with its subscriptions. Errors:

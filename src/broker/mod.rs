@@ -40,6 +40,7 @@ mod rejection;
 mod sender;
 mod session;
 mod settings;
+mod snapshot;
 mod topic;
 mod transaction;
 mod wait;
@@ -58,6 +59,7 @@ pub use self::{
     sender::QueueSender,
     session::{SessionAcceptor, SessionReceiver},
     settings::{QueueSettings, Quirks, Status, SubscriptionSettings, TopicSettings},
+    snapshot::{BrokerSnapshot, EntitySnapshot},
     topic::{Subscription, Topic},
     transaction::{Committed, Transaction, TransactionError},
 };
@@ -81,13 +83,37 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// What it can do. It has everything but three things of its own, which are made of others: a delayed retry, which is a
+    /// What a broker can do unless it was opened otherwise: [`Broker::capabilities`]. It has everything but three things of its own, which are made of others: a delayed retry, which is a
     /// copy for later and a completion in one transaction; request and reply, which take two queues; and the release of
     /// what a lost connection held, for there are none, and whoever holds locks for others gives them back.
     pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
         .with(Capability::DelayedRetry, Level::Emulated)
         .with(Capability::RequestReply, Level::Emulated)
         .with(Capability::ReleaseOnDisconnect, Level::Emulated);
+
+    /// What this one can do: [`Broker::CAPABILITIES`], but that a send ends before the message is stored
+    /// ([`Capability::Acceptance`]) where the store was opened with a relaxed durability. In memory a message is stored as
+    /// long as the process lives.
+    ///
+    /// A program that must not lose what it was told is stored asks for it, and gets an error before it sends anything:
+    ///
+    /// ```
+    /// # use consign::{broker::Broker, transport::{Capability, Unsupported}};
+    /// # fn check(broker: &Broker) -> Result<(), Unsupported> {
+    /// broker.capabilities().require(Capability::Acceptance)?;
+    /// # Ok(())
+    /// # }
+    /// # check(&Broker::new()).unwrap();
+    /// ```
+    #[must_use]
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
+    pub fn capabilities(&self) -> Capabilities {
+        #[cfg(feature = "durable")]
+        if matches!(self.durability(), Some(Durability::Relaxed { .. })) {
+            return Self::CAPABILITIES.with(Capability::Acceptance, Level::Unsupported);
+        }
+        Self::CAPABILITIES
+    }
 
     /// An empty broker on the [`SystemClock`].
     #[must_use]
@@ -137,6 +163,13 @@ impl Broker {
     #[cfg(feature = "durable")]
     pub async fn close(&self) -> Result<(), StorageError> {
         self.namespace.close().await
+    }
+
+    /// When it answers; `None` in memory, where nothing outlives the process.
+    #[cfg(feature = "durable")]
+    #[must_use]
+    pub fn durability(&self) -> Option<Durability> {
+        self.namespace.recorder().map(durable::Recorder::durability)
     }
 
     /// What was found when this broker was opened; `None` in memory.

@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use super::{
     Acknowledged, Quirks,
-    engine::{Engine, Now, Peeked},
+    engine::{Change, Engine, Now, Peeked, StoreId},
     waiters::Waiters,
 };
 #[cfg(feature = "durable")]
 use super::{
-    durable::{Batch, Recorder, StorageError, StorageErrorKind},
+    durable::{Batch, Recorder, StorageError, StorageErrorKind, Table, corrupted, key},
     engine::Wanted,
 };
-use crate::{Message, message::LockToken, sync::Mutex, time::Clock};
+use crate::{Message, message::LockToken, sync::Mutex, time::Clock, transport::ManageError};
 
 /// The state of a broker behind one lock that is never held across an await.
 pub(super) struct Namespace {
@@ -65,6 +65,9 @@ impl Namespace {
         if let Some(recorder) = &self.recorder {
             if state.engine.has_changes() {
                 recorder.note();
+                if state.engine.has_many_changes() {
+                    recorder.hurry();
+                }
             }
             let wanted = state.engine.take_wanted();
             if !wanted.is_empty() {
@@ -99,8 +102,51 @@ impl Namespace {
     }
 }
 
+impl Namespace {
+    /// Gives an entity other settings.
+    pub(super) fn update(&self, store: StoreId, change: Change) -> Result<(), ManageError> {
+        #[cfg(feature = "durable")]
+        if let Some(recorder) = &self.recorder {
+            return self.update_on_disk(recorder, store, change);
+        }
+        let now = self.now();
+        self.with(|state| state.engine.update(now, store, change))
+    }
+}
+
 #[cfg(feature = "durable")]
 impl Namespace {
+    /// Dead letters that are told from messages that expire only by the settings are written as what they are before the
+    /// settings change.
+    fn update_on_disk(&self, recorder: &Recorder, store: StoreId, change: Change) -> Result<(), ManageError> {
+        let mut change = Some(change);
+        let mut from = 0;
+        loop {
+            let now = self.now();
+            let unsaid = self.with(|state| {
+                let Some(to) = change.take() else { return Ok(Vec::new()) };
+                let unsaid = state.engine.unsaid(now, store, &to, from);
+                if unsaid.is_empty() && from == 0 {
+                    return state.engine.update(now, store, to).map(|()| unsaid);
+                }
+                change = Some(to);
+                Ok(unsaid)
+            })?;
+            if change.is_none() {
+                return Ok(());
+            }
+            // Behind the last the first may be another one by now.
+            from = unsaid.last().map_or(0, |last| last.order + 1);
+            let read = recorder.read(&unsaid)?;
+            let now = self.now();
+            if let Some(Wanted { store, order, .. }) = self.with(|state| state.engine.page_in(now, read)) {
+                return Err(corrupted(Table::Messages, &key(store.serial, order), "it is missing").into());
+            }
+            // However many there are, they leave memory again.
+            self.flushed().wait()?;
+        }
+    }
+
     pub(super) fn on_disk(clock: Arc<dyn Clock>, engine: Engine, recorder: Recorder) -> Self {
         let mut namespace = Self::new(clock, Quirks::default());
         namespace.state = Mutex::new(State { engine, waiters: Waiters::default() });

@@ -133,11 +133,49 @@ impl Topic {
         Ok(self.handle(store, path, name))
     }
 
+    /// The subscription of this name with these settings: it is created as by [`Topic::create_subscription`], or is there
+    /// already. The rules of one that is there stay as they are. Errors: those of its creation, where
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists) is that a setting, which the error names, is another one:
+    /// [`Topic::update_subscription`] changes it.
+    pub fn declare_subscription(
+        &self,
+        name: &str,
+        settings: SubscriptionSettings,
+    ) -> Result<Subscription, ManageError> {
+        self.declare(name, settings, None)
+    }
+
+    /// As [`Topic::declare_subscription`], with a first rule of your own, which one that is there must have, beside any
+    /// others: else it is [`AlreadyExists`](ErrorKind::AlreadyExists) too.
+    #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
+    pub fn declare_subscription_with(
+        &self,
+        name: &str,
+        settings: SubscriptionSettings,
+        rule: Rule,
+    ) -> Result<Subscription, ManageError> {
+        self.declare(name, settings, Some(&rule))
+    }
+
+    fn declare(
+        &self,
+        name: &str,
+        settings: SubscriptionSettings,
+        rule: Option<&Rule>,
+    ) -> Result<Subscription, ManageError> {
+        self.settings()?;
+        let path = self.path.subscription_of(name)?;
+        let change = Change::Subscription(settings);
+        let (store, path) = self.with(|engine, now| engine.declare(now, path, change, rule.cloned()))?;
+        let name = path.subscription().map_or(name, |(_, name)| name).to_owned();
+        Ok(self.handle(store, path, &name))
+    }
+
     /// Changes the settings of a subscription. Errors: those of its creation, and
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a setting that is fixed.
     pub fn update_subscription(&self, name: &str, settings: SubscriptionSettings) -> Result<(), ManageError> {
         let subscription = self.subscription(name)?;
-        self.with(|engine, now| engine.update(now, subscription.queue.store, Change::Subscription(settings)))
+        self.namespace.update(subscription.queue.store, Change::Subscription(settings))
     }
 
     /// The subscription of this name; case does not matter. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument),
@@ -204,6 +242,15 @@ impl Subscription {
         self.queue.namespace.check_open::<ManageError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))
+    }
+
+    /// Adds a rule, unless the same is there. Errors: those of [`Subscription::create_rule`], where
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists) is that a rule of this name has another filter or action, by its text.
+    #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
+    pub fn declare_rule(&self, rule: Rule) -> Result<(), ManageError> {
+        self.queue.namespace.check_open::<ManageError>()?;
+        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        self.queue.namespace.with(|state| state.engine.declare_rule(now, store, &rule))
     }
 
     /// Takes a rule away. Without any rule the subscription gets no message. Errors:

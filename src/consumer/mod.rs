@@ -55,11 +55,13 @@ mod deadline;
 mod drain;
 mod error;
 mod gathered;
+mod health;
 mod outcome;
 mod pace;
 mod renewal;
 mod run;
 mod sessions;
+mod settings;
 mod slot;
 mod stats;
 mod woken;
@@ -75,8 +77,10 @@ use tower_service::Service;
 
 pub use self::{
     error::{ConsumeError, ConsumeErrorKind},
+    health::{ConsumerSnapshot, ConsumerState, Failure, Health},
     run::Run,
     sessions::SessionConsumer,
+    settings::{Settings, SettingsError, SettingsErrorKind},
     stats::Stats,
 };
 use crate::{Disposition, Message, settlement::DeadLetter, transport::Receiver};
@@ -95,6 +99,7 @@ pub(crate) struct Options {
     renewal: Duration,
     drain: Duration,
     stats: Stats,
+    health: Health,
     undeliverable: Option<Box<dyn FnMut(Undeliverable) + Send>>,
 }
 
@@ -136,21 +141,14 @@ where
 
     /// A consumer of what `receiver` delivers, handled by `service`.
     pub fn new(receiver: R, service: S) -> Self {
-        let options = Options {
-            concurrency: Self::CONCURRENCY,
-            prefetch: 0,
-            renewal: Duration::from_secs(300),
-            drain: Duration::from_secs(30),
-            stats: Stats::default(),
-            undeliverable: None,
-        };
-        Self { receiver, service, options }
+        Self { receiver, service, options: Settings::new().options() }
     }
 
     /// How many messages are handled at once: 1 to [`Consumer::MAX_CONCURRENCY`], by default 16. What is outside is
     /// brought inside.
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.options.concurrency = messages.clamp(1, Self::MAX_CONCURRENCY);
+        self.options.health.set_slots(self.options.concurrency);
         self
     }
 
@@ -184,6 +182,27 @@ where
     /// The counts, which go on while the consumer runs.
     pub fn stats(&self) -> Stats {
         self.options.stats.clone()
+    }
+
+    /// How it is, also while it runs and after it has ended: slots, what it is doing, what failed last.
+    ///
+    /// ```
+    /// # #[cfg(feature = "embedded")] {
+    /// # use consign::{Disposition, Message, broker::{Broker, QueueSettings}};
+    /// use consign::consumer::{Consumer, ConsumerState};
+    ///
+    /// # let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
+    /// # let handler = tower::service_fn(async |_: Message| Ok::<_, tower::BoxError>(Disposition::Complete));
+    /// let consumer = Consumer::new(queue.receiver(), handler).concurrency(8);
+    /// let health = consumer.health();
+    /// assert_eq!((health.snapshot().state, health.snapshot().slots), (ConsumerState::New, 8));
+    /// drop(consumer.run());
+    /// assert_eq!(health.snapshot().state, ConsumerState::Ended);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn health(&self) -> Health {
+        self.options.health.clone()
     }
 
     /// Runs until the receiver or the stack fails for good.

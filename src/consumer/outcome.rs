@@ -11,7 +11,8 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    Stats,
+    Options,
+    health::Failure,
     run::{Run, Turn},
     slot::{Ended, Held, Settling, caught, lock_of},
 };
@@ -78,9 +79,9 @@ where
     }
 
     fn complete_together(&mut self) {
-        let stats = &self.options.stats;
-        let completed = self.gathered.complete(|failure| count_settled(stats, Settling::Complete, Err(failure)));
-        stats.count_all_completed(completed);
+        let options = &self.options;
+        let completed = self.gathered.complete(|failure| count_settled(options, Settling::Complete, Err(failure)));
+        options.stats.count_all_completed(completed);
     }
 
     /// Counts completions whose answers have come. Tells whether any has.
@@ -98,6 +99,7 @@ where
                 Ok(()) => self.options.stats.count_all_completed(messages),
                 Err(error) => {
                     tracing::warn!(%error, messages, "completions failed");
+                    self.options.health.failed(Failure::Settle(Some(error.kind())));
                     self.options.stats.count_all_settle_failed(messages);
                 }
             }
@@ -116,6 +118,7 @@ where
         match disposition {
             Some(disposition) => {
                 self.options.stats.count_failed();
+                self.options.health.failed(Failure::Handler);
                 disposition
             }
             None => self.call_panicked(),
@@ -126,6 +129,7 @@ where
     fn call_panicked(&mut self) -> Disposition {
         tracing::warn!("a call of the stack panicked");
         self.options.stats.count_panicked();
+        self.options.health.failed(Failure::Panic);
         Disposition::ABANDON
     }
 
@@ -162,6 +166,7 @@ where
     #[cold]
     pub(super) fn give_settlement_up(&mut self, slot: usize) {
         tracing::warn!("a settlement was not answered");
+        self.options.health.failed(Failure::Settle(None));
         self.options.stats.count_settle_failed();
         self.slots[slot].forget_settling();
         self.free.push(slot);
@@ -209,12 +214,13 @@ where
 
     #[inline]
     pub(super) fn settled(&self, settling: Settling, result: Result<(), SettleError>) {
-        count_settled(&self.options.stats, settling, result);
+        count_settled(&self.options, settling, result);
     }
 }
 
 #[inline]
-fn count_settled(stats: &Stats, settling: Settling, result: Result<(), SettleError>) {
+fn count_settled(options: &Options, settling: Settling, result: Result<(), SettleError>) {
+    let stats = &options.stats;
     match result {
         Ok(()) => match settling {
             Settling::Complete => stats.count_completed(),
@@ -223,8 +229,12 @@ fn count_settled(stats: &Stats, settling: Settling, result: Result<(), SettleErr
             Settling::Defer => stats.count_deferred(),
             Settling::Release => stats.count_released(),
         },
-        Err(error) if error.is_lock_lost() => stats.count_lock_lost(),
+        Err(error) if error.is_lock_lost() => {
+            options.health.failed(Failure::LockLost);
+            stats.count_lock_lost();
+        }
         Err(error) => {
+            options.health.failed(Failure::Settle(Some(error.kind())));
             tracing::warn!(%error, ?settling, "a settlement failed");
             stats.count_settle_failed();
         }

@@ -17,6 +17,7 @@ use super::{
     deadline::Deadline,
     drain::Drain,
     gathered::Gathered,
+    health::{ConsumerState, Failure, Share},
     pace::Pace,
     slot::{Ended, Held, Slot, caught, lock_of},
     woken::WokenSet,
@@ -54,6 +55,7 @@ where
     receive_failures: u32,
     pub(super) deadline: Deadline,
     pub(super) drain: Option<Drain>,
+    share: Share,
 }
 
 /// One poll of the driver. Its time is read once, and only if something is left waiting.
@@ -98,6 +100,7 @@ where
             receive_failures: 0,
             deadline: Deadline::new(),
             drain: None,
+            share: Share::default(),
             options,
         }
     }
@@ -221,6 +224,7 @@ where
     #[cold]
     fn receive_failed(&mut self, error: ReceiveError) {
         tracing::warn!(%error, "receiving failed");
+        self.options.health.failed(Failure::Receive(error.kind()));
         if !error.is_retryable() {
             self.begin_drain(Some(ConsumeError::receive(error)));
             return;
@@ -250,10 +254,12 @@ where
                     return false;
                 }
                 Some(Poll::Ready(Err(error))) => {
+                    self.options.health.failed(Failure::Stack);
                     self.begin_drain(Some(ConsumeError::service(error.into())));
                     return false;
                 }
                 None => {
+                    self.options.health.failed(Failure::Stack);
                     self.begin_drain(Some(ConsumeError::service("the stack panicked in poll_ready".into())));
                     return false;
                 }
@@ -349,6 +355,15 @@ where
         if polled.is_pending() && self.poll_completions(cx) && self.drain.is_some() {
             cx.waker().wake_by_ref();
         }
+        let in_use = self.slots.len() - self.free.len();
+        let (waiting, is_draining) = (self.batch.len(), self.drain.is_some());
+        let Self { options, share, .. } = &mut *self;
+        options.health.show(share, in_use, waiting);
+        options.health.is(match polled {
+            Poll::Ready(_) => ConsumerState::Ended,
+            Poll::Pending if is_draining => ConsumerState::Draining,
+            Poll::Pending => ConsumerState::Running,
+        });
         polled
     }
 }
@@ -372,6 +387,8 @@ where
                 self.options.undeliverable(message, None);
             }
         }
+        self.options.health.show(&mut self.share, 0, 0);
+        self.options.health.is(ConsumerState::Ended);
     }
 }
 

@@ -137,20 +137,8 @@ fn attempts(text: &str) -> (Vec<TrailEntry>, bool) {
 
 /// A broker on the way may have made text, or another type, of the number.
 pub(super) fn resubmit_count(properties: &Properties) -> u32 {
-    let unsigned = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    let signed = |count: i64| u64::try_from(count).map_or(0, unsigned);
-    match properties.application().get(RESUBMIT_COUNT) {
-        Some(PropertyValue::U8(count)) => u32::from(*count),
-        Some(PropertyValue::U16(count)) => u32::from(*count),
-        Some(PropertyValue::U32(count)) => *count,
-        Some(PropertyValue::U64(count)) => unsigned(*count),
-        Some(PropertyValue::I8(count)) => signed(i64::from(*count)),
-        Some(PropertyValue::I16(count)) => signed(i64::from(*count)),
-        Some(PropertyValue::I32(count)) => signed(i64::from(*count)),
-        Some(PropertyValue::I64(count)) => signed(*count),
-        Some(PropertyValue::String(count)) => count.parse().unwrap_or(0),
-        _ => 0,
-    }
+    let count = properties.application().get(RESUBMIT_COUNT).and_then(PropertyValue::to_u64);
+    count.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

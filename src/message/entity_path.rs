@@ -145,9 +145,12 @@ impl EntityPath {
 
 /// What would look like another path, or mean something in an address or a log.
 pub(crate) fn is_forbidden(char: char) -> bool {
-    matches!(char, '@' | '?' | '#' | '*' | '\\' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
-        || matches!(char, '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
-        || char.is_control()
+    matches!(char, '@' | '?' | '#' | '*' | '\\') || is_hidden(char) || char.is_control()
+}
+
+/// What is not seen, or turns what follows around.
+pub(crate) fn is_hidden(char: char) -> bool {
+    matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }
 
 impl PartialEq for EntityPath {

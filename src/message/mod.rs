@@ -24,6 +24,7 @@ mod properties;
 pub(crate) mod random_id;
 mod received;
 pub(crate) mod text;
+mod trace_context;
 mod value;
 
 #[cfg(feature = "durable")]
@@ -41,6 +42,7 @@ pub use self::{
     pass_through::PassThrough,
     properties::Properties,
     received::{LockToken, MessageState, Received, SequenceNumber},
+    trace_context::{MalformedTrace, TraceContext},
     value::{PropertyValue, Value},
 };
 
@@ -103,6 +105,13 @@ impl Message {
         &self.content.body
     }
 
+    /// The same message with another body.
+    #[must_use]
+    pub fn with_body(mut self, body: impl Into<Body>) -> Self {
+        Arc::make_mut(&mut self.content).body = body.into();
+        self
+    }
+
     /// The bytes of the body that a codec reads; see [`Body::codec_view`].
     #[must_use]
     #[inline]
@@ -140,6 +149,14 @@ impl Message {
     #[inline]
     pub fn with_received(mut self, received: Received) -> Self {
         self.received = Some(received);
+        self
+    }
+
+    /// The message as a transport delivers it that was forwarded from the dead-letter sub-queue of the entity at `path`. A
+    /// transport that is sent such a message ignores that.
+    #[must_use]
+    pub fn with_dead_letter_source(mut self, path: &str) -> Self {
+        Arc::make_mut(&mut self.content).dead_letter_source = Some(path.into());
         self
     }
 

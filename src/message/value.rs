@@ -54,6 +54,22 @@ pub enum PropertyValue {
 }
 
 impl PropertyValue {
+    /// A whole number that is not negative, of any width. A broker on the way may have made text of it.
+    pub(crate) fn to_u64(&self) -> Option<u64> {
+        match self {
+            Self::U8(number) => Some((*number).into()),
+            Self::U16(number) => Some((*number).into()),
+            Self::U32(number) => Some((*number).into()),
+            Self::U64(number) => Some(*number),
+            Self::I8(number) => u64::try_from(*number).ok(),
+            Self::I16(number) => u64::try_from(*number).ok(),
+            Self::I32(number) => u64::try_from(*number).ok(),
+            Self::I64(number) => u64::try_from(*number).ok(),
+            Self::String(number) => number.parse().ok(),
+            _ => None,
+        }
+    }
+
     /// The text of a string or a URI.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {

@@ -57,6 +57,7 @@ use crate::transport::{ErrorKind, SendError};
 #[derive(Clone)]
 pub struct InFlightLayer {
     slots: Arc<Semaphore>,
+    limit: usize,
 }
 
 impl InFlightLayer {
@@ -66,7 +67,14 @@ impl InFlightLayer {
     /// At most `limit` sends under way; 0 counts as 1, for nothing could be sent.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { slots: Arc::new(Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))) }
+        let limit = limit.clamp(1, Semaphore::MAX_PERMITS);
+        Self { slots: Arc::new(Semaphore::new(limit)), limit }
+    }
+
+    /// How many sends can be under way.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     /// How many sends can start without waiting.

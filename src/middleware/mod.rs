@@ -7,8 +7,8 @@
 //!
 //! | outer to inner | layers |
 //! |---|---|
-//! | sending | [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · handler |
+//! | sending | [`trace`] · [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
+//! | receiving | [`trace`] · [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · handler |
 //!
 //! A layer of the user's own is an `async fn`: [`from_fn`].
 //!
@@ -39,17 +39,42 @@
 pub mod busy_pause;
 pub mod catch_panic;
 pub mod circuit_breaker;
+#[cfg(feature = "claim-check")]
+pub mod claim_check;
+#[cfg(any(feature = "gzip", feature = "zstd"))]
+pub mod content_encoding;
 pub mod dead_letter;
 pub mod dedup;
 pub mod encode;
+#[cfg(feature = "encryption")]
+pub mod encryption;
 pub mod expiry;
 pub mod from_fn;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+mod handle_future;
 pub mod in_flight;
+#[cfg(any(feature = "encryption", feature = "signing"))]
+pub mod keys;
 pub mod lock_renewal;
 pub mod message_id;
 pub mod renewal;
 pub mod retry;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "claim-check"))]
+mod rewrite;
 mod send_future;
+#[cfg(feature = "signing")]
+pub mod signing;
 pub mod size_limit;
+pub mod trace;
 
-pub use send_future::SendFuture;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+pub use self::handle_future::HandleFuture;
+#[cfg(any(
+    feature = "gzip",
+    feature = "zstd",
+    feature = "encryption",
+    feature = "signing",
+    feature = "claim-check"
+))]
+pub use self::rewrite::Rewrite;
+pub use self::send_future::SendFuture;

@@ -20,6 +20,7 @@ use std::time::Duration;
 pub struct Renewal {
     lock: Duration,
     every: Duration,
+    asked: Duration,
     total: Duration,
 }
 
@@ -33,14 +34,21 @@ impl Renewal {
     #[must_use]
     pub fn new(lock: Duration) -> Self {
         let lock = lock.max(Self::SHORTEST);
-        Self { lock, every: (lock / 2).max(Self::SHORTEST), total: Self::TOTAL }
+        let every = (lock / 2).max(Self::SHORTEST);
+        Self { lock, every, asked: every, total: Self::TOTAL }
     }
 
     /// Renews this long after the lock was last taken: 1 ms up to the duration of the lock; what is outside is brought
     /// inside.
     #[must_use]
     pub fn every(self, every: Duration) -> Self {
-        Self { every: every.clamp(Self::SHORTEST, self.lock), ..self }
+        Self { every: every.clamp(Self::SHORTEST, self.lock), asked: every, ..self }
+    }
+
+    /// What [`Renewal::every`] was given, before it was brought inside: not less than the lock is a mistake.
+    #[must_use]
+    pub const fn asked_every(&self) -> Duration {
+        self.asked
     }
 
     /// Renews no later than this long after the handler was started. Zero renews never.

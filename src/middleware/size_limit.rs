@@ -75,6 +75,12 @@ impl SizeLimitLayer {
     pub const fn new(bytes: usize) -> Self {
         Self(bytes)
     }
+
+    /// The limit, in bytes.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.0
+    }
 }
 
 impl Default for SizeLimitLayer {

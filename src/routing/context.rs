@@ -6,11 +6,13 @@ use consign_codecs::Codecs;
 pub struct Context<S, C> {
     state: S,
     codecs: Codecs<C>,
+    /// Where messages say their type, if it is not the subject.
+    pub(super) type_property: Option<&'static str>,
 }
 
 impl<S, C> Context<S, C> {
     pub(super) fn new(state: S, codecs: Codecs<C>) -> Self {
-        Self { state, codecs }
+        Self { state, codecs, type_property: None }
     }
 
     /// The application's state.

@@ -8,6 +8,7 @@ use crate::{
     Disposition, Message,
     message::{Body as MessageBody, Received},
     settlement::{DeadLetterReason, IntoDisposition, Undecodable},
+    types::TypeTable,
 };
 
 /// An argument of a handler: what can be taken out of a message without waiting. What must wait is a layer, or a call on
@@ -15,7 +16,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken out of a message",
     label = "not an argument of a handler",
-    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `Raw`, `Message`, `State<S>`, `Received`, `MessageId` and the other properties, and types of yours that implement `FromMessage`",
+    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `Raw`, `Message`, `State<S>`, `Received`, `MessageId` and the other properties, enums that derive `MessageTypes`, and types of yours that implement `FromMessage`",
     note = "`State<S>` needs the `S` that `Router::with_state` was given",
     note = "`Body<T>` needs a `T` that owns its data: borrow through `Payload<C>` instead"
 )]
@@ -25,6 +26,13 @@ pub trait FromMessage<S, C>: Sized {
 
     /// Takes it out.
     fn from_message(message: &Message, cx: &Context<S, C>) -> Result<Self, Self::Rejection>;
+
+    /// The types of message that it can be, if it is an enum of them: for [`types`](super::RouterBuilder::types), and to be
+    /// checked when the router is built.
+    #[must_use]
+    fn type_table() -> Option<&'static TypeTable> {
+        None
+    }
 }
 
 /// The body as a `T`, decoded by the message's ContentType. What cannot be decoded is dead-lettered.

@@ -7,7 +7,7 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{Context, FromMessage};
-use crate::{Disposition, Message, settlement::IntoDisposition};
+use crate::{Disposition, Message, settlement::IntoDisposition, types::TypeTable};
 
 /// An `async fn` whose arguments are taken out of the message, none to eight of them in any order, and whose answer says
 /// what becomes of it.
@@ -24,6 +24,12 @@ pub trait Handler<Args, S, C>: Call<Args> + 'static {
 
     /// Takes the arguments out of the message and calls the handler.
     fn handle(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
+
+    /// The tables of those of its arguments that are enums of types of messages.
+    #[must_use]
+    fn type_tables(&self) -> Vec<&'static TypeTable> {
+        Vec::new()
+    }
 }
 
 /// A function of up to eight arguments, whatever they are. As a bound beside [`Handler`] it tells the compiler what the
@@ -122,6 +128,11 @@ macro_rules! handlers {
                     Ok(future) => HandlerFuture::run(future),
                     Err(disposition) => HandlerFuture::rejected(disposition),
                 }
+            }
+
+            fn type_tables(&self) -> Vec<&'static TypeTable> {
+                let tables: &[Option<&'static TypeTable>] = &[$($argument::type_table()),*];
+                tables.iter().copied().flatten().collect()
             }
         }
 

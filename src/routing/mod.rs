@@ -39,6 +39,9 @@
 //! An argument that cannot be taken out of the message decides what becomes of it, and the handler is not called: a body
 //! that cannot be decoded is dead-lettered with the attempts, a missing property as `MissingProperty`.
 //!
+//! A handler of several types takes an enum of them, and [`RouterBuilder::types`] sends it those: see
+//! [`types`](crate::types).
+//!
 //! # Borrowing from the body
 //!
 //! A handler's arguments are owned, so `Body<OrderRef<'_>>` cannot be one: the compiler says that the implementation of
@@ -61,18 +64,26 @@
 //! }
 //! ```
 
+mod check;
 mod context;
+mod describe;
 mod extract;
 mod handler;
 mod property;
 mod route;
 mod router;
+mod typed;
+mod unknown;
 
 pub use self::{
+    check::{RouteError, RouteErrorKind},
     context::Context,
+    describe::RouterDescription,
     extract::{Body, FromMessage, NotReceived, Payload, Raw, State},
     handler::{Call, Handler, HandlerFuture, Invoke},
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
-    route::{NoRoute, OpenEnd, Otherwise, Route, Routes, RoutesFuture, Unrouted},
-    router::{RouteError, Router, RouterBuilder, RouterFuture},
+    route::{NoRoute, OpenEnd, Otherwise, Route, Routes, RoutesFuture, TypedRoute, Unrouted},
+    router::{Router, RouterBuilder, RouterFuture},
+    typed::Typed,
+    unknown::{Forward, Forwarding, Ignore},
 };

@@ -9,7 +9,12 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{Context, Handler};
-use crate::{Disposition, Message, settlement::DeadLetterReason};
+use crate::{
+    Disposition, Message,
+    message::PropertyValue,
+    settlement::DeadLetterReason,
+    types::{TypeTable, nobody_takes},
+};
 
 /// A list of routes as a type.
 pub trait Routes<S, C>: 'static {
@@ -31,14 +36,12 @@ impl<S, C> Routes<S, C> for NoRoute {
     type Future = Unrouted;
 
     #[cold]
-    fn dispatch(&self, message: Message, _: &Context<S, C>) -> Unrouted {
-        let description = match message.subject() {
-            Some(subject) => {
-                let shown: String = subject.chars().take(64).flat_map(char::escape_debug).collect();
-                format!("no handler takes the subject \"{shown}\"")
-            }
-            None => String::from("the message has no subject, and no handler takes it"),
+    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Unrouted {
+        let said = match cx.type_property {
+            None => message.subject(),
+            Some(property) => message.application().get(property).and_then(PropertyValue::as_str),
         };
+        let description = nobody_takes(cx.type_property, said);
         ready(Disposition::dead_letter(DeadLetterReason::UnknownMessageType, description))
     }
 }
@@ -69,6 +72,19 @@ impl<H, A, R: OpenEnd<E>, E> OpenEnd<E> for Route<H, A, R> {
 
     fn end_with(self, end: E) -> Self::Ended {
         Route::new(self.subject, self.handler, self.others.end_with(end))
+    }
+}
+
+impl<H, A, R: OpenEnd<E>, E> OpenEnd<E> for TypedRoute<H, A, R> {
+    type Ended = TypedRoute<H, A, R::Ended>;
+
+    fn end_with(self, end: E) -> Self::Ended {
+        TypedRoute {
+            table: self.table,
+            handler: self.handler,
+            others: self.others.end_with(end),
+            arguments: PhantomData,
+        }
     }
 }
 
@@ -121,6 +137,35 @@ impl<H: Handler<A, S, C>, A: 'static, R: Routes<S, C>, S, C> Routes<S, C> for Ro
     }
 }
 
+/// The handler of the types of an enum, before other routes.
+pub struct TypedRoute<H, A, R> {
+    /// A router without one is not built.
+    table: Option<&'static TypeTable>,
+    handler: H,
+    others: R,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<H, A, R> TypedRoute<H, A, R> {
+    pub(super) fn new(table: Option<&'static TypeTable>, handler: H, others: R) -> Self {
+        Self { table, handler, others, arguments: PhantomData }
+    }
+}
+
+impl<H: Handler<A, S, C>, A: 'static, R: Routes<S, C>, S, C> Routes<S, C> for TypedRoute<H, A, R> {
+    type Future = RoutesFuture<H::Future, R::Future>;
+
+    #[inline]
+    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future {
+        let taken = if self.table.is_some_and(|table| table.knows(&message)) {
+            Taken::Here { future: self.handler.handle(message, cx) }
+        } else {
+            Taken::Others { future: self.others.dispatch(message, cx) }
+        };
+        RoutesFuture { taken }
+    }
+}
+
 pin_project! {
     /// The future of one route or of another.
     #[derive(Debug)]
@@ -160,5 +205,12 @@ impl<H, A> fmt::Debug for Otherwise<H, A> {
 impl<H, A, R: fmt::Debug> fmt::Debug for Route<H, A, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Route").field("subject", &self.subject).field("others", &self.others).finish_non_exhaustive()
+    }
+}
+
+impl<H, A, R: fmt::Debug> fmt::Debug for TypedRoute<H, A, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.table.map(TypeTable::name);
+        f.debug_struct("TypedRoute").field("types", &name).field("others", &self.others).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,6 @@
 use std::{
-    collections::HashSet,
     convert::Infallible,
-    error, fmt,
+    fmt,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -12,13 +11,17 @@ use consign_codecs::{CodecSet, Codecs};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::{Call, Context, Handler, NoRoute, OpenEnd, Otherwise, Route, Routes};
+use super::{
+    Call, Context, Handler, NoRoute, OpenEnd, Otherwise, Route, RouteError, Routes, TypedRoute,
+    check::{Entry, Takes, check},
+};
 use crate::{Disposition, Message};
 
-/// Chooses a handler by the subject of the message. It is always ready, and a clone is two reference counts.
+/// Chooses a handler by the subject of the message. It is always ready, and a clone is three reference counts.
 pub struct Router<S, C, R> {
-    cx: Arc<Context<S, C>>,
+    pub(super) cx: Arc<Context<S, C>>,
     routes: Arc<R>,
+    pub(super) entries: Arc<[Entry]>,
 }
 
 /// Collects the routes of a [`Router`]; `R` is the list so far.
@@ -26,13 +29,7 @@ pub struct Router<S, C, R> {
 pub struct RouterBuilder<S, C, R> {
     cx: Context<S, C>,
     routes: R,
-    subjects: Vec<Box<str>>,
-}
-
-/// A router that cannot be built: two routes have one subject.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RouteError {
-    subject: Box<str>,
+    entries: Vec<Entry>,
 }
 
 impl Router<(), (), NoRoute> {
@@ -44,7 +41,7 @@ impl Router<(), (), NoRoute> {
 
     /// Starts a router whose handlers share `state`.
     pub fn with_state<S, C: CodecSet>(codecs: Codecs<C>, state: S) -> RouterBuilder<S, C, NoRoute> {
-        RouterBuilder { cx: Context::new(state, codecs), routes: NoRoute, subjects: Vec::new() }
+        RouterBuilder { cx: Context::new(state, codecs), routes: NoRoute, entries: Vec::new() }
     }
 }
 
@@ -56,47 +53,50 @@ impl<S, C, R> RouterBuilder<S, C, R> {
         A: 'static,
     {
         let subject = subject.into();
-        self.subjects.push(subject.clone());
-        RouterBuilder { cx: self.cx, routes: Route::new(subject, handler, self.routes), subjects: self.subjects }
+        self.entries.push(Entry { takes: Takes::Subject(subject.clone()), tables: handler.type_tables() });
+        RouterBuilder { cx: self.cx, routes: Route::new(subject, handler, self.routes), entries: self.entries }
+    }
+
+    /// Hands messages of the types of an enum to `handler`, which has the enum among its arguments: as it is if it derives
+    /// [`MessageTypes`](crate::types::MessageTypes), or as [`Typed`](super::Typed). Those of other types go on to the routes
+    /// that were added before, and to [`otherwise`](Self::otherwise).
+    pub fn types<H, A>(mut self, handler: H) -> RouterBuilder<S, C, TypedRoute<H, A, R>>
+    where
+        H: Call<A> + Handler<A, S, C>,
+        A: 'static,
+    {
+        let tables = handler.type_tables();
+        let table = tables.first().copied();
+        self.entries.push(Entry { takes: Takes::Types, tables });
+        RouterBuilder { cx: self.cx, routes: TypedRoute::new(table, handler, self.routes), entries: self.entries }
     }
 
     /// Hands every message that no route takes to `handler`, whether the routes come before or after. Without it such
-    /// messages are dead-lettered as `UnknownMessageType`.
-    pub fn otherwise<H, A>(self, handler: H) -> RouterBuilder<S, C, R::Ended>
+    /// messages are dead-lettered as `UnknownMessageType`. [`Ignore`](super::Ignore) completes them, and
+    /// [`Forward`](super::Forward) hands them on.
+    pub fn otherwise<H, A>(mut self, handler: H) -> RouterBuilder<S, C, R::Ended>
     where
         H: Call<A> + Handler<A, S, C>,
         A: 'static,
         R: OpenEnd<Otherwise<H, A>>,
     {
+        self.entries.push(Entry { takes: Takes::Others, tables: handler.type_tables() });
         let routes = self.routes.end_with(Otherwise::new(handler));
-        RouterBuilder { cx: self.cx, routes, subjects: self.subjects }
+        RouterBuilder { cx: self.cx, routes, entries: self.entries }
     }
 
-    /// The router, or the first subject that two routes have.
-    pub fn build(self) -> Result<Router<S, C, R>, RouteError> {
-        let mut known = HashSet::new();
-        match self.subjects.iter().find(|subject| !known.insert(*subject)) {
-            Some(subject) => Err(RouteError { subject: subject.clone() }),
-            None => Ok(Router { cx: Arc::new(self.cx), routes: Arc::new(self.routes) }),
-        }
-    }
-}
-
-impl RouteError {
-    /// The subject.
-    #[must_use]
-    pub fn subject(&self) -> &str {
-        &self.subject
+    /// The router. Errors: the first rule that its routes, or the types of its handlers, break.
+    pub fn build(mut self) -> Result<Router<S, C, R>, RouteError>
+    where
+        C: CodecSet,
+    {
+        let codecs = self.cx.codecs();
+        check(&self.entries, |codec| codecs.content_type_of(codec).is_some())?;
+        let mut typed = self.entries.iter().filter(|entry| matches!(entry.takes, Takes::Types));
+        self.cx.type_property = typed.find_map(|entry| entry.tables.first()?.type_property());
+        Ok(Router { cx: Arc::new(self.cx), routes: Arc::new(self.routes), entries: self.entries.into() })
     }
 }
-
-impl fmt::Display for RouteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "two routes have the subject {:?}; remove one of them", self.subject)
-    }
-}
-
-impl error::Error for RouteError {}
 
 impl<S, C, R: Routes<S, C>> Service<Message> for Router<S, C, R> {
     type Response = Disposition;
@@ -134,7 +134,7 @@ impl<F: Future> Future for RouterFuture<F> {
 
 impl<S, C, R> Clone for Router<S, C, R> {
     fn clone(&self) -> Self {
-        Self { cx: Arc::clone(&self.cx), routes: Arc::clone(&self.routes) }
+        Self { cx: Arc::clone(&self.cx), routes: Arc::clone(&self.routes), entries: Arc::clone(&self.entries) }
     }
 }
 

@@ -35,6 +35,24 @@ pub enum CallErrorKind {
     Other,
 }
 
+impl CallErrorKind {
+    /// The code: the name of the variant.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::TooManyRequests => "TooManyRequests",
+            Self::Timeout => "Timeout",
+            Self::Disconnected => "Disconnected",
+            Self::Closed => "Closed",
+            Self::Send => "Send",
+            Self::InvalidRequest => "InvalidRequest",
+            Self::Fault => "Fault",
+            Self::Undecodable => "Undecodable",
+            Self::Other => "Other",
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Cause {
     Plain(CallErrorKind),

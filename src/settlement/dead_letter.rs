@@ -50,7 +50,7 @@ pub enum DeadLetterReason {
     HandlerPermanent,
     /// The last of the configured attempts failed.
     RetriesExhausted,
-    /// The signature is wrong or missing.
+    /// The signature, or the encryption that the consumer asks for, is wrong or missing.
     SignatureInvalid,
     /// The body was stored elsewhere and is not there.
     ClaimMissing,
@@ -75,6 +75,15 @@ impl DeadLetterReason {
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
+            Self::Application(code) => code,
+            known => known.code().unwrap_or_default(),
+        }
+    }
+
+    /// The same of a reason that is not the application's own: one of a closed list.
+    #[must_use]
+    pub fn code(&self) -> Option<&'static str> {
+        Some(match self {
             Self::DeserializationFailed => "DeserializationFailed",
             Self::UnsupportedContentType => "UnsupportedContentType",
             Self::MalformedContentType => "MalformedContentType",
@@ -98,8 +107,8 @@ impl DeadLetterReason {
             Self::MaxTransferHopCountExceeded => "MaxTransferHopCountExceeded",
             Self::ForwardTargetUnavailable => "ForwardTargetUnavailable",
             Self::SessionIdIsNull => "Session ID is null.",
-            Self::Application(code) => code,
-        }
+            Self::Application(_) => return None,
+        })
     }
 }
 

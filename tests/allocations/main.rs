@@ -2,6 +2,8 @@
 #![cfg(feature = "embedded")]
 #![allow(unsafe_code)]
 
+#[cfg(all(feature = "json", feature = "gzip", feature = "zstd"))]
+mod bombs;
 mod calls;
 mod dead_letters;
 

@@ -25,6 +25,7 @@ mod sequence;
 mod session_waiting;
 mod sessions;
 mod settlement;
+mod snapshot;
 mod support;
 mod topics;
 mod transactions;

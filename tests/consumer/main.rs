@@ -7,6 +7,7 @@ mod dead_letters;
 mod drain;
 mod fake;
 mod handlers;
+mod health;
 mod layers;
 mod prefetch;
 mod receiving;

@@ -66,6 +66,10 @@ async fn d_08_every_call_on_a_closed_broker_says_so() {
     assert_closed(std::future::poll_fn(|cx| acceptor.poll_accept(cx)).await);
     assert_closed(transaction.commit().await);
     assert_closed(broker.create_queue("new", QueueSettings::default()));
+    assert_closed(broker.declare_queue("orders", QueueSettings::default()));
+    assert_closed(broker.declare_topic("events", TopicSettings::default()));
+    assert_closed(topic.declare_subscription("all", SubscriptionSettings::default()));
+    assert_closed(subscription.declare_rule(consign::rules::Rule::default()));
     assert_closed(broker.update_queue("orders", QueueSettings::default()));
     assert_closed(broker.create_topic("new", TopicSettings::default()));
     assert_closed(broker.queue("orders"));
@@ -161,10 +165,7 @@ async fn d_08_a_store_is_opened_again_and_again() {
     let mut disk = Disk::quick();
     for round in 1..=rounds {
         let (broker, _) = disk.open();
-        let queue = match broker.queue("orders") {
-            Ok(queue) => queue,
-            Err(_) => broker.create_queue("orders", QueueSettings::default()).unwrap(),
-        };
+        let queue = broker.declare_queue("orders", QueueSettings::default()).unwrap();
         queue.sender().unwrap().send(Message::new("")).await.unwrap();
         let received = receive(&queue).await;
         assert_eq!(received.len(), 1);

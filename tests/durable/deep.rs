@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use crate::support::{Disk, START, text};
 use consign::{
     Message,
-    broker::{Acknowledged, Broker, Queue, QueueSettings},
+    broker::{Acknowledged, Broker, Queue, QueueSettings, Status},
     message::SequenceNumber,
     settlement::DeadLetter,
     time::ManualClock,
@@ -124,25 +124,112 @@ async fn d_05_messages_expire_on_the_disk_as_they_do_in_memory() {
 }
 
 #[tokio::test]
-async fn d_05_a_deep_queue_can_be_forwarded_and_purged() {
+async fn d_05_a_deep_queue_can_be_purged() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
-    let [deep, purged] = ["deep", "purged"].map(|path| broker.create_queue(path, QueueSettings::default()).unwrap());
-    fill(&deep, None).await;
+    let purged = broker.create_queue("purged", QueueSettings::default()).unwrap();
     fill(&purged, None).await;
     broker.flush().await.unwrap();
     assert_eq!(purged.delete_messages(4_000, None).await.unwrap(), COUNT);
-    let target = broker.create_queue("target", QueueSettings::default()).unwrap();
-    broker.update_queue("deep", QueueSettings::default().with_forward_to("target")).unwrap();
+    assert_eq!((purged.counts().active, purged.counts().size), (0, 0));
+}
+
+/// What is in memory waits for what was accepted before it and is on the disk only, and so does what comes meanwhile. In the
+/// middle of it the broker is opened again.
+#[tokio::test]
+async fn d_05_q_09_a_deep_queue_is_forwarded_in_order() {
+    let disk = Disk::new();
+    let (broker, _) = open(&disk);
+    let settings = QueueSettings::default;
+    let deep = broker.declare_queue("deep", settings()).unwrap();
+    fill(&deep, None).await;
+    // Some of the first batch and of the last are in memory, and the rest is not.
+    broker.flush().await.unwrap();
+    broker.declare_queue("target", settings()).unwrap();
+    broker.update_queue("deep", settings().with_forward_to("target")).unwrap();
+    let mut sent = COUNT;
+    let mut next = 0;
+    let mut broker = Some(broker);
+    while next < sent {
+        let this = broker.take().unwrap_or_else(|| open(&disk).0);
+        let (deep, target) = (this.queue("deep").unwrap(), this.queue("target").unwrap());
+        let mut receiver = target.receiver();
+        for round in 0..5 {
+            if sent < COUNT + 200 {
+                deep.sender().unwrap().send(Message::new(body(sent))).await.unwrap();
+                sent += 1;
+            }
+            let mut settled = Vec::new();
+            if next == sent {
+                break;
+            }
+            let received = tokio::time::timeout(Duration::from_secs(30), receiver.receive_batch(60)).await;
+            for delivery in received.unwrap().unwrap() {
+                assert!(text(&delivery.message) == body(next), "round {round}: {next} is not next");
+                settled.push(delivery.complete());
+                next += 1;
+            }
+            all(settled).await;
+        }
+        this.close().await.unwrap();
+    }
+    let (broker, _) = open(&disk);
+    let left = ["deep", "target"].map(|path| broker.queue(path).unwrap().counts().active);
+    assert_eq!(left, [0, 0]);
+}
+
+/// Those of the disk too, when their target takes them again.
+#[tokio::test]
+async fn d_05_deep_dead_letters_leave_when_their_target_takes_them() {
+    let disk = Disk::new();
+    let (broker, clock) = open(&disk);
+    let closed = QueueSettings::default().with_status(Status::SendDisabled);
+    let target = broker.create_queue("target", closed).unwrap();
+    let settings = QueueSettings::default().with_dead_letter_on_expiration(true).with_forward_dead_letters_to("target");
+    let queue = broker.create_queue("deep", settings).unwrap();
+    fill(&queue, Some(Duration::from_secs(60))).await;
+    broker.flush().await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(queue.counts().dead_lettered, COUNT);
+    for _ in 0..3 {
+        clock.advance(Duration::from_secs(10));
+        assert_eq!(target.counts().active, 0);
+        broker.flush().await.unwrap();
+    }
+    broker.update_queue("target", QueueSettings::default()).unwrap();
+    clock.advance(Duration::from_secs(10));
     let mut receiver = target.receiver();
     let mut seen = BTreeSet::new();
     while seen.len() < COUNT {
         let mut settled = Vec::new();
-        for delivery in receiver.receive_batch(100).await.unwrap() {
+        let received = tokio::time::timeout(Duration::from_secs(30), receiver.receive_batch(100)).await;
+        for delivery in received.unwrap().unwrap() {
+            assert_eq!(delivery.message.dead_letter_reason(), Some("TTLExpiredException"));
             assert!(seen.insert(text(&delivery.message).to_owned()));
             settled.push(delivery.complete());
         }
         all(settled).await;
     }
-    assert_eq!((deep.counts().active, target.counts().active), (0, 0));
+    assert_eq!((queue.counts().dead_lettered, target.counts().active), (0, 0));
+}
+
+/// What has expired on the disk is a dead letter, whatever is to become of what expires later.
+#[tokio::test]
+async fn d_02_dead_letters_stay_dead_letters_when_the_settings_change() {
+    let mut disk = Disk::new();
+    let (broker, clock) = open(&disk);
+    let settings = QueueSettings::default().with_dead_letter_on_expiration(true);
+    let queue = broker.create_queue("deep", settings).unwrap();
+    fill(&queue, Some(Duration::from_secs(60))).await;
+    broker.flush().await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(queue.counts().dead_lettered, COUNT);
+    broker.update_queue("deep", QueueSettings::default()).unwrap();
+    broker.close().await.unwrap();
+    disk.advance(Duration::from_secs(60));
+    let (broker, _) = disk.open();
+    let queue = broker.queue("deep").unwrap();
+    assert_eq!((queue.counts().active, queue.counts().dead_lettered), (0, COUNT));
+    let peeked = queue.dead_letter().peek(SequenceNumber::new(1), COUNT);
+    assert!(peeked.iter().all(|it| it.dead_letter_reason() == Some("TTLExpiredException")));
 }

@@ -5,11 +5,16 @@
 
 mod closed;
 mod consumer;
+mod declare;
 mod deep;
+mod golden;
 #[cfg(unix)]
 mod kill;
 mod lines;
 mod locks;
+#[path = "../poison/log.rs"]
+mod log;
 mod meanwhile;
 mod reopen;
+mod rescue;
 mod support;

@@ -9,11 +9,14 @@ use consign::{
     message::{Body, SequenceNumber, Value},
     rules::{CorrelationFilter, Rule},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{ErrorKind, ReceiverExt, Sender},
+    transport::{Capability, ErrorKind, Level, ReceiverExt, Sender},
 };
 use futures_util::FutureExt;
 
-use crate::support::{Disk, START, receive, text, texts};
+use crate::{
+    log::captured,
+    support::{Disk, START, receive, text, texts},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -125,6 +128,53 @@ async fn d_09_a_relaxed_broker_answers_before_the_disk_has_it() {
     broker.close().await.unwrap();
     let broker = Broker::open(folder.path()).unwrap();
     assert_eq!(broker.queue("orders").unwrap().counts().active, 1);
+}
+
+/// Until they are written messages stay in memory, whatever the budget.
+#[tokio::test]
+async fn d_09_much_is_written_before_the_delay_is_over() {
+    let (folder, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let relaxed = Durability::Relaxed { max_delay: Duration::from_secs(3_600) };
+    let broker = Broker::options().durability(relaxed).open(folder.path()).unwrap();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let sender = queue.sender().unwrap();
+    for _ in 0..50 {
+        sender.send(Message::new(vec![7; 200_000])).await.unwrap();
+    }
+    // A copy has what is on the disk.
+    for nth in 0.. {
+        let to = copies.path().join(nth.to_string());
+        broker.backup(&to).unwrap();
+        let copy = Broker::open(&to).unwrap();
+        if copy.queue("orders").is_ok_and(|queue| queue.counts().active >= 40) {
+            break;
+        }
+        drop(copy);
+        std::fs::remove_dir_all(to).unwrap();
+        assert!(nth < 1_000, "nothing is written");
+    }
+}
+
+#[test]
+fn d_09_a_relaxed_broker_says_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let relaxed = Durability::Relaxed { max_delay: Duration::from_millis(7) };
+    let open = |durability| captured(|| Broker::options().durability(durability).open(folder.path()).unwrap());
+    for _ in 0..2 {
+        let (broker, log) = open(relaxed);
+        assert_eq!(log.lines().filter(|line| line.starts_with("WARN")).count(), 1, "{log}");
+        assert!(log.contains("may be lost") && log.contains("max_delay=7ms"), "{log}");
+        assert_eq!(broker.durability(), Some(relaxed));
+        let refused = broker.capabilities().require(Capability::Acceptance).unwrap_err();
+        assert_eq!(refused.capability(), Capability::Acceptance);
+        let others = broker.capabilities().with(Capability::Acceptance, Level::Native);
+        assert_eq!(others, Broker::CAPABILITIES, "nothing else is another");
+    }
+    let (broker, log) = open(Durability::Durable);
+    assert!(!log.contains("WARN"), "{log}");
+    assert_eq!((broker.durability(), broker.capabilities()), (Some(Durability::Durable), Broker::CAPABILITIES));
+    let (broker, log) = captured(Broker::new);
+    assert_eq!((broker.durability(), broker.capabilities(), log.as_str()), (None, Broker::CAPABILITIES, ""));
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Every layer calls only what was made ready on that very instance, and clones of a stack do not share readiness.
 
 use std::{
-    future::poll_fn,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -25,57 +24,30 @@ use consign::{
         renewal::Renewal,
         retry::RetryLayer,
         size_limit::SizeLimitLayer,
+        trace::TraceLayer,
     },
     time::SystemClock,
     transport::{Batch, SendError, SettleError},
 };
-use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
+use tower::{BoxError, Layer, Service, service_fn};
 
+pub(crate) use super::exercise::exercise;
 use super::support::{Probe, message};
 
-async fn ready<S: Service<R>, R>(service: &mut S)
-where
-    S::Error: std::fmt::Debug,
-{
-    poll_fn(|cx| service.poll_ready(cx)).await.unwrap();
+#[cfg(any(feature = "encryption", feature = "signing"))]
+fn keys() -> consign::middleware::keys::Keys {
+    use consign::middleware::keys::{Key, Keys};
+    Keys::new(Key::new("1", [1; 32]).unwrap())
 }
 
-/// Uses a stack in every way that the contract of `Service` allows.
-pub(crate) async fn exercise<S, R>(mut stack: S, request: impl Fn() -> R)
-where
-    S: Service<R> + Clone + Send + 'static,
-    S::Error: std::fmt::Debug + Send,
-    S::Response: Send,
-    S::Future: Send,
-    R: Send + 'static,
-{
-    for _ in 0..3 {
-        ready(&mut stack).await;
-        stack.call(request()).await.unwrap();
-    }
-    // Calls that overlap on one instance.
-    ready(&mut stack).await;
-    let first = stack.call(request());
-    ready(&mut stack).await;
-    let second = stack.call(request());
-    first.await.unwrap();
-    second.await.unwrap();
-    // A clone of a ready instance is not ready, and the instance stays so.
-    ready(&mut stack).await;
-    let mut clone = stack.clone();
-    stack.call(request()).await.unwrap();
-    ready(&mut clone).await;
-    drop(stack);
-    clone.call(request()).await.unwrap();
-
-    let calls: Vec<_> = (0..16).map(|_| tokio::spawn(clone.clone().oneshot(request()))).collect();
-    for call in calls {
-        call.await.unwrap().unwrap();
-    }
+#[cfg(feature = "claim-check")]
+fn blobs() -> consign::middleware::claim_check::MemoryBlobs {
+    consign::middleware::claim_check::MemoryBlobs::new(1 << 20)
 }
 
 macro_rules! receiving {
-    ($($name:ident: $layer:expr;)*) => {$(
+    ($($(#[$attribute:meta])* $name:ident: $layer:expr;)*) => {$(
+        $(#[$attribute])*
         #[tokio::test(start_paused = true)]
         async fn $name() {
             exercise($layer.layer(Probe::new(Disposition::Complete)), || message("m")).await;
@@ -87,7 +59,8 @@ macro_rules! receiving {
 }
 
 macro_rules! sending {
-    ($($name:ident: $layer:expr;)*) => {$(
+    ($($(#[$attribute:meta])* $name:ident: $layer:expr;)*) => {$(
+        $(#[$attribute])*
         #[tokio::test(start_paused = true)]
         async fn $name() {
             exercise($layer.layer(Probe::new(())), || message("m")).await;
@@ -112,14 +85,32 @@ receiving! {
         |_: &Message| async { Ok::<_, SettleError>(()) },
         Renewal::new(Duration::from_millis(4)),
     );
+    #[cfg(feature = "gzip")]
+    i_36_decompress: consign::middleware::content_encoding::DecompressLayer::new([consign::middleware::content_encoding::Encoding::Gzip]);
+    #[cfg(feature = "encryption")]
+    i_36_decrypt: consign::middleware::encryption::DecryptLayer::new(keys()).allow_plaintext();
+    #[cfg(feature = "signing")]
+    i_36_verify: consign::middleware::signing::VerifyLayer::new(keys()).allow_unsigned();
+    #[cfg(feature = "claim-check")]
+    i_36_check_out: consign::middleware::claim_check::CheckOutLayer::new(blobs());
     i_36_circuit_breaker: CircuitBreakerLayer::new(1, 1, Duration::from_secs(1));
     i_36_retry: RetryLayer::new().immediate(2);
+    i_36_trace: TraceLayer::receiving("orders");
 }
 
 sending! {
     i_36_busy_pause: BusyPauseLayer::new();
+    #[cfg(feature = "gzip")]
+    i_36_compress: consign::middleware::content_encoding::CompressLayer::new(consign::middleware::content_encoding::Encoding::Gzip).threshold(0);
+    #[cfg(feature = "encryption")]
+    i_36_encrypt: consign::middleware::encryption::EncryptLayer::new(keys());
+    #[cfg(feature = "signing")]
+    i_36_sign: consign::middleware::signing::SignLayer::new(keys());
+    #[cfg(feature = "claim-check")]
+    i_36_check_in: consign::middleware::claim_check::CheckInLayer::new(blobs()).threshold(4);
     i_36_in_flight: InFlightLayer::new(4);
     i_36_message_id: MessageIdLayer::new();
     i_36_size_limit: SizeLimitLayer::default();
+    i_36_trace_sending: TraceLayer::sending("orders");
     i_36_from_send_fn: from_fn::from_send_fn(async |request, next| next.run(request).await);
 }

@@ -1,6 +1,7 @@
 //! The layers through the public API: alone around a mock, under virtual time, and among tower's own.
 #![allow(clippy::unwrap_used)]
 
+mod exercise;
 mod support;
 
 mod busy_pause;
@@ -22,3 +23,4 @@ mod message_id;
 mod retry;
 mod size_limit;
 mod tower_layers;
+mod trace;

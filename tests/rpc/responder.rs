@@ -205,6 +205,7 @@ async fn r_27_a_hostile_address_is_refused_before_the_handler_runs() {
     let allowed = Responder::builder(bench.senders()).allow(|to| to.as_str().starts_with("replies"));
     let never = |Body(_): Body<u32>| async { panic!("it must not be called") as Reply<u32> };
     let responder = allowed.codecs(Codecs::json()).answer("double", never).build().unwrap();
+    let stats = responder.stats();
     tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
     for hostile in ["$management", "$cbs", "requests", "sb://elsewhere.example/replies", "replies/$deadletterqueue"] {
         send(&bench, Message::builder().subject("double").reply_to(hostile).build("21").unwrap()).await;
@@ -214,6 +215,7 @@ async fn r_27_a_hostile_address_is_refused_before_the_handler_runs() {
         assert_eq!(dead.dead_letter_description(), Some("replies may not go to the address in ReplyTo"));
     }
     assert!(bench.is_idle());
+    assert_eq!(stats.not_allowed(), 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Codecs, ConfigError, Inner, Policy,
+    Codecs, ConfigError, Inner, Observe, Policy,
     check::{self, Settings},
+    observe::Observer,
 };
 use crate::{And, Codec, CodecSet, Limits};
 
@@ -15,16 +16,17 @@ use crate::{And, Codec, CodecSet, Limits};
 pub struct CodecsBuilder<S> {
     set: S,
     settings: Settings,
+    observer: Option<Observer>,
 }
 
 impl<S: CodecSet> CodecsBuilder<S> {
     pub(super) fn new(set: S) -> Self {
-        Self { set, settings: Settings::default() }
+        Self { set, settings: Settings::default(), observer: None }
     }
 
     /// Adds a codec. The first one is the one that writes.
     pub fn with<C: Codec>(self, codec: C) -> CodecsBuilder<And<S, C>> {
-        CodecsBuilder { set: And(self.set, codec), settings: self.settings }
+        CodecsBuilder { set: And(self.set, codec), settings: self.settings, observer: self.observer }
     }
 
     /// The chain: the codecs, by name, that try in this order where a policy says so. Self-describing codecs come first, then
@@ -90,11 +92,19 @@ impl<S: CodecSet> CodecsBuilder<S> {
         self
     }
 
+    /// Tells `observe` how each body was read. A set that is observed looks every declared type up, which one that is not
+    /// does for few: some hundred instructions for each body.
+    pub fn observe(mut self, observe: impl Observe) -> Self {
+        self.observer = Some(Observer::new(observe));
+        self
+    }
+
     /// Checks every rule of a set and builds it. The error says which rule is broken and what to change.
     pub fn build(self) -> Result<Codecs<S>, ConfigError> {
         let members = (0..S::LEN).filter_map(|index| self.set.info(index)).collect();
         let rules = check::rules(members, &self.settings)?;
-        let hot = rules.hot();
-        Ok(Codecs { inner: Arc::new(Inner { set: self.set, limits: rules.limits, hot, rules }) })
+        let hot = if self.observer.is_some() { 0 } else { rules.hot() };
+        let inner = Inner { set: self.set, limits: rules.limits, hot, rules, observer: self.observer };
+        Ok(Codecs { inner: Arc::new(inner) })
     }
 }

@@ -1,53 +1,117 @@
 use std::fmt;
 
+use serde::Serialize;
+
 use super::rules::{Route, Rules};
-use crate::Format;
+use crate::{Format, MediaType};
 
 /// What a set of codecs decides, as text for people: every codec, what happens in each of the five cases, the chain, what is
-/// allowed and the limits. The text is stable: one set has one text.
+/// allowed and the limits. The text is stable: one set has one text. [`Description::table`] is the same as data.
 pub struct Description<'a>(pub(super) &'a Rules);
 
-impl fmt::Display for Description<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rules = self.0;
-        writeln!(f, "codecs")?;
-        for member in &rules.members {
-            write!(f, "  {}: {}, writes {}, reads", member.name, format_name(member.format), member.content_type)?;
-            for (at, media_type) in member.media_types.iter().enumerate() {
-                write!(f, "{}{media_type}", if at == 0 { " " } else { ", " })?;
-            }
-            writeln!(f)?;
-        }
-        writeln!(f, "ContentType")?;
-        self.route(f, "missing", &rules.missing)?;
-        self.route(f, "unknown", &rules.unknown)?;
-        self.route(f, "malformed", &rules.malformed)?;
-        self.route(f, "failed", &rules.failed)?;
-        self.route(f, "not allowed", &rules.not_allowed)?;
-        write!(f, "chain: ")?;
-        if rules.chain.is_empty() {
-            f.write_str("none")?;
-        }
-        for (at, codec) in rules.chain.iter().enumerate() {
-            write!(f, "{}{}", if at == 0 { "" } else { ", " }, rules.members[*codec].name)?;
-        }
-        writeln!(f, "\nallowed: {}", rules.allowed)?;
-        let limits = rules.limits;
-        write!(f, "limits: {} bytes, depth {}, {} elements", limits.bytes, limits.depth, limits.elements)
-    }
+/// What a set of codecs decides, as data. `Display` is that of [`Description`].
+///
+/// Each case is the list of codecs that try, in order, as `json (default)`; an empty one is a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DecisionTable {
+    /// The codecs. The first one writes.
+    pub codecs: Vec<CodecEntry>,
+    /// Who tries where no ContentType is declared.
+    pub missing: Vec<String>,
+    /// Who tries where no codec reads the declared type.
+    pub unknown: Vec<String>,
+    /// Who tries where the declared text is no media type.
+    pub malformed: Vec<String>,
+    /// Who tries after the codecs of the declared type have failed.
+    pub failed: Vec<String>,
+    /// Who tries where the declared type is not on the list.
+    pub not_allowed: Vec<String>,
+    /// The chain.
+    pub chain: Vec<&'static str>,
+    /// The media types that may be declared.
+    pub allowed: String,
+    /// Bytes that a body may have.
+    pub max_bytes: usize,
+    /// How deep its values may be nested.
+    pub max_depth: usize,
+    /// Elements that a container may have.
+    pub max_elements: usize,
+}
+
+/// One codec of a [`DecisionTable`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CodecEntry {
+    /// Its name.
+    pub name: &'static str,
+    /// `self-describing`, `positional` or `opaque`.
+    pub format: &'static str,
+    /// The ContentType that it writes.
+    pub writes: &'static str,
+    /// The media types that it reads.
+    pub reads: Vec<String>,
 }
 
 impl Description<'_> {
-    fn route(&self, f: &mut fmt::Formatter<'_>, case: &str, route: &Route) -> fmt::Result {
-        write!(f, "  {case}: ")?;
-        if route.steps.is_empty() {
-            return writeln!(f, "reject");
+    /// The same as data, which keeps nothing of the set.
+    #[must_use]
+    pub fn table(&self) -> DecisionTable {
+        let Rules { members, limits, .. } = self.0;
+        let codecs = members.iter().map(|member| CodecEntry {
+            name: member.name,
+            format: format_name(member.format),
+            writes: member.content_type,
+            reads: member.media_types.iter().map(MediaType::to_string).collect(),
+        });
+        let route = |route: &Route| -> Vec<_> {
+            route.steps.iter().map(|step| format!("{} ({})", members[step.codec].name, step.chosen)).collect()
+        };
+        DecisionTable {
+            codecs: codecs.collect(),
+            missing: route(&self.0.missing),
+            unknown: route(&self.0.unknown),
+            malformed: route(&self.0.malformed),
+            failed: route(&self.0.failed),
+            not_allowed: route(&self.0.not_allowed),
+            chain: self.0.chain.iter().map(|codec| members[*codec].name).collect(),
+            allowed: self.0.allowed.to_string(),
+            max_bytes: limits.bytes,
+            max_depth: limits.depth,
+            max_elements: limits.elements,
         }
-        for (at, step) in route.steps.iter().enumerate() {
-            let separator = if at == 0 { "" } else { ", then " };
-            write!(f, "{separator}{} ({})", self.0.members[step.codec].name, step.chosen)?;
+    }
+}
+
+impl fmt::Display for Description<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.table(), f)
+    }
+}
+
+impl fmt::Display for DecisionTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "codecs")?;
+        for codec in &self.codecs {
+            let CodecEntry { name, format, writes, reads } = codec;
+            writeln!(f, "  {name}: {format}, writes {writes}, reads {}", reads.join(", "))?;
         }
-        writeln!(f)
+        writeln!(f, "ContentType")?;
+        let cases = [
+            ("missing", &self.missing),
+            ("unknown", &self.unknown),
+            ("malformed", &self.malformed),
+            ("failed", &self.failed),
+            ("not allowed", &self.not_allowed),
+        ];
+        for (case, codecs) in cases {
+            let decided = if codecs.is_empty() { "reject".to_owned() } else { codecs.join(", then ") };
+            writeln!(f, "  {case}: {decided}")?;
+        }
+        let chain = if self.chain.is_empty() { "none".to_owned() } else { self.chain.join(", ") };
+        writeln!(f, "chain: {chain}")?;
+        writeln!(f, "allowed: {}", self.allowed)?;
+        write!(f, "limits: {} bytes, depth {}, {} elements", self.max_bytes, self.max_depth, self.max_elements)
     }
 }
 

@@ -83,6 +83,17 @@ impl DecodeFailure {
         Self(Box::new(Failure { declared, malformed, content_type: content_type.into(), attempts }))
     }
 
+    /// The same failure after other attempts.
+    pub(crate) fn with_attempts(&self, attempts: Vec<Attempt>) -> Self {
+        let Failure { declared, malformed, content_type, .. } = &*self.0;
+        Self(Box::new(Failure {
+            declared: *declared,
+            malformed: *malformed,
+            content_type: content_type.clone(),
+            attempts,
+        }))
+    }
+
     /// What the ContentType was.
     #[must_use]
     pub fn declared(&self) -> Declared {

@@ -7,6 +7,7 @@ mod check;
 mod config_error;
 mod describe;
 mod failure;
+mod observe;
 mod own_format;
 mod policy;
 mod rules;
@@ -18,7 +19,10 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use self::rules::{Resolution, Rules};
+use self::{
+    observe::Observer,
+    rules::{Resolution, Rules},
+};
 use crate::{
     CodecSet, Decode, DecodeContext, DecodeError, Encode, EncodeError, EncodeErrorKind, Limits, NoCodec,
     content_type::excerpt,
@@ -30,8 +34,9 @@ use crate::{And, Json};
 pub use attempt::{Attempt, Chosen, Decoded};
 pub use builder::CodecsBuilder;
 pub use config_error::{ConfigError, ConfigErrorKind};
-pub use describe::Description;
+pub use describe::{CodecEntry, DecisionTable, Description};
 pub use failure::{Declared, DecodeFailure, FailureReason};
+pub use observe::{Observe, Reading};
 pub use own_format::OwnFormat;
 pub use policy::Policy;
 pub use trail::{Trail, TrailEntry, TrailError};
@@ -70,9 +75,11 @@ pub struct Codecs<S> {
 struct Inner<S> {
     set: S,
     limits: Limits,
-    /// Of each codec one bit: whether all of its exact types are allowed.
+    /// Of each codec one bit: whether all of its exact types are allowed. None in a set that is observed, so that the hot
+    /// path asks nothing more.
     hot: u32,
     rules: Rules,
+    observer: Option<Observer>,
 }
 
 /// A value's bytes, and the ContentType that says how to read them.
@@ -153,6 +160,14 @@ impl<S: CodecSet> Codecs<S> {
         self.reader(content_type).map(|codec| self.inner.rules.members[codec].name)
     }
 
+    /// The ContentType that the codec of this name writes. `None` if there is no such codec.
+    ///
+    /// With [`encode_as`](Self::encode_as) it chooses a codec by its name for any type that can be written.
+    #[must_use]
+    pub fn content_type_of(&self, name: &str) -> Option<&'static str> {
+        self.inner.rules.members.iter().find(|member| member.name == name).map(|member| member.content_type)
+    }
+
     /// What decoding one body may cost.
     #[must_use]
     pub fn limits(&self) -> &Limits {
@@ -227,16 +242,31 @@ impl<S: CodecSet> Codecs<S> {
         &self,
         content_type: Option<&str>,
         body: &'de [u8],
+        failed: Option<DecodeError>,
+    ) -> Result<Decoded<T>, DecodeFailure> {
+        let resolution = self.inner.rules.resolve(content_type);
+        let result = self.decode_in_turn(&resolution, content_type, body, failed);
+        if let Some(observer) = &self.inner.observer {
+            observer.tell(resolution.declared(), &result);
+        }
+        result
+    }
+
+    /// Lets the codecs try as the rules say.
+    fn decode_in_turn<'de, T: Deserialize<'de>>(
+        &self,
+        resolution: &Resolution,
+        content_type: Option<&str>,
+        body: &'de [u8],
         mut failed: Option<DecodeError>,
     ) -> Result<Decoded<T>, DecodeFailure> {
         let Inner { set, limits, rules, .. } = &*self.inner;
-        let resolution = rules.resolve(content_type);
         let cx = match resolution.content_type() {
             Some(content_type) => DecodeContext::new(limits).with_content_type(content_type),
             None => DecodeContext::new(limits),
         };
         let mut attempts = Vec::new();
-        for step in rules.steps(&resolution) {
+        for step in rules.steps(resolution) {
             let codec = rules.members[step.codec].name;
             let result = match failed.take() {
                 Some(error) => Err(error),
@@ -250,7 +280,7 @@ impl<S: CodecSet> Codecs<S> {
                 Err(error) => attempts.push(Attempt { codec, chosen: step.chosen, error }),
             }
         }
-        Err(failure(&resolution, content_type, attempts))
+        Err(failure(resolution, content_type, attempts))
     }
 
     #[inline]

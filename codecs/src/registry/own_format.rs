@@ -52,10 +52,14 @@ impl<S: CodecSet> Codecs<S> {
             && rules.allowed.is_everything()
         {
             let cx = DecodeContext::new(self.limits());
-            return match guarded(body, &cx, || read(body, &cx)) {
+            let result = match guarded(body, &cx, || read(body, &cx)) {
                 Ok(value) => Ok(Decoded { value, by: format.name, chosen, attempts: Vec::new() }),
                 Err(error) => Err(failure(&rules.resolve(content_type), content_type, format.refused(chosen, error))),
             };
+            if let Some(observer) = &self.inner.observer {
+                observer.tell(Declared::Known, &result);
+            }
+            return result;
         }
         let resolution = rules.resolve(content_type);
         let chosen = match &resolution {
@@ -66,17 +70,24 @@ impl<S: CodecSet> Codecs<S> {
             }
             Resolution::Malformed(_) | Resolution::Parsed(_) => None,
         };
-        let Some(chosen) = chosen else {
-            return Err(failure(&resolution, content_type, Vec::new()));
-        };
         let cx = match resolution.content_type() {
             Some(content_type) => DecodeContext::new(self.limits()).with_content_type(content_type),
             None => DecodeContext::new(self.limits()),
         };
-        match guarded(body, &cx, || read(body, &cx)) {
-            Ok(value) => Ok(Decoded { value, by: format.name, chosen, attempts: Vec::new() }),
-            Err(error) => Err(failure(&resolution, content_type, format.refused(chosen, error))),
+        let result = match chosen.map(|chosen| (chosen, guarded(body, &cx, || read(body, &cx)))) {
+            Some((chosen, Ok(value))) => Ok(Decoded { value, by: format.name, chosen, attempts: Vec::new() }),
+            Some((chosen, Err(error))) => Err(failure(&resolution, content_type, format.refused(chosen, error))),
+            None => Err(failure(&resolution, content_type, Vec::new())),
+        };
+        if let Some(observer) = &self.inner.observer {
+            // To the set the type may be unknown that the format reads.
+            let declared = match resolution.declared() {
+                Declared::Unknown if chosen.is_some() => Declared::Known,
+                declared => declared,
+            };
+            observer.tell(declared, &result);
         }
+        result
     }
 
     /// Writes a value of a type that has a format of its own. On an error there is no body.

@@ -61,3 +61,14 @@ allowed: application/json, */*+json, text/*
 limits: 1048576 bytes, depth 8, 100 elements"
     );
 }
+
+#[test]
+fn j_40_the_table_is_data_too() {
+    let table =
+        Codecs::builder().with(Json::default()).with(Text).fallback(["json"]).build().unwrap().describe().table();
+    let data = serde_json::to_value(&table).unwrap();
+    assert_eq!(data["codecs"][1]["reads"], serde_json::json!(["text/plain", "text/*"]));
+    assert_eq!(data["failed"], serde_json::json!(["json (fallback)"]));
+    assert_eq!(data["chain"], serde_json::json!(["json"]));
+    assert_eq!(data["max_depth"], 64);
+}

@@ -5,7 +5,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{Commits, StorageError, Table, corrupted, journal::Reader, key, record::MessageRecord};
+use super::{Commits, StorageError, StorageErrorKind, Table, corrupted, journal::Reader, key, record::MessageRecord};
 use crate::{
     broker::{engine::Wanted, namespace::Namespace},
     message::Stored,
@@ -104,9 +104,34 @@ impl Fetcher {
         self.reader.backup(to)
     }
 
-    /// What cannot be read would never be delivered, so that the broker ends.
+    /// What cannot be read would never be delivered, so that the broker ends. Where it is being closed the writer says so,
+    /// and not before others can open it.
     pub(super) fn fail(&self, failure: StorageError) {
+        if failure.kind() == StorageErrorKind::Closed {
+            return;
+        }
         tracing::error!(error = %failure, "a message cannot be read");
         self.commits.fail(failure);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::durable::{
+        journal::Journal,
+        redb::{RedbJournal, SimulatedDisk},
+    };
+
+    /// Or a broker would say that it is closed while its folder is still locked.
+    #[test]
+    fn d_08_what_is_fetched_while_a_journal_is_closed_does_not_end_the_broker() {
+        let journal = RedbJournal::with_storage(SimulatedDisk::new().open(), 1 << 20).unwrap();
+        let fetcher = Fetcher::new(journal.reader(), Arc::default());
+        Box::new(journal).close().unwrap();
+        fetcher.fail(fetcher.read(1, 1).unwrap_err());
+        assert!(fetcher.commits.failure().is_none());
+        fetcher.fail(StorageError::new(StorageErrorKind::Corrupted, ""));
+        assert!(fetcher.commits.failure().is_some());
     }
 }

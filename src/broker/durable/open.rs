@@ -40,7 +40,7 @@ pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, Storage
         spawn("consign-fetcher", move || fetcher.run(&namespace))?;
     }
     if let Durability::Relaxed { max_delay } = options.durability {
-        tracing::warn!(?max_delay, "what is acknowledged may be lost with the process for so long");
+        tracing::warn!(?path, ?max_delay, "what is acknowledged may be lost with the process for so long");
     }
     Ok(broker)
 }
@@ -87,11 +87,11 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
     recovery.messages = messages;
     recovery.took = options.clock.now().elapsed.saturating_sub(started);
     let commits = Arc::new(Commits::default());
-    let (waits, delay) = match options.durability {
-        Durability::Durable => (true, options.group_delay),
-        Durability::Relaxed { max_delay } => (false, max_delay),
+    let delay = match options.durability {
+        Durability::Durable => options.group_delay,
+        Durability::Relaxed { max_delay } => max_delay,
     };
-    let recorder = Recorder::new(Arc::clone(&commits), waits, identity, recovery, journal.reader());
+    let recorder = Recorder::new(Arc::clone(&commits), options.durability, identity, recovery, journal.reader());
     let namespace = Arc::new(Namespace::on_disk(Arc::new(clock), engine, recorder));
     let writer = Writer::new(journal, commits, Arc::downgrade(&namespace), delay);
     Ok((Broker { namespace }, writer))

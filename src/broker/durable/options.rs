@@ -14,6 +14,8 @@ pub enum Durability {
     #[default]
     Durable,
     /// At once. What was done is on the disk within `max_delay`; until then it is lost with the process.
+    /// [`Broker::capabilities`] has no [`Acceptance`](crate::transport::Capability::Acceptance) then, and a warning in the
+    /// log says so each time that the store is opened.
     Relaxed {
         /// How long what was done may be in memory only.
         max_delay: Duration,
@@ -64,7 +66,8 @@ impl OpenOptions {
     }
 
     /// How long what is done comes together before it is written. By default not at all: what comes while a batch is being
-    /// written is the next one. A longer delay costs each answer so much, and the disk fewer writes.
+    /// written is the next one. A longer delay costs each answer so much, and the disk fewer writes. What is more than 8 MiB
+    /// of messages is written without delay, also under a relaxed durability.
     pub fn group_delay(mut self, delay: Duration) -> Self {
         self.group_delay = delay;
         self

@@ -6,11 +6,11 @@ use std::{
     thread::JoinHandle,
 };
 
-use super::{Batch, Commit, Commits, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
+use super::{Batch, Commit, Commits, Durability, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
 use crate::{
     Message,
     broker::engine::{Identity, Wanted, say_expired},
-    message::Received,
+    message::{Received, Stored},
     sync::Mutex,
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct Recorder {
     /// The batch that changes are for. It is changed where the engine is locked.
     filling: AtomicU64,
     /// Whether an answer waits for the disk.
-    waits: bool,
+    durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
     identity: Identity,
     recovery: Recovery,
@@ -30,13 +30,13 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(super) fn new(
         commits: Arc<Commits>,
-        waits: bool,
+        durability: Durability,
         identity: Identity,
         recovery: Recovery,
         reader: Arc<dyn Reader>,
     ) -> Self {
         let fetcher = Fetcher::new(reader, Arc::clone(&commits));
-        Self { commits, filling: AtomicU64::new(1), waits, writer: Mutex::new(None), identity, recovery, fetcher }
+        Self { commits, filling: AtomicU64::new(1), durability, writer: Mutex::new(None), identity, recovery, fetcher }
     }
 
     pub(super) fn set_writer(&self, writer: JoinHandle<()>) {
@@ -45,6 +45,10 @@ impl Recorder {
 
     pub(crate) fn identity(&self) -> Identity {
         self.identity
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
     }
 
     pub(crate) fn recovery(&self) -> Recovery {
@@ -72,12 +76,22 @@ impl Recorder {
 
     /// What an answer has to wait for, if anything.
     pub(crate) fn pending(&self) -> Option<Commit> {
-        if self.waits { self.commits.pending() } else { self.commits.failed() }
+        match self.durability {
+            Durability::Durable => self.commits.pending(),
+            Durability::Relaxed { .. } => self.commits.failed(),
+        }
     }
 
     /// Messages are to be fetched.
     pub(crate) fn fetch(&self, wanted: Vec<Wanted>) {
         self.fetcher.fetch(wanted);
+    }
+
+    /// Reads messages that are on the disk only. A disk that fails ends the broker.
+    pub(crate) fn read(&self, wanted: &[Wanted]) -> Result<Vec<(Wanted, Option<Stored>)>, StorageError> {
+        let read = |&wanted: &Wanted| Ok((wanted, self.fetcher.read(wanted.store.serial, wanted.order)?));
+        let read = wanted.iter().map(read).collect::<Result<Vec<_>, StorageError>>();
+        read.inspect_err(|failure| self.fetcher.fail(failure.clone()))
     }
 
     pub(super) fn fetcher(&self) -> &Fetcher {
@@ -95,6 +109,12 @@ impl Recorder {
             say_expired(&mut message);
         }
         Some(message.deliver(received))
+    }
+
+    /// What there is to write is not to wait for more.
+    #[cold]
+    pub(crate) fn hurry(&self) {
+        self.commits.hurry();
     }
 
     /// What to wait for until everything is on the disk, whoever answers when.

@@ -37,8 +37,8 @@ impl Broker {
     }
 
     /// Gives room back to the disk that messages have had which are gone. Nothing is written meanwhile, so calls wait for it.
-    /// It takes as long as to write what is there. A disk that is full may have no room for it: then nothing is done, and
-    /// the log says so.
+    /// It takes as long as to write what is there. While a backup is made nothing is done; a disk that is full may have no
+    /// room for it, and then nothing is done either, and the log says so.
     pub fn compact(&self) -> Acknowledged<(), StorageError> {
         self.namespace.compact()
     }

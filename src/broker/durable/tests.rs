@@ -6,6 +6,7 @@ use std::{
     env,
     sync::Arc,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use fastrand::Rng;
@@ -19,11 +20,11 @@ use super::{
 };
 use crate::{
     Message,
-    broker::{Acknowledged, Broker, Queue, QueueLease, QueueSettings},
+    broker::{Acknowledged, Broker, Queue, QueueLease, QueueSettings, Status},
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     time::{Clock, ManualClock, Timestamp},
-    transport::{Batch, Delivery, ErrorKind, ReceiverExt, Sender},
+    transport::{Batch, Delivery, ErrorKind, ReceiverExt, SendError, Sender},
 };
 
 type Id = u64;
@@ -83,7 +84,7 @@ impl Client {
             }
             5 => {
                 let (id, message) = self.message();
-                let at = Timestamp::EPOCH.saturating_add(std::time::Duration::from_secs(3_600));
+                let at = Timestamp::EPOCH.saturating_add(Duration::from_secs(3_600));
                 vec![(pending(sender.schedule(vec![message], at)), vec![(id, Known::There(true))])]
             }
             6 => {
@@ -272,24 +273,36 @@ async fn d_06_after_a_failure_nothing_is_acknowledged() {
     assert_eq!(waits.await.unwrap().unwrap_err().kind(), ErrorKind::General);
 }
 
-#[tokio::test]
-async fn d_07_a_full_disk_refuses_sends_and_takes_settlements() {
-    const CAPACITY: u64 = 48 << 20;
+const CAPACITY: u64 = 48 << 20;
+
+/// A disk of so many bytes with a broker on it that has a queue.
+fn small_disk() -> (SimulatedDisk, Broker, Queue) {
     let disk = SimulatedDisk::new();
     disk.forget_history();
     disk.set_reserve(16 << 20);
     disk.set_faults(Faults { capacity: CAPACITY, ..Faults::NONE });
     let broker = open_with_writer(&disk);
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    (disk, broker, queue)
+}
+
+/// Sends until it is refused: how many messages there are then, and why there are no more.
+async fn fill(queue: &Queue) -> (u64, SendError) {
     let sender = queue.sender().unwrap();
     let mut sent = 0;
-    let refused = loop {
+    loop {
         match sender.send(Message::new(vec![7; 100_000])).await {
             Ok(()) => sent += 1,
-            Err(refused) => break refused,
+            Err(refused) => return (sent, refused),
         }
         assert!(sent * 100_000 < CAPACITY, "it holds more than it can");
-    };
+    }
+}
+
+#[tokio::test]
+async fn d_07_a_full_disk_refuses_sends_and_takes_settlements() {
+    let (_disk, _broker, queue) = small_disk();
+    let (sent, refused) = fill(&queue).await;
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
     assert!(refused.to_string().contains("the disk is full"), "{refused}");
     let mut receiver = queue.receiver();
@@ -297,4 +310,100 @@ async fn d_07_a_full_disk_refuses_sends_and_takes_settlements() {
         receiver.receive().await.unwrap().complete().await.unwrap();
     }
     assert_eq!(queue.counts().active, 0);
+}
+
+#[tokio::test]
+async fn d_07_a_full_disk_is_compacted_as_far_as_there_is_room_for_it() {
+    let (disk, broker, queue) = small_disk();
+    let (sent, _) = fill(&queue).await;
+    // Nothing has left it. Whether there is room to find that out or not, it goes on.
+    broker.compact().await.unwrap();
+    let full = disk.bytes().len();
+    let mut receiver = queue.receiver();
+    for nth in 0..sent {
+        let delivery = receiver.receive().await.unwrap();
+        if nth % 10 > 0 {
+            delivery.complete().await.unwrap();
+        } else {
+            delivery.defer().await.unwrap();
+        }
+    }
+    broker.compact().await.unwrap();
+    let kept = queue.counts().deferred;
+    assert_eq!(kept as u64, sent.div_ceil(10));
+    let left = disk.bytes().len();
+    assert!(left < full / 2, "{full} bytes became {left}");
+    // The disk is not looked at before each batch.
+    let mut again = 0;
+    while let Err(refused) = queue.sender().unwrap().send(Message::new("next")).await {
+        assert_eq!((refused.kind(), again < 1_000), (ErrorKind::QuotaExceeded, true));
+        broker.compact().await.unwrap();
+        again += 1;
+    }
+    broker.close().await.unwrap();
+    drop((receiver, queue, broker));
+    let broker = open_with_writer(&disk);
+    let queue = broker.queue("orders").unwrap();
+    assert_eq!((queue.counts().deferred, queue.counts().active), (kept, 1));
+}
+
+#[tokio::test]
+async fn what_is_opened_stays_within_the_memory_that_it_may_take() {
+    const BUDGET: usize = 64 << 10;
+    let disk = SimulatedDisk::new();
+    let broker = open_with_writer(&disk);
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let batch = (0..500).map(|_| Message::new(vec![7; 1_000])).collect();
+    queue.sender().unwrap().send_batch(Batch(batch)).await.unwrap();
+    broker.close().await.unwrap();
+    let journal = RedbJournal::with_storage(SimulatedDisk::of(disk.bytes()).open(), 1 << 20).unwrap();
+    let (broker, _writer) = restore(&OpenOptions::new().memory_budget(BUDGET), Box::new(journal)).unwrap();
+    assert_eq!(broker.recovery().unwrap().messages, 500);
+    let (bytes, dropped) = broker.namespace.with(|state| state.engine.in_memory());
+    assert!(bytes > BUDGET as u64 / 2 && bytes <= BUDGET as u64, "{bytes} bytes");
+    assert_eq!(dropped, 0);
+}
+
+/// However many there are and however often they are tried.
+#[tokio::test]
+async fn d_05_dead_letters_that_nobody_takes_do_not_fill_the_memory() {
+    const COUNT: usize = 2_000;
+    const BUDGET: usize = 64 << 10;
+    // What is fetched at once, beside what is in memory anyway.
+    const MOST: u64 = BUDGET as u64 + 256 * 1_600;
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
+    let open = || OpenOptions::new().memory_budget(BUDGET).clock(Arc::clone(&clock)).open(folder.path()).unwrap();
+    let resident = |broker: &Broker| broker.namespace.with(|state| state.engine.in_memory().0);
+    let broker = open();
+    let closed = QueueSettings::default().with_status(Status::SendDisabled);
+    broker.create_queue("closed", closed).unwrap();
+    let settings = QueueSettings::default().with_forward_dead_letters_to("closed");
+    let queue = broker.create_queue("orders", settings).unwrap();
+    for _ in 0..COUNT / 100 {
+        let batch = (0..100).map(|_| Message::new(vec![7; 1_000])).collect();
+        queue.sender().unwrap().send_batch(Batch(batch)).await.unwrap();
+        while queue.counts().active > 0 {
+            for delivery in queue.receiver().receive_batch(100).await.unwrap() {
+                let why = DeadLetter::new(DeadLetterReason::Application("x".into()), "y");
+                drop(delivery.dead_letter(why));
+            }
+        }
+        broker.flush().await.unwrap();
+        let resident = resident(&broker);
+        assert!(resident <= MOST, "{resident} bytes");
+    }
+    assert_eq!(queue.counts().dead_lettered, COUNT);
+    broker.close().await.unwrap();
+    drop((queue, broker));
+
+    let broker = open();
+    for round in 0..10 {
+        let resident = resident(&broker);
+        assert!(resident <= MOST, "{resident} bytes in round {round}");
+        clock.advance(Duration::from_secs(10));
+        assert_eq!(broker.queue("orders").unwrap().counts().dead_lettered, COUNT);
+        broker.flush().await.unwrap();
+    }
+    assert!(COUNT as u64 * 1_000 > 4 * MOST, "they would not fit");
 }

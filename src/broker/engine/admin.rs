@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use super::{Engine, Entity, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now};
+use super::{
+    Ages, Counts, Engine, Entity, Part, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now,
+};
 use crate::{
     broker::{Broker, QueueSettings, SubscriptionSettings, TopicSettings, admin::EntityKind},
     message::{EntityPath, Field, InvalidArgument, Problem},
@@ -18,7 +20,7 @@ pub(crate) enum Change {
 
 impl Change {
     /// As the store sees them.
-    fn of_store(&self) -> QueueSettings {
+    pub(super) fn of_store(&self) -> QueueSettings {
         match self {
             Self::Queue(settings) => settings.clone(),
             Self::Topic(settings) => settings.of_store(),
@@ -212,6 +214,20 @@ impl Engine {
         entities.map(|entity| (entity.path.clone(), entity.role.kind())).collect()
     }
 
+    /// All entities with what they hold, in the order of their paths, in one step.
+    pub(crate) fn snapshot(&mut self, now: Now) -> Vec<(EntityPath, EntityKind, Counts, Ages, u64)> {
+        self.advance(now);
+        let ids: Vec<_> = self.names.values().copied().collect();
+        let mut entities = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(entity) = self.entity(id) else { continue };
+            let (path, kind) = (entity.path.clone(), entity.role.kind());
+            let max_size = entity.store.settings().max_size;
+            entities.push((path, kind, self.counts(now, id, Part::Main), self.ages(now, id, Part::Main), max_size));
+        }
+        entities
+    }
+
     pub(crate) fn queue_settings(&mut self, now: Now, id: StoreId) -> Option<QueueSettings> {
         self.advance(now);
         self.entity(id).map(|entity| entity.store.settings().clone())
@@ -270,7 +286,7 @@ impl Engine {
 }
 
 impl Role {
-    fn kind(&self) -> EntityKind {
+    pub(super) fn kind(&self) -> EntityKind {
         match self {
             Self::Queue => EntityKind::Queue,
             Self::Topic(_) => EntityKind::Topic,

@@ -53,7 +53,10 @@ pub(crate) struct Effects {
     is_full: bool,
     /// Bytes of the messages that are in memory, where others are not.
     pub(super) resident: u64,
-    /// How many there may be before messages are taken out of memory.
+    /// Bytes of the messages that have changed since they were last taken to be written.
+    #[cfg(feature = "durable")]
+    pub(super) unwritten: u64,
+    /// How many bytes of messages may be in memory before some are taken out of it.
     #[cfg(feature = "durable")]
     pub(super) budget: u64,
     notes: Notes,
@@ -113,6 +116,26 @@ impl Effects {
     #[cfg(feature = "durable")]
     pub(super) fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;
+    }
+
+    /// So many bytes more are to be written. Nobody looks while nothing is noted.
+    #[inline]
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
+    pub(super) fn grow_unwritten(&mut self, bytes: u64) {
+        let _ = bytes;
+        #[cfg(feature = "durable")]
+        {
+            self.unwritten += bytes;
+            self.is_noted |= self.has_many_unwritten();
+        }
+    }
+
+    /// Whether there is so much to write that it is written without delay: it is in memory, and in the batch once more.
+    #[cfg(feature = "durable")]
+    #[inline]
+    pub(super) fn has_many_unwritten(&self) -> bool {
+        const MANY: u64 = 8 << 20;
+        self.unwritten >= MANY
     }
 
     /// Whether there is room for more, if there is a disk.

@@ -42,6 +42,8 @@ impl Engine {
         let Some(entity) = entity_mut(&mut self.entities, from) else { return };
         let Some((part, mut arrival)) = entity.store.leaving(key, &mut self.fx) else { return };
         if part != Part::Main && stuck.as_ref().is_some_and(|stuck| arrival.size >= stuck.size) {
+            #[cfg(feature = "durable")]
+            entity.store.put_away(key, &mut self.fx);
             return;
         }
         let target = match part {

@@ -7,6 +7,7 @@
 mod accept;
 mod admin;
 mod commands;
+mod declare;
 mod effects;
 mod forward;
 #[cfg(feature = "durable")]

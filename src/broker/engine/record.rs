@@ -5,7 +5,9 @@ use std::{
     ops::Range,
 };
 
-use super::{Engine, Entity, Role, StoreId, Subscription, Topic, effects::Wanted, entity_mut, store::Store, time::Now};
+use super::{
+    Change, Engine, Entity, Role, StoreId, Subscription, Topic, effects::Wanted, entity_mut, store::Store, time::Now,
+};
 use crate::{
     broker::{
         Quirks,
@@ -61,9 +63,15 @@ impl Engine {
         !self.fx.note().changed.is_empty()
     }
 
+    /// Whether there is so much to take that it is not to wait for more.
+    pub(crate) fn has_many_changes(&self) -> bool {
+        self.fx.has_many_unwritten()
+    }
+
     /// Writes to `batch` what has changed since this was last called.
     /// Answers with what may leave memory once the batch is on the disk.
     pub(crate) fn take_changes(&mut self, now: Now, identity: Identity, batch: &mut Batch) -> Vec<Wanted> {
+        self.fx.unwritten = 0;
         let notes = self.fx.note();
         let (changed, gone) = (std::mem::take(&mut notes.changed), std::mem::take(&mut notes.gone));
         if changed.is_empty() {
@@ -91,6 +99,12 @@ impl Engine {
         self.fx.budget = budget;
     }
 
+    /// Bytes of the messages in memory, and how many wait to be let go of.
+    #[cfg(test)]
+    pub(crate) fn in_memory(&mut self) -> (u64, usize) {
+        (self.fx.resident, self.fx.note().dropped.len())
+    }
+
     /// These are on the disk, as they were when they were taken: while there are too many in memory they leave it.
     pub(crate) fn page_out(&mut self, written: &[Wanted]) {
         for &Wanted { store, key, order } in written {
@@ -101,6 +115,16 @@ impl Engine {
                 entity.store.page_out(key, order, &mut self.fx);
             }
         }
+    }
+
+    /// Whether expired messages are to be dead letters before, in such an entity, they would not be any more: some of those
+    /// whose record does not say so yet, from this order on. A later process would take them for messages that expire then.
+    pub(crate) fn unsaid(&mut self, now: Now, id: StoreId, to: &Change, from: u64) -> Vec<Wanted> {
+        if to.of_store().dead_letter_on_expiration {
+            return Vec::new();
+        }
+        self.advance(now);
+        self.entity(id).map(|entity| entity.store.unsaid(from)).unwrap_or_default()
     }
 
     /// What is to be fetched.
@@ -205,6 +229,8 @@ impl Restoring {
                 self.messages += 1;
                 if let Some(entity) = entity_mut(&mut self.engine.entities, id) {
                     entity.store.restore(self.now, order, record, self.hold_locks, &mut self.engine.fx);
+                    // Of the messages beyond the budget. No command comes that would let go of them.
+                    self.engine.fx.note().dropped.clear();
                 }
                 Ok(())
             }

@@ -103,6 +103,46 @@ impl QueueSettings {
         }
     }
 
+    /// The first setting that is another one here.
+    pub(in super::super) fn difference(&self, other: &Self) -> Option<&'static str> {
+        let Self {
+            lock_duration,
+            max_delivery_count,
+            default_time_to_live,
+            dead_letter_on_expiration,
+            max_size,
+            max_message_size,
+            requires_session,
+            duplicate_detection,
+            max_duplicate_ids,
+            partitioned,
+            forward_to,
+            forward_dead_letters_to,
+            auto_delete_on_idle,
+            status,
+        } = other;
+        let is_same = [
+            ("lock_duration", self.lock_duration == *lock_duration),
+            ("max_delivery_count", self.max_delivery_count == *max_delivery_count),
+            ("default_time_to_live", self.default_time_to_live == *default_time_to_live),
+            ("dead_letter_on_expiration", self.dead_letter_on_expiration == *dead_letter_on_expiration),
+            ("max_size", self.max_size == *max_size),
+            ("max_message_size", self.max_message_size == *max_message_size),
+            ("requires_session", self.requires_session == *requires_session),
+            ("duplicate_detection", self.duplicate_detection == *duplicate_detection),
+            ("max_duplicate_ids", self.max_duplicate_ids == *max_duplicate_ids),
+            ("partitioned", self.partitioned == *partitioned),
+            ("forward_to", is_same_path(self.forward_to.as_deref(), forward_to.as_deref())),
+            (
+                "forward_dead_letters_to",
+                is_same_path(self.forward_dead_letters_to.as_deref(), forward_dead_letters_to.as_deref()),
+            ),
+            ("auto_delete_on_idle", self.auto_delete_on_idle == *auto_delete_on_idle),
+            ("status", self.status == *status),
+        ];
+        is_same.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name)
+    }
+
     pub(in super::super) fn check(&self) -> Result<(), InvalidArgument> {
         let lock = Duration::from_secs(5)..=Duration::from_secs(300);
         let windows = Duration::from_secs(20)..=Duration::from_secs(7 * 24 * 3_600);
@@ -121,6 +161,11 @@ impl QueueSettings {
             None => Ok(()),
         }
     }
+}
+
+/// Case does not matter in a path.
+fn is_same_path(one: Option<&str>, other: Option<&str>) -> bool {
+    one.map(str::to_lowercase) == other.map(str::to_lowercase)
 }
 
 impl Default for QueueSettings {

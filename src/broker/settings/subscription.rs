@@ -57,6 +57,13 @@ impl SubscriptionSettings {
         self
     }
 
+    /// The first setting that is another one here.
+    pub(in super::super) fn difference(&self, other: &Self) -> Option<&'static str> {
+        let of_store = self.of_store().difference(&other.of_store());
+        let is_other = self.dead_letter_on_filter_error != other.dead_letter_on_filter_error;
+        of_store.or(is_other.then_some("dead_letter_on_filter_error"))
+    }
+
     /// As its store sees them. Size is a matter of the topic.
     pub(in super::super) fn of_store(&self) -> QueueSettings {
         QueueSettings {

@@ -17,7 +17,7 @@ use tower::BoxError;
 use tower_service::Service;
 
 use self::held::Held;
-use super::{ConsumeError, Options, Stats, Undeliverable, run::Run};
+use super::{ConsumeError, ConsumerState, Health, Options, Stats, Undeliverable, health::Failure, run::Run};
 use crate::{
     Disposition, Message,
     transport::{ReceiveError, Session, SessionSource},
@@ -72,6 +72,7 @@ pub struct SessionConsumer<A, S> {
     renewal: Duration,
     drain: Duration,
     stats: Stats,
+    health: Health,
     undeliverable: Option<Sink>,
 }
 
@@ -90,6 +91,7 @@ where
 
     /// A consumer of the sessions that `source` accepts. Each session is handled by a clone of `service`.
     pub fn new(source: A, service: S) -> Self {
+        let stats = Stats::default();
         Self {
             source,
             service,
@@ -97,7 +99,8 @@ where
             idle: Duration::from_secs(1),
             renewal: Duration::from_secs(300),
             drain: Duration::from_secs(30),
-            stats: Stats::default(),
+            health: Health::new(Self::CONCURRENCY, stats.clone()),
+            stats,
             undeliverable: None,
         }
     }
@@ -106,6 +109,7 @@ where
     /// brought inside.
     pub fn concurrency(mut self, sessions: usize) -> Self {
         self.concurrency = sessions.clamp(1, Self::MAX_CONCURRENCY);
+        self.health.set_slots(self.concurrency);
         self
     }
 
@@ -139,6 +143,11 @@ where
         self.stats.clone()
     }
 
+    /// How it is, also while it runs and after it has ended. A slot is a session, and in use while a handler runs.
+    pub fn health(&self) -> Health {
+        self.health.clone()
+    }
+
     /// Runs until accepting or the stack fails for good.
     pub async fn run(self) -> Result<Stats, ConsumeError> {
         self.run_until(pending::<()>()).await
@@ -152,6 +161,8 @@ where
         let mut accepting = Accepting::default();
         let mut sessions = FuturesUnordered::new();
         let mut failure = None;
+        let _ends = Ends(self.health.clone());
+        self.health.is(ConsumerState::Running);
         loop {
             let is_full = sessions.len() >= self.concurrency;
             let next = poll_fn(|cx| {
@@ -181,8 +192,12 @@ where
                 Next::Ended(Ok(())) => continue,
                 Next::Shutdown => {}
                 Next::Ended(Err(error)) => failure = failure.or(Some(error)),
-                Next::Accepted(Err(error)) => failure = failure.or(Some(ConsumeError::receive(error))),
+                Next::Accepted(Err(error)) => {
+                    self.health.failed(Failure::Receive(error.kind()));
+                    failure = failure.or(Some(ConsumeError::receive(error)));
+                }
             }
+            self.health.is(ConsumerState::Draining);
             self.source.stop();
             stop.send_replace(true);
         }
@@ -197,9 +212,19 @@ where
             renewal: self.renewal,
             drain: self.drain,
             stats: self.stats.clone(),
+            health: self.health.of_part(),
             undeliverable: sink
                 .map(|sink| Box::new(move |message| sink.lock().unwrap_or_else(PoisonError::into_inner)(message)) as _),
         }
+    }
+}
+
+/// However it ends.
+struct Ends(Health);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.is(ConsumerState::Ended);
     }
 }
 

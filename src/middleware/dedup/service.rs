@@ -62,6 +62,12 @@ impl<St: DedupStore> DedupLayer<St> {
 }
 
 impl<St, K, D> DedupLayer<St, K, D> {
+    /// The scope that ids are known in.
+    #[must_use]
+    pub fn scope(&self) -> &str {
+        &self.ids.scope
+    }
+
     /// Knows messages by `key`.
     #[must_use]
     pub fn key<N: MakeKey>(self, key: N) -> DedupLayer<St, N, D> {

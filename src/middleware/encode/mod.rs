@@ -32,6 +32,18 @@
 //! # }
 //! ```
 //!
+//! # Which codec
+//!
+//! | what names one | by |
+//! |---|---|
+//! | the message | [`Outgoing::codec`] |
+//! | else its type | `codec = ".."` in an enum of [`types`](crate::types), sent by [`Outgoing::typed`] |
+//! | else the entity | [`EncodeLayer::codec`] |
+//! | else nothing | the first of the set |
+//!
+//! A type with a format of its own, as protobuf, is written in that, unless the message or its type names a codec: that is an
+//! error.
+//!
 //! # Failure
 //!
 //! A value that cannot be encoded is answered as a [`SendError`](crate::transport::SendError) of the kind
@@ -54,5 +66,5 @@ mod service;
 
 pub use self::{
     outgoing::{Outgoing, OutgoingBatch},
-    service::{EncodeLayer, Encoder},
+    service::{EncodeLayer, Encoder, UnknownCodec},
 };

@@ -3,6 +3,7 @@ use std::fmt;
 use crate::{
     message::{InvalidArgument, Properties, fluent::fluent_properties},
     transport::Outbound,
+    types::{AsType, MessageType, SendTypes},
 };
 
 /// A value on its way to be encoded, with the properties of its message. The first property that is not allowed is
@@ -13,6 +14,7 @@ pub struct Outgoing<T> {
     pub(super) value: T,
     pub(super) properties: Properties,
     pub(super) error: Option<InvalidArgument>,
+    pub(super) codec: Option<&'static str>,
 }
 
 /// Values that are encoded one by one and sent as one transfer: all are accepted, or none is.
@@ -25,7 +27,21 @@ fluent_properties! { [T] Outgoing<T> }
 impl<T> Outgoing<T> {
     /// A value whose message has no properties yet.
     pub fn new(value: T) -> Self {
-        Self { value, properties: Properties::new(), error: None }
+        Self { value, properties: Properties::new(), error: None, codec: None }
+    }
+
+    /// The codec, by name, that writes this value, whatever its type or the layer says. A send fails as
+    /// [`Serialization`](crate::transport::ErrorKind::Serialization) if the set has none of this name, or if the value has a
+    /// format of its own.
+    pub fn codec(mut self, name: &'static str) -> Self {
+        self.codec = Some(name);
+        self
+    }
+
+    /// The codec that this message or its type names. `None` leaves it to the layer.
+    #[must_use]
+    pub fn chosen_codec(&self) -> Option<&'static str> {
+        self.codec
     }
 
     /// The value.
@@ -38,6 +54,35 @@ impl<T> Outgoing<T> {
     #[must_use]
     pub fn properties(&self) -> &Properties {
         &self.properties
+    }
+}
+
+impl<E: SendTypes> Outgoing<AsType<E>> {
+    /// A value of an enum of types: its message says the type and the newest version of it, and is written by the codec that
+    /// the type names, if it names one. The body is what the variant holds.
+    ///
+    /// ```
+    /// # #[cfg(feature = "derive")] {
+    /// use consign::{middleware::encode::Outgoing, types::MessageTypes};
+    ///
+    /// #[derive(MessageTypes)]
+    /// enum Event {
+    ///     #[message("order.shipped", version = 2, codec = "msgpack")]
+    ///     Shipped(u64),
+    /// }
+    ///
+    /// let outgoing = Outgoing::typed(Event::Shipped(7));
+    /// assert_eq!(outgoing.properties().subject(), Some("order.shipped"));
+    /// assert_eq!(outgoing.properties().application().get("x-message-version"), Some(&2_u32.into()));
+    /// assert_eq!(outgoing.chosen_codec(), Some("msgpack"));
+    /// # }
+    /// ```
+    pub fn typed(value: E) -> Self {
+        let index = value.index();
+        let mut outgoing = Self::new(AsType(value));
+        E::TYPES.stamp(index, &mut outgoing.properties);
+        outgoing.codec = E::TYPES.types().get(index).and_then(MessageType::own_codec);
+        outgoing
     }
 }
 

@@ -3,7 +3,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use consign_codecs::{CodecSet, Codecs, Encode};
+use consign_codecs::{CodecSet, Codecs, Encode, EncodeError, EncodeErrorKind, Encoded};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -16,20 +16,56 @@ use crate::{
 
 /// Makes [`Encoder`] services.
 pub struct EncodeLayer<C> {
-    codecs: Codecs<C>,
+    pub(crate) codecs: Codecs<C>,
+    pub(crate) codec: Option<&'static str>,
+    /// What that codec writes.
+    content_type: Option<&'static str>,
+}
+
+/// A codec that is named and is not in the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownCodec {
+    name: &'static str,
 }
 
 impl<C: CodecSet> EncodeLayer<C> {
     /// Writes with the first codec of `codecs`, or as a type writes itself.
     #[must_use]
     pub fn new(codecs: Codecs<C>) -> Self {
-        Self { codecs }
+        Self { codecs, codec: None, content_type: None }
+    }
+
+    /// Writes with the codec of this name, if neither the message nor its type names another: the choice of the entity that
+    /// this stack sends to. A type with a format of its own is written in that.
+    ///
+    /// Errors: the set has no codec of this name.
+    pub fn codec(self, name: &'static str) -> Result<Self, UnknownCodec> {
+        match self.codecs.content_type_of(name) {
+            Some(content_type) => Ok(Self { codec: Some(name), content_type: Some(content_type), ..self }),
+            None => Err(UnknownCodec { name }),
+        }
     }
 }
 
+impl UnknownCodec {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl fmt::Display for UnknownCodec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no codec of the set is called `{}`: add it, or name one that is there", self.name)
+    }
+}
+
+impl std::error::Error for UnknownCodec {}
+
 impl<C> Clone for EncodeLayer<C> {
     fn clone(&self) -> Self {
-        Self { codecs: self.codecs.clone() }
+        Self { codecs: self.codecs.clone(), codec: self.codec, content_type: self.content_type }
     }
 }
 
@@ -43,7 +79,7 @@ impl<S, C> Layer<S> for EncodeLayer<C> {
     type Service = Encoder<S, C>;
 
     fn layer(&self, inner: S) -> Encoder<S, C> {
-        Encoder { inner, codecs: self.codecs.clone() }
+        Encoder { inner, codecs: self.codecs.clone(), content_type: self.content_type }
     }
 }
 
@@ -51,11 +87,12 @@ impl<S, C> Layer<S> for EncodeLayer<C> {
 pub struct Encoder<S, C> {
     inner: S,
     codecs: Codecs<C>,
+    content_type: Option<&'static str>,
 }
 
 impl<S: Clone, C> Clone for Encoder<S, C> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), codecs: self.codecs.clone() }
+        Self { inner: self.inner.clone(), codecs: self.codecs.clone(), content_type: self.content_type }
     }
 }
 
@@ -66,12 +103,32 @@ impl<S: fmt::Debug, C> fmt::Debug for Encoder<S, C> {
 }
 
 impl<S, C: CodecSet> Encoder<S, C> {
+    fn of_entity<T: Encode>(&self, value: &T) -> Result<Encoded, EncodeError> {
+        match self.content_type.map(|content_type| self.codecs.encode_as(value, content_type)) {
+            // The codec is there, so it is the type that writes nothing but its own format.
+            Some(Err(error)) if error.kind() == EncodeErrorKind::NoSuchMediaType => self.codecs.encode(value),
+            Some(encoded) => encoded,
+            None => self.codecs.encode(value),
+        }
+    }
+
+    fn named<T: Encode>(&self, value: &T, name: &'static str) -> Result<Encoded, EncodeError> {
+        match self.codecs.content_type_of(name) {
+            Some(content_type) => self.codecs.encode_as(value, content_type),
+            None => Err(EncodeError::new(EncodeErrorKind::NoSuchMediaType).with_detail(format!("`{name}`"))),
+        }
+    }
+
     fn encode<T: Encode>(&self, outgoing: Outgoing<T>) -> Result<Message, SendError> {
-        let Outgoing { value, mut properties, error } = outgoing;
+        let Outgoing { value, mut properties, error, codec } = outgoing;
         if let Some(error) = error {
             return Err(error.into());
         }
-        let encoded = self.codecs.encode(&value)?;
+        let encoded = match codec {
+            None if self.content_type.is_none() => self.codecs.encode(&value)?,
+            None => self.of_entity(&value)?,
+            Some(name) => self.named(&value, name)?,
+        };
         properties.set_content_type(encoded.content_type);
         properties.check()?;
         Ok(Message::from_parts(properties, encoded.body.into()))

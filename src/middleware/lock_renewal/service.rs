@@ -45,6 +45,14 @@ pub struct LockRenewalLayer<N> {
     shared: Arc<Shared<N>>,
 }
 
+impl<N> LockRenewalLayer<N> {
+    /// When locks are renewed.
+    #[must_use]
+    pub fn policy(&self) -> Renewal {
+        self.shared.policy
+    }
+}
+
 impl<N: Renew> LockRenewalLayer<N> {
     /// Renews by `renew`, whenever `policy` says so. Time is tokio's.
     #[must_use]

@@ -19,7 +19,7 @@ type MayPass = dyn Fn(&BoxError) -> bool + Send + Sync;
 
 /// Makes [`Retry`] services. All of them count together.
 pub struct RetryLayer<L = NoDelay> {
-    pub(super) immediate: u32,
+    pub(crate) immediate: u32,
     retry_if: Option<Arc<MayPass>>,
     pub(super) later: Arc<L>,
     counts: Arc<RetryCounts>,

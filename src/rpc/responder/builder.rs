@@ -156,7 +156,10 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
     }
 
     /// The responder, or the first subject that two handlers have.
-    pub fn build(self) -> Result<Responder<S, C, P, R>, RouteError> {
+    pub fn build(self) -> Result<Responder<S, C, P, R>, RouteError>
+    where
+        C: CodecSet,
+    {
         Ok(Responder { router: self.routes.build()?, replying: self.replying })
     }
 }

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders, stats::ResponderStats};
 use crate::{
     Disposition, Message,
-    message::{Body, EntityPath, Properties, random_id::random_id},
+    message::{Body, EntityPath, Properties, TraceContext, random_id::random_id},
     middleware::dedup::StoreError,
     rpc::{Correlate, Fault},
     settlement::DeadLetterReason,
@@ -26,13 +26,10 @@ pub(super) struct Replying<P: ReplySenders> {
 /// A reply lives for this long at least, so that clocks that differ by less lose none. A late one does no harm.
 const LEAST_TIME: Duration = Duration::from_secs(1);
 
-/// What lets a trace go on from the request to its reply.
-pub(super) const TRACE: [&str; 3] = ["traceparent", "tracestate", "Diagnostic-Id"];
-
 impl<P: ReplySenders> Replying<P> {
     /// Where the reply to `request` goes; or what becomes of a request that cannot be answered.
     pub(super) fn address(&self, request: &Message) -> Result<Option<EntityPath>, Disposition> {
-        let address = self.addresses.of(request)?;
+        let address = self.addresses.of(request).inspect_err(|_| self.stats.count_not_allowed())?;
         if self.is_strict && address.is_none() {
             return Err(Disposition::dead_letter(DeadLetterReason::MissingReplyTo, "the request has no ReplyTo"));
         }
@@ -69,11 +66,7 @@ impl<P: ReplySenders> Replying<P> {
             properties.set_shared_subject(Arc::clone(subject));
         }
         if has_properties {
-            for name in TRACE {
-                if let Some(value) = request.application().get(name) {
-                    properties.application_mut().insert(name, value.clone());
-                }
-            }
+            TraceContext::carry(request, &mut properties);
         }
         if let Some(session) = request.reply_to_session_id() {
             // It was checked when the request was made, or read from the wire; a reply without it is refused.

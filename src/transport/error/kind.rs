@@ -62,6 +62,34 @@ impl ErrorKind {
         matches!(self, Self::ServiceTimeout | Self::CommunicationProblem | Self::General)
     }
 
+    /// The code: the name of the variant.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::MessageLockLost => "MessageLockLost",
+            Self::SessionLockLost => "SessionLockLost",
+            Self::SessionCannotBeLocked => "SessionCannotBeLocked",
+            Self::MessageNotFound => "MessageNotFound",
+            Self::ServiceTimeout => "ServiceTimeout",
+            Self::ServiceBusy => "ServiceBusy",
+            Self::InvalidArgument => "InvalidArgument",
+            Self::EntityDisabled => "EntityDisabled",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::Unauthorized => "Unauthorized",
+            Self::NoMatchingSubscription => "NoMatchingSubscription",
+            Self::CommunicationProblem => "CommunicationProblem",
+            Self::EntityNotFound => "EntityNotFound",
+            Self::InvalidOperation => "InvalidOperation",
+            Self::NotSupported => "NotSupported",
+            Self::QuotaExceeded => "QuotaExceeded",
+            Self::MessageSizeExceeded => "MessageSizeExceeded",
+            Self::Transaction => "Transaction",
+            Self::Serialization => "Serialization",
+            Self::Throttled => "Throttled",
+            Self::General => "General",
+        }
+    }
+
     pub(super) const fn describe(self) -> &'static str {
         match self {
             Self::MessageLockLost => "the lock of the message is lost",

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use consign::{
     Message,
@@ -142,7 +142,41 @@ impl Driver {
         assert_eq!(total, self.model.stored - self.model.gone, "messages in all");
     }
 
+    /// What is shown to people is what the model counts.
+    fn compare_snapshot(&mut self) {
+        let expected = self.model.counts();
+        let snapshot = self.broker.snapshot();
+        assert_eq!(snapshot.taken_at.as_millis(), self.model.utc);
+        assert_eq!(snapshot.entities.len(), self.model.entities.len());
+        let alive = self.handles.iter().filter(|handle| self.model.entities.contains_key(&handle.entity));
+        for handle in alive {
+            let found = snapshot.entities.iter().find(|entity| *entity.path == *handle.path);
+            let found = found.unwrap_or_else(|| panic!("{} is not shown", handle.path));
+            let shown = Counts {
+                active: found.active,
+                locked: found.locked,
+                deferred: found.deferred,
+                scheduled: found.scheduled,
+                dead_lettered: found.dead_lettered,
+                transfer_dead_lettered: found.transfer_dead_lettered,
+                size: found.size,
+            };
+            let of = expected.get(&(handle.entity, Part::Main)).copied().unwrap_or_default();
+            assert_eq!(shown, of, "{}", handle.path);
+            let oldest = |is_it: &dyn Fn(&Stored) -> bool| {
+                let its = self.model.messages.values().filter(|it| it.entity == handle.entity && is_it(it));
+                let age = its.map(|it| it.enqueued).min().map(|enqueued| self.model.utc - enqueued);
+                age.map(|age| Duration::from_millis(u64::try_from(age).unwrap_or(0)))
+            };
+            let main = |it: &Stored, place| it.part == Part::Main && it.place == place;
+            assert_eq!(found.oldest_active, oldest(&|it| main(it, Place::Ready)), "{}", handle.path);
+            assert_eq!(found.oldest_deferred, oldest(&|it| main(it, Place::Deferred)), "{}", handle.path);
+            assert_eq!(found.oldest_dead_letter, oldest(&|it| it.part == Part::Dead), "{}", handle.path);
+        }
+    }
+
     pub(super) fn compare_all(&mut self) {
+        self.compare_snapshot();
         for at in 0..self.handles.len() {
             let is_topic = self.handles[at].kind == Kind::Topic;
             let parts =

@@ -6,8 +6,9 @@ use super::{
     super::{StorageError, StorageErrorKind, journal::Table},
     backend::Backend,
     checksum::verified,
-    database::{Store, database, definition, initialise, not_what_was_written, read_meta},
+    database::{Store, database, definition, not_what_was_written},
     file::FileStorage,
+    meta::{initialise, read_totals},
     totals::Total,
 };
 
@@ -34,7 +35,7 @@ impl Store {
     fn copy_to(&self, target: &Backend, copy: &Database) -> Result<(), StorageError> {
         // Without the lock, or who waits to close the database would hold up every commit.
         let source = self.with(|database| database.begin_read().map_err(|error| self.error(error)))?;
-        let totals = self.backend.guard(|| read_meta(&self.backend, &source))?;
+        let totals = self.backend.guard(|| read_totals(&self.backend, &source))?;
         initialise(target, copy, &totals)?;
         for table in Table::ALL {
             let open = source.open_table(definition(table)).map_err(|error| self.error(error))?;

@@ -1,10 +1,7 @@
 use std::{path::Path, sync::Arc};
 
 use parking_lot::RwLock;
-use redb::{
-    CompactionError, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
-    WriteTransaction,
-};
+use redb::{CompactionError, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{
     super::{
@@ -12,19 +9,13 @@ use super::{
         journal::{Batch, Journal, Reader, Table, Visit},
     },
     backend::{Backend, Handle},
-    checksum::{corrupted, of as checksum_of, sealed, verified},
+    checksum::{corrupted, of as checksum_of, verified},
     file::FileStorage,
+    meta::{self, FORMAT, META, TOTALS},
     pages,
     storage::Storage,
     totals::{Total, Totals},
 };
-
-pub(super) const META: &str = "meta";
-const FORMAT: &str = "format";
-pub(super) const TOTALS: &str = "totals";
-
-/// What this version writes, and the latest that it reads.
-const VERSION: u32 = 1;
 
 pub(super) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
@@ -90,18 +81,17 @@ impl RedbJournal {
         let (database, totals) = backend.guard(|| {
             let is_new = backend.storage().is_new();
             if !is_new {
-                pages::verify(backend.storage())?;
+                let commit = pages::verify(backend.storage())?;
+                // Before redb writes to it, for a later version may open it otherwise.
+                meta::check_format(pages::value(backend.storage(), &commit, META, FORMAT)?)?;
             }
-            let mut builder = Database::builder();
-            builder.set_cache_size(cache);
-            let database =
-                builder.create_with_backend(Handle(backend.clone())).map_err(|error| backend.error(error))?;
+            let database = database(&backend, cache)?;
             let totals = if is_new {
-                initialise(&backend, &database, &Totals::default())?;
+                meta::initialise(&backend, &database, &Totals::default())?;
                 backend.storage().publish().map_err(|error| backend.error(error))?;
                 Totals::default()
             } else {
-                read_meta(&backend, &database.begin_read().map_err(|error| backend.error(error))?)?
+                meta::read_totals(&backend, &database.begin_read().map_err(|error| backend.error(error))?)?
             };
             backend.reserve();
             Ok((database, totals))
@@ -121,7 +111,7 @@ impl RedbJournal {
     pub(super) fn write_format(&self, version: u32) -> Result<(), StorageError> {
         self.store.with(|database| {
             let transaction = database.begin_write().unwrap();
-            put_meta(&transaction, FORMAT, &version.to_le_bytes()).unwrap();
+            meta::put(&transaction, FORMAT, &version.to_le_bytes()).unwrap();
             transaction.commit().unwrap();
             Ok(())
         })
@@ -212,7 +202,7 @@ impl Store {
                 }
             }
         }
-        put_meta(&transaction, TOTALS, &totals.encode()).map_err(|error| self.error(error))?;
+        meta::put(&transaction, TOTALS, &totals.encode()).map_err(|error| self.error(error))?;
         transaction.commit().map_err(|error| self.error(error))?;
         Ok(totals)
     }
@@ -359,9 +349,7 @@ pub(super) const fn definition(table: Table) -> Definition {
     TableDefinition::new(table.name())
 }
 
-const META_DEFINITION: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new(META);
-
-fn set_durability(transaction: &mut WriteTransaction, sync: bool) -> Result<(), redb::Error> {
+pub(super) fn set_durability(transaction: &mut WriteTransaction, sync: bool) -> Result<(), redb::Error> {
     if !sync {
         transaction.set_durability(Durability::None)?;
     }
@@ -370,48 +358,8 @@ fn set_durability(transaction: &mut WriteTransaction, sync: bool) -> Result<(), 
     Ok(())
 }
 
-fn put_meta(transaction: &WriteTransaction, name: &str, value: &[u8]) -> Result<(), redb::Error> {
-    transaction.open_table(META_DEFINITION)?.insert(name, &*sealed(META, name.as_bytes(), value))?;
-    Ok(())
-}
-
-/// Makes a new store what it has to be, with these totals.
-pub(super) fn initialise(backend: &Backend, database: &Database, totals: &Totals) -> Result<(), StorageError> {
-    let write = || -> Result<(), redb::Error> {
-        let mut transaction = database.begin_write()?;
-        set_durability(&mut transaction, true)?;
-        for table in Table::ALL {
-            transaction.open_table(definition(table))?;
-        }
-        put_meta(&transaction, FORMAT, &VERSION.to_le_bytes())?;
-        put_meta(&transaction, TOTALS, &totals.encode())?;
-        transaction.commit()?;
-        Ok(())
-    };
-    write().map_err(|error| backend.error(error))
-}
-
 /// The error for a table in which each record is good, and that is not what it was.
 pub(super) fn not_what_was_written(table: Table) -> StorageError {
     let detail = format!("table {}: records are missing, or old, or too many", table.name());
     StorageError::new(StorageErrorKind::Corrupted, detail)
-}
-
-pub(super) fn read_meta(backend: &Backend, transaction: &ReadTransaction) -> Result<Totals, StorageError> {
-    let meta = transaction.open_table(META_DEFINITION).map_err(|error| backend.error(error))?;
-    let read = |name: &str| {
-        let stored = meta.get(name).map_err(|error| backend.error(error))?;
-        let stored = stored.ok_or_else(|| corrupted(META, name.as_bytes(), "it is missing"))?;
-        verified(META, name.as_bytes(), stored.value()).map(<[u8]>::to_vec)
-    };
-    let version = read(FORMAT)?.try_into().map(u32::from_le_bytes);
-    match version {
-        Ok(VERSION) => {}
-        Ok(version) if version > VERSION => {
-            let detail = format!("format {version}, and this version reads up to {VERSION}");
-            return Err(StorageError::new(StorageErrorKind::NewerFormat, detail));
-        }
-        _ => return Err(corrupted(META, FORMAT.as_bytes(), "there is no such format")),
-    }
-    Totals::decode(&read(TOTALS)?).ok_or_else(|| corrupted(META, TOTALS.as_bytes(), "it has the wrong length"))
 }

@@ -13,6 +13,7 @@ mod checksum;
 mod database;
 mod file;
 mod head;
+mod meta;
 mod pages;
 mod salvage;
 #[cfg(test)]

@@ -74,19 +74,41 @@ impl TableRoot {
     }
 }
 
-/// Whether every page of the latest commit is what was written.
-pub(super) fn verify(storage: &dyn Storage) -> Result<(), StorageError> {
+/// The latest commit, every page of which is what was written.
+pub(super) fn verify(storage: &dyn Storage) -> Result<Slot, StorageError> {
     let head = Head::read(storage)?;
     let mut first = None;
     for slot in head.slots() {
         let mut walk = Walk::new(storage, &head)?;
         walk.slot(&slot)?;
         match walk.damages.first() {
-            None => return Ok(()),
+            None => return Ok(slot),
             Some((offset, what)) => first = first.or(Some(damaged(format!("at offset {offset}: {what}")))),
         }
     }
     Err(first.unwrap_or_else(|| damaged("at offset 0: there is no commit")))
+}
+
+/// What a commit has of this name in a table.
+pub(super) fn value(
+    storage: &dyn Storage,
+    commit: &Slot,
+    table: &str,
+    name: &str,
+) -> Result<Option<Vec<u8>>, StorageError> {
+    let mut walk = Walk::new(storage, &Head::read(storage)?)?;
+    let Some(root) = commit.tables else { return Ok(None) };
+    let mut found = None;
+    for (_, table) in walk.tables(root)?.into_iter().filter(|(at, _)| at == table.as_bytes()) {
+        let Some(root) = table.root else { continue };
+        walk.tree(root, table.widths, &mut |key, value| {
+            if key == name.as_bytes() {
+                found = Some(value.to_vec());
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
 }
 
 impl<'s> Walk<'s> {

@@ -65,9 +65,7 @@ impl Store {
             return None;
         }
         #[cfg(feature = "durable")]
-        if entry.is_away() {
-            // It leaves when it is here.
-            self.want(key, fx);
+        if self.is_held_up(key, fx) {
             return None;
         }
         let _ = &fx;
@@ -91,6 +89,8 @@ impl Store {
     pub(in super::super) fn has_left(&mut self, key: u32, fx: &mut Effects) {
         self.take_ready(key);
         let entry = self.remove(key, fx);
+        #[cfg(feature = "durable")]
+        self.let_next_leave(entry.lane, entry.part, entry.order, fx);
         fx.note().dropped.push(entry.message);
     }
 
@@ -99,14 +99,22 @@ impl Store {
         let has_no_hops = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
         let entry = &mut self.entries[key as usize];
         entry.stays = has_no_hops;
+        #[cfg(feature = "durable")]
+        let (lane, order) = (entry.lane, entry.order);
         if entry.part == Part::Main {
             self.take_ready(key);
             self.bury(key, 0, dead_letter, fx);
+            #[cfg(feature = "durable")]
+            self.let_next_leave(lane, Part::Main, order, fx);
         } else if has_no_hops {
             self.changed(key, fx);
-        } else if self.retry == NEVER {
-            self.retry = now.ticks.saturating_add(RETRY);
-            self.arm(self.retry, fx);
+        } else {
+            #[cfg(feature = "durable")]
+            self.put_away(key, fx);
+            if self.retry == NEVER {
+                self.retry = now.ticks.saturating_add(RETRY);
+                self.arm(self.retry, fx);
+            }
         }
     }
 

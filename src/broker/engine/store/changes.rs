@@ -86,6 +86,7 @@ impl Store {
         if entry.marks & CHANGED == 0 {
             debug_assert_eq!(entry.marks & AWAY, 0, "what is away is as it was written");
             entry.marks |= CHANGED;
+            fx.grow_unwritten(entry.size);
             self.changes.entries.push(key);
             self.list(fx);
         }

@@ -2,10 +2,10 @@
 //!
 //! Only messages that wait to be received are, and only those whose record is written: of each the entry stays, with all
 //! that orders and counts it. What is asked for is fetched and comes back as [`Store::page_in`]; until then a receiver
-//! waits as if there were nothing.
+//! waits as if there were nothing, and what is handed on to another entity waits for what is before it.
 
 use super::{
-    Effects, NEVER, Part, Place, Store,
+    Effects, Entry, NEVER, Part, Place, Store,
     bury::mark,
     changes::{AWAY, CHANGED, EXPIRED, WANTED, WRITTEN},
     events::ttl_expired,
@@ -21,7 +21,7 @@ impl Store {
     /// Takes a message out of memory that was written, if it is still as it was and waits.
     pub(in super::super) fn page_out(&mut self, key: u32, order: u64, fx: &mut Effects) {
         let Some(entry) = self.entries.get(key as usize).filter(|entry| entry.order == order) else { return };
-        if entry.marks & (CHANGED | WRITTEN | AWAY) != WRITTEN || entry.place != Place::Ready || self.leaves(entry) {
+        if entry.marks & (CHANGED | WRITTEN | AWAY) != WRITTEN || entry.place != Place::Ready {
             return;
         }
         let entry = &mut self.entries[key as usize];
@@ -39,6 +39,15 @@ impl Store {
         message: Option<Stored>,
         fx: &mut Effects,
     ) -> bool {
+        self.fetching = self.fetching.saturating_sub(1);
+        let is_here = self.take_in(key, order, message, fx);
+        if self.fetching == 0 && self.holds_up {
+            self.let_first_leave(fx);
+        }
+        is_here
+    }
+
+    fn take_in(&mut self, key: u32, order: u64, message: Option<Stored>, fx: &mut Effects) -> bool {
         let Some(entry) = self.entries.get_mut(key as usize).filter(|entry| entry.order == order && entry.is_away())
         else {
             return true;
@@ -89,14 +98,21 @@ impl Store {
     pub(super) fn want_from(&mut self, lane: u32, key: u32, fx: &mut Effects) {
         let order = self.entries[key as usize].order;
         self.lanes[lane as usize].ready.insert(order, key);
+        self.want_those_from(lane, order, |_, _| true, fx);
+    }
+
+    /// Asks for so many messages of a lane as are fetched at once.
+    fn want_those_from(&mut self, lane: u32, order: u64, is_wanted: impl Fn(&Self, &Entry) -> bool, fx: &mut Effects) {
         let next: Vec<u32> = self.lanes[lane as usize].ready.from(&self.entries, lane, order, FETCHED).collect();
         let mut bytes = 0;
         for key in next {
             if bytes >= FETCHED_BYTES {
                 break;
             }
-            bytes += self.entries[key as usize].size;
-            self.want(key, fx);
+            if is_wanted(self, &self.entries[key as usize]) {
+                bytes += self.entries[key as usize].size;
+                self.want(key, fx);
+            }
         }
     }
 
@@ -106,7 +122,88 @@ impl Store {
         if entry.marks & (AWAY | WANTED) == AWAY {
             entry.marks |= WANTED;
             let order = entry.order;
+            self.fetching += 1;
             fx.note().wanted.push(Wanted { store: self.id, key, order });
+        }
+    }
+
+    /// Whether a message that leaves has to wait until messages are fetched: itself, or in the main part, whose messages
+    /// leave in order, one that is before it. However many wait, so many are fetched as receivers get at once.
+    pub(super) fn is_held_up(&mut self, key: u32, fx: &mut Effects) -> bool {
+        if !fx.is_recorded() {
+            return false;
+        }
+        let entry = &self.entries[key as usize];
+        let (lane, part, order) = (entry.lane, entry.part, entry.order);
+        let first = match part {
+            Part::Main => self.lanes[lane as usize].ready.first(&self.entries, lane),
+            Part::DeadLetter | Part::TransferDeadLetter => Some((order, key)),
+        };
+        let Some((order, first)) = first.filter(|(_, first)| self.entries[*first as usize].is_away()) else {
+            let before = first.filter(|&(_, first)| self.holds_up && first != key);
+            fx.note().leaving.extend(before.map(|(_, first)| (self.id, first)));
+            return before.is_some();
+        };
+        self.holds_up = true;
+        let is_asked_for = match part {
+            Part::Main => self.entries[first as usize].marks & WANTED != 0,
+            // While one is refused the others wait until it is tried again.
+            Part::DeadLetter | Part::TransferDeadLetter => self.fetching > 0 || self.retry != NEVER,
+        };
+        if !is_asked_for {
+            self.want_those_from(lane, order, Self::leaves, fx);
+        }
+        true
+    }
+
+    /// A message has left the place that it had in its lane: the next one is not held up by it any more.
+    pub(super) fn let_next_leave(&mut self, lane: u32, part: Part, order: u64, fx: &mut Effects) {
+        if !self.holds_up {
+            return;
+        }
+        let next = match part {
+            Part::Main => self.lanes[lane as usize].ready.first(&self.entries, lane).map(|(_, key)| key),
+            Part::DeadLetter | Part::TransferDeadLetter => {
+                let mut later = self.lanes[lane as usize].ready.from(&self.entries, lane, order, usize::MAX);
+                later.find(|&key| self.leaves(&self.entries[key as usize]))
+            }
+        };
+        fx.note().leaving.extend(next.map(|key| (self.id, key)));
+    }
+
+    /// Nothing is being fetched any more, so that the first of those that leave can, or is fetched.
+    fn let_first_leave(&mut self, fx: &mut Effects) {
+        let dead = Part::DeadLetter.lane();
+        // Where sessions are, each with a lane, only dead letters leave.
+        let main = if self.settings.forward_to.is_some() {
+            self.lanes.iter().map(|(lane, _)| lane).collect()
+        } else {
+            Vec::new()
+        };
+        let lanes =
+            main.into_iter().filter_map(|lane| u32::try_from(lane).ok()).filter(|lane| *lane != dead).chain([dead]);
+        let first = |lane: u32| {
+            let mut ready = self.lanes[lane as usize].ready.from(&self.entries, lane, 0, usize::MAX);
+            ready.find(|&key| self.leaves(&self.entries[key as usize]))
+        };
+        let first: Vec<u32> = lanes.filter_map(first).collect();
+        self.holds_up = !first.is_empty();
+        fx.note().leaving.extend(first.into_iter().map(|key| (self.id, key)));
+    }
+
+    /// Some of those that have expired and do not say so yet, from this order on.
+    pub(in super::super) fn unsaid(&self, from: u64) -> Vec<Wanted> {
+        let lane = Part::DeadLetter.lane();
+        let dead = self.lanes[lane as usize].ready.from(&self.entries, lane, from, usize::MAX);
+        let unsaid = dead.filter(|&key| self.entries[key as usize].marks & EXPIRED != 0).take(FETCHED);
+        unsaid.map(|key| Wanted { store: self.id, key, order: self.entries[key as usize].order }).collect()
+    }
+
+    /// Takes a message out of memory again that was fetched to leave and could not, where there are too many.
+    pub(in super::super) fn put_away(&mut self, key: u32, fx: &mut Effects) {
+        if fx.resident > fx.budget {
+            let order = self.entries[key as usize].order;
+            self.page_out(key, order, fx);
         }
     }
 }

@@ -120,6 +120,7 @@ impl Store {
         let arrival = Arrival { message, size, origin: Some(origin), hops };
         let at = self.store(arrival, Number { sequence, order, enqueued }, fx);
         let entry = &mut self.entries[at as usize];
+        fx.resident += entry.size;
         (entry.part, entry.failures, entry.stays, entry.marks) = (part, state.failures, state.stays, WRITTEN);
         if let (record::Place::Scheduled, Some(due)) = (state.place, state.due) {
             self.await_due(at, now.ticks_at(due), fx);

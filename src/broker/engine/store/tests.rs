@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Disposition, Message};
+use crate::{Disposition, Message, time::Timestamp};
 
 /// A burst of messages that are received, deferred or scheduled, and of their ids.
 #[test]

@@ -2,8 +2,7 @@ use std::fmt;
 
 use crate::{
     Message,
-    message::{Body, Properties},
-    rpc::responder::reply::TRACE,
+    message::{Body, Properties, TraceContext},
 };
 
 /// What a requester was answered: the body, its ContentType, and what a fault says. All else is made anew for whom it is
@@ -23,7 +22,7 @@ impl RecordedReply {
     pub(super) fn of(reply: &Message) -> Self {
         let properties = reply.application().iter();
         // A trace goes on from its own request.
-        let properties = properties.filter(|(name, _)| !TRACE.contains(name));
+        let properties = properties.filter(|(name, _)| !TraceContext::PROPERTIES.contains(name));
         Self {
             content_type: reply.content_type().map(Box::from),
             properties: properties.filter_map(|(name, value)| Some((name.into(), value.as_str()?.into()))).collect(),

@@ -71,9 +71,11 @@ async fn t_04_expires_at_is_the_enqueued_time_and_the_time_to_live<B: Backend>(b
 
 async fn t_04_without_any_a_message_does_not_expire<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send(&queue, mortal("b", TTL)?).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.wait_past(TTL * 2).await;
     let message = bench.take(&queue).await?;
+    ensure_eq!(text(&message), "a");
     ensure_eq!((message.time_to_live(), facts(&message)?.expires_at), (None, Timestamp::MAX));
     Ok(())
 }

@@ -106,13 +106,21 @@ fn an_opening_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn a_later_format_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = RedbJournal::open(folder.path(), RedbOptions::default()).unwrap();
-    journal.write_format(2).unwrap();
-    drop(journal);
-    let error = RedbJournal::open(folder.path(), RedbOptions::default()).unwrap_err();
-    assert_eq!(error.kind(), StorageErrorKind::NewerFormat);
+fn a_format_that_is_later_or_never_was_is_refused() {
+    for (version, kind) in [
+        (2, StorageErrorKind::NewerFormat),
+        (u32::MAX, StorageErrorKind::NewerFormat),
+        (0, StorageErrorKind::Corrupted),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = RedbJournal::open(folder.path(), RedbOptions::default()).unwrap();
+        journal.write_format(version).unwrap();
+        drop(journal);
+        for _ in 0..2 {
+            let error = RedbJournal::open(folder.path(), RedbOptions::default()).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+        }
+    }
 }
 
 type Damage = fn(&mut redb::Table<'_, &[u8], &[u8]>);

@@ -1,7 +1,6 @@
 //! The embedded broker as the suite sees it.
 
 mod disk;
-mod entities;
 mod transaction;
 
 use std::time::Duration;
@@ -16,6 +15,7 @@ use consign::{
 };
 use consign_conformance::{
     Backend, Counts, Failure, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec, Transaction as _,
+    settings,
 };
 use tokio::time::Instant;
 
@@ -109,30 +109,30 @@ impl Backend for Embedded {
     }
 
     async fn create_queue(&self, path: &EntityPath, spec: &QueueSpec) -> Result<(), ManageError> {
-        self.broker.create_queue(path.as_str(), entities::queue(spec)).map(drop)
+        self.broker.create_queue(path.as_str(), settings::queue(spec)).map(drop)
     }
 
     async fn create_topic(&self, path: &EntityPath, spec: &TopicSpec) -> Result<(), ManageError> {
-        self.broker.create_topic(path.as_str(), entities::topic(spec)).map(drop)
+        self.broker.create_topic(path.as_str(), settings::topic(spec)).map(drop)
     }
 
     async fn create_subscription(&self, path: &EntityPath, spec: &SubscriptionSpec) -> Result<(), ManageError> {
-        let (topic, name) = entities::parts(path)?;
-        self.broker.topic(topic)?.create_subscription(name, entities::subscription(spec)).map(drop)
+        let (topic, name) = settings::parts(path)?;
+        self.broker.topic(topic)?.create_subscription(name, settings::subscription(spec)).map(drop)
     }
 
     async fn create_rule(&self, subscription: &EntityPath, rule: &RuleSpec) -> Result<(), ManageError> {
-        let (topic, name) = entities::parts(subscription)?;
-        self.broker.topic(topic)?.subscription(name)?.create_rule(entities::rule(rule)?)
+        let (topic, name) = settings::parts(subscription)?;
+        self.broker.topic(topic)?.subscription(name)?.create_rule(settings::rule(rule)?)
     }
 
     async fn delete_rule(&self, subscription: &EntityPath, rule: &str) -> Result<(), ManageError> {
-        let (topic, name) = entities::parts(subscription)?;
+        let (topic, name) = settings::parts(subscription)?;
         self.broker.topic(topic)?.subscription(name)?.delete_rule(rule).map(drop)
     }
 
     async fn set_status(&self, path: &EntityPath, status: Status) -> Result<(), ManageError> {
-        let settings = self.queue(path)?.settings()?.with_status(entities::status(status));
+        let settings = self.queue(path)?.settings()?.with_status(settings::status(status));
         self.broker.update_queue(path.as_str(), settings)
     }
 

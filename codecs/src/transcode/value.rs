@@ -26,7 +26,7 @@ impl Value {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Whether both say the same. A float of 32 bits may come back as one of 64.
+    /// Whether what came back says the same. A float of 32 bits may come back as one of 64.
     #[expect(
         clippy::float_cmp,
         clippy::cast_possible_truncation,

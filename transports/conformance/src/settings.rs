@@ -1,14 +1,16 @@
-//! The suite's settings as the broker's.
+//! The suite's settings in the words of the model, for brokers that have its entities and rules.
 
+use crate::{Correlation, Filter, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec};
 use consign::{
     broker::{self, QueueSettings, SubscriptionSettings, TopicSettings},
     message::EntityPath,
     rules::{self, CorrelationFilter, ParseError, Rule, SqlAction, SqlFilter},
     transport::{ErrorKind, ManageError},
 };
-use consign_conformance::{Correlation, Filter, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec};
 
-pub(super) fn queue(spec: &QueueSpec) -> QueueSettings {
+/// The settings of a queue.
+#[must_use]
+pub fn queue(spec: &QueueSpec) -> QueueSettings {
     let mut settings = QueueSettings::default();
     settings.lock_duration = spec.lock_duration.unwrap_or(settings.lock_duration);
     settings.max_delivery_count = spec.max_delivery_count.unwrap_or(settings.max_delivery_count);
@@ -23,14 +25,18 @@ pub(super) fn queue(spec: &QueueSpec) -> QueueSettings {
     settings
 }
 
-pub(super) fn topic(spec: &TopicSpec) -> TopicSettings {
+/// The settings of a topic.
+#[must_use]
+pub fn topic(spec: &TopicSpec) -> TopicSettings {
     let mut settings = TopicSettings::default();
     settings.default_time_to_live = spec.time_to_live;
     settings.duplicate_detection = spec.duplicate_window;
     settings
 }
 
-pub(super) fn subscription(spec: &SubscriptionSpec) -> SubscriptionSettings {
+/// The settings of a subscription.
+#[must_use]
+pub fn subscription(spec: &SubscriptionSpec) -> SubscriptionSettings {
     let mut settings = SubscriptionSettings::default();
     settings.lock_duration = spec.lock_duration.unwrap_or(settings.lock_duration);
     settings.max_delivery_count = spec.max_delivery_count.unwrap_or(settings.max_delivery_count);
@@ -42,7 +48,9 @@ pub(super) fn subscription(spec: &SubscriptionSpec) -> SubscriptionSettings {
     settings
 }
 
-pub(super) fn status(status: Status) -> broker::Status {
+/// Which directions of an entity are open.
+#[must_use]
+pub fn status(status: Status) -> broker::Status {
     match status {
         Status::Active => broker::Status::Active,
         Status::Disabled => broker::Status::Disabled,
@@ -51,13 +59,15 @@ pub(super) fn status(status: Status) -> broker::Status {
     }
 }
 
-/// The topic and the name of a subscription.
-pub(super) fn parts(path: &EntityPath) -> Result<(&str, &str), ManageError> {
+/// The topic and the name of a subscription. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for the path of none.
+pub fn parts(path: &EntityPath) -> Result<(&str, &str), ManageError> {
     let no_subscription = || ManageError::new(ErrorKind::InvalidArgument).with_detail("the path of no subscription");
-    path.as_str().split_once("/Subscriptions/").ok_or_else(no_subscription)
+    path.subscription().ok_or_else(no_subscription)
 }
 
-pub(super) fn rule(spec: &RuleSpec) -> Result<Rule, ManageError> {
+/// A rule with its filter and its action. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for an expression that
+/// cannot be read.
+pub fn rule(spec: &RuleSpec) -> Result<Rule, ManageError> {
     let filter = match &spec.filter {
         Filter::True => rules::Filter::True,
         Filter::False => rules::Filter::False,

@@ -1,12 +1,9 @@
 //! From one format to another, without the Rust type.
 
-mod value;
-
 use std::{error, fmt};
 
 use consign_codecs::{CodecSet, Codecs, EncodeError};
 
-use self::value::Value;
 use super::{Resubmit, Run};
 use crate::{
     Message,
@@ -18,9 +15,9 @@ impl<Q, S> Run<'_, Q, Resubmit<S>> {
     /// Writes the body of each copy anew, in the format of `content_type`: it is read by the message's ContentType and the
     /// rules of `codecs`, by a fallback too, and the ContentType becomes the one that is written.
     ///
-    /// Nothing is guessed and nothing is lost: what was written is read again, and unless it says the same the dead letter
-    /// stays, with a [`TranscodeError`]. So bytes do not become JSON, nor do keys that are no text; and nothing comes from
-    /// or goes to a positional format, which only a Rust type can read.
+    /// Nothing is guessed: what was written is read again, and unless it says the same the dead letter stays, with a
+    /// [`TranscodeError`]. So bytes do not become JSON, nor do keys that are no text; and nothing comes from or goes to a
+    /// positional format, which only a Rust type can read. [`Codecs::transcode`] has the table of what is kept.
     pub fn transcode<C>(self, codecs: Codecs<C>, content_type: impl Into<String>) -> Self
     where
         C: CodecSet + Send + Sync + 'static,
@@ -32,18 +29,13 @@ impl<Q, S> Run<'_, Q, Resubmit<S>> {
 
 fn transcode<C: CodecSet>(
     codecs: &Codecs<C>,
-    content_type: &str,
+    to: &str,
     properties: &mut Properties,
     body: &mut Body,
 ) -> Result<(), TranscodeError> {
     let message = Message::from_parts(properties.clone(), body.clone());
-    let value: Value = message.decode(codecs).map_err(TranscodeError::Undecodable)?;
-    let encoded = codecs.encode_as(&value, content_type).map_err(TranscodeError::Unencodable)?;
-    // A fallback might read what its own codec does not.
-    let again = codecs.decode_traced::<Value>(Some(encoded.content_type), &encoded.body);
-    if !again.is_ok_and(|again| again.attempts.is_empty() && again.value.is_same(&value)) {
-        return Err(TranscodeError::Lossy);
-    }
+    let (content_type, bytes) = message.encoded().map_err(TranscodeError::Undecodable)?;
+    let encoded = codecs.transcode(content_type, bytes, to)?;
     properties.set_content_type(encoded.content_type);
     *body = encoded.body.into();
     Ok(())
@@ -59,6 +51,16 @@ pub enum TranscodeError {
     Unencodable(EncodeError),
     /// What was written does not say the same.
     Lossy,
+}
+
+impl From<consign_codecs::TranscodeError> for TranscodeError {
+    fn from(error: consign_codecs::TranscodeError) -> Self {
+        match error {
+            consign_codecs::TranscodeError::Undecodable(failure) => Self::Undecodable(Undecodable::codecs(failure)),
+            consign_codecs::TranscodeError::Unencodable(error) => Self::Unencodable(error),
+            _ => Self::Lossy,
+        }
+    }
 }
 
 impl fmt::Display for TranscodeError {

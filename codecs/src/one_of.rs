@@ -1,0 +1,161 @@
+//! One of several types: what to read a body as when nothing beside it says which generation wrote it.
+
+use crate::{CodecSet, Codecs, Decode, DecodeError, DecodeFailure, Decoded, FailureReason};
+
+/// A body that is one of two to four types, which try in their order: `OneOf<(V2, V1)>`.
+///
+/// Each type tries as it would alone, by ContentType and chain, and the first that succeeds is the value. So the strictest
+/// comes first, and the oldest, which asks for least, last. Of a format that names its fields let the types refuse what they
+/// do not know (`#[serde(deny_unknown_fields)]`); a positional format cannot tell types of one layout apart.
+///
+/// The next type tries only when the one before was
+/// [`DeserializationFailed`](FailureReason::DeserializationFailed): a type that is not allowed, a charset, or a limit are the
+/// same for all. If none succeeds the failure has the attempts of all, each with the number of the type that it was for.
+///
+/// ```
+/// # #[cfg(feature = "json")] {
+/// use consign_codecs::{Codecs, OneOf, Of2};
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct V1 {
+///     name: String,
+/// }
+///
+/// #[derive(Deserialize)]
+/// struct V2 {
+///     first: String,
+///     last: String,
+/// }
+///
+/// impl From<V1> for V2 {
+///     fn from(old: V1) -> Self {
+///         Self { first: String::new(), last: old.name }
+///     }
+/// }
+///
+/// let read: OneOf<(V2, V1)> = Codecs::json().decode(None, br#"{"name":"Lovelace"}"#).unwrap();
+/// assert!(matches!(read.value, Of2::Second(_)));
+/// assert_eq!(read.refused[0].to_string(), "json: the value is not of the expected type: missing field `first` at line 1, column 19");
+/// let newest: V2 = read.into_first();
+/// assert_eq!(newest.last, "Lovelace");
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OneOf<T: Alternatives> {
+    /// The value, which says by its variant as what it was read.
+    pub value: T::Value,
+    /// Why the types before it did not read the body, one failure each, in order.
+    pub refused: Vec<DecodeFailure>,
+}
+
+/// A tuple of two to four types.
+#[diagnostic::on_unimplemented(message = "`{Self}` is no tuple of two to four types")]
+pub trait Alternatives: sealed::Sealed {
+    /// One of them.
+    type Value;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What goes on after a type that could not read the body. `Err` if no other can either.
+fn refuse(refused: &mut Vec<DecodeFailure>, failure: DecodeFailure) -> Result<(), DecodeFailure> {
+    let is_over = failure.reason() != FailureReason::DeserializationFailed;
+    refused.push(failure);
+    if is_over { Err(all(refused)) } else { Ok(()) }
+}
+
+/// The failure of all types that tried.
+#[cold]
+fn all(refused: &[DecodeFailure]) -> DecodeFailure {
+    let mut attempts = Vec::new();
+    for (at, failure) in refused.iter().enumerate() {
+        for attempt in failure.attempts() {
+            let mut attempt = attempt.clone();
+            let detail = match attempt.error.detail() {
+                Some(detail) => format!("as type {}, {detail}", at + 1),
+                None => format!("as type {}", at + 1),
+            };
+            let position = attempt.error.position();
+            attempt.error = DecodeError::new(attempt.error.kind()).with_detail(detail);
+            if let Some(position) = position {
+                attempt.error = attempt.error.at(position);
+            }
+            attempts.push(attempt);
+        }
+    }
+    refused[0].with_attempts(attempts)
+}
+
+fn matched<T, U>(decoded: Decoded<T>, refused: &[DecodeFailure], value: impl FnOnce(T) -> U) -> Decoded<U> {
+    let mut decoded = decoded.map(value);
+    if !refused.is_empty() {
+        let own = std::mem::take(&mut decoded.attempts);
+        decoded.attempts = refused.iter().flat_map(DecodeFailure::attempts).cloned().chain(own).collect();
+    }
+    decoded
+}
+
+macro_rules! one_of {
+    ($($(#[$doc:meta])* $of:ident: $($type:ident $variant:ident),+;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $of<$($type),+> {
+            $(
+                #[doc = concat!("As the type at this place: ", stringify!($variant), ".")]
+                $variant($type),
+            )+
+        }
+
+        impl<$($type),+> sealed::Sealed for ($($type,)+) {}
+
+        impl<$($type),+> Alternatives for ($($type,)+) {
+            type Value = $of<$($type),+>;
+        }
+
+        one_of! { @first $of $($type $variant),+ }
+
+        impl<'de, $($type: Decode<'de>),+> Decode<'de> for OneOf<($($type,)+)> {
+            fn decode_from<Codec: CodecSet>(
+                codecs: &Codecs<Codec>,
+                content_type: Option<&str>,
+                body: &'de [u8],
+            ) -> Result<Decoded<Self>, DecodeFailure> {
+                let mut refused = Vec::new();
+                $(
+                    match codecs.decode_traced::<$type>(content_type, body) {
+                        Ok(decoded) => {
+                            let decoded = matched(decoded, &refused, $of::$variant);
+                            return Ok(decoded.map(|value| Self { value, refused }));
+                        }
+                        Err(failure) => refuse(&mut refused, failure)?,
+                    }
+                )+
+                Err(all(&refused))
+            }
+        }
+    )*};
+    (@first $of:ident $first:ident $first_variant:ident $(, $type:ident $variant:ident)+) => {
+        impl<$first $(, $type: Into<$first>)+> OneOf<($first, $($type,)+)> {
+            /// As the first type, the newest, whatever it was read as.
+            pub fn into_first(self) -> $first {
+                match self.value {
+                    $of::$first_variant(value) => value,
+                    $($of::$variant(value) => value.into(),)+
+                }
+            }
+        }
+    };
+}
+
+one_of! {
+    /// One of two types.
+    Of2: A First, B Second;
+    /// One of three types.
+    Of3: A First, B Second, C Third;
+    /// One of four types.
+    Of4: A First, B Second, C Third, D Fourth;
+}

@@ -1,0 +1,215 @@
+//! From an enum to the traits.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::{Data, DeriveInput, Error, Fields, Ident, LitInt, Result, Type, parse_quote, spanned::Spanned};
+
+use crate::attributes::{Attributes, From};
+
+/// One type of message.
+struct Typed<'a> {
+    attributes: Attributes,
+    holds: Holds<'a>,
+}
+
+/// Where the body is.
+enum Holds<'a> {
+    /// In a variant with one field.
+    Field(&'a Ident, &'a Type),
+    /// Nowhere: a variant without a field.
+    Nothing(&'a Ident),
+    /// It is the struct itself.
+    Itself,
+}
+
+pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    if !input.generics.params.is_empty() {
+        return Err(Error::new(input.generics.span(), "an enum of types of messages has no parameters"));
+    }
+    let attributes = Attributes::read(&input.attrs)?;
+    let (types, all) = match &input.data {
+        Data::Enum(data) => {
+            attributes.refuse(true, false, &input.ident)?;
+            let mut types = Vec::new();
+            for variant in &data.variants {
+                let of = Attributes::read(&variant.attrs)?;
+                of.refuse(false, true, &variant.ident)?;
+                if of.name.is_none() {
+                    let text = "a name that the message travels under: `#[message(\"order.created\")]`";
+                    return Err(Error::new(variant.ident.span(), text));
+                }
+                let holds = match &variant.fields {
+                    Fields::Unit => Holds::Nothing(&variant.ident),
+                    Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
+                        Holds::Field(&variant.ident, &fields.unnamed[0].ty)
+                    }
+                    _ => {
+                        let text = "a variant holds one body or none: put its fields into a type of their own";
+                        return Err(Error::new(variant.fields.span(), text));
+                    }
+                };
+                types.push(Typed { attributes: of, holds });
+            }
+            (types, attributes)
+        }
+        Data::Struct(_) => {
+            if attributes.name.is_none() {
+                let text = "a name that the message travels under: `#[message(\"order.created\")]`";
+                return Err(Error::new(input.ident.span(), text));
+            }
+            let all = Attributes::read(&input.attrs)?;
+            (vec![Typed { attributes, holds: Holds::Itself }], all)
+        }
+        Data::Union(_) => return Err(Error::new(input.ident.span(), "a union is no message")),
+    };
+    for of in &types {
+        if let (None, Some(from)) = (&of.attributes.version, of.attributes.from.first()) {
+            let text = "`from` needs `version`: the version that the last step leads to";
+            return Err(Error::new(from.version.span(), text));
+        }
+    }
+    Ok(write(&input.ident, &all, &types))
+}
+
+fn write(name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
+    let root = all.root.clone().unwrap_or_else(|| parse_quote!(::consign));
+    let (is_received, is_sent) = (all.receive || !all.send, all.send || !all.receive);
+    let table = table(&root, name, all, types);
+    let mut written = quote! {
+        #[automatically_derived]
+        impl #root::types::MessageTypes for #name {
+            const TYPES: #root::types::TypeTable = #table;
+        }
+    };
+    if is_received {
+        let reads = types.iter().enumerate().map(|(index, of)| {
+            let value = of.read();
+            quote! { #index => { #value } }
+        });
+        written.extend(quote! {
+            #[automatically_derived]
+            impl #root::types::ReceiveTypes for #name {
+                fn read<__C: #root::codecs::CodecSet>(
+                    index: usize,
+                    incoming: &#root::types::Incoming<'_, __C>,
+                ) -> ::core::result::Result<Self, #root::types::TypeError> {
+                    match index {
+                        #(#reads)*
+                        _ => ::core::result::Result::Err(incoming.unknown()),
+                    }
+                }
+            }
+
+            #[automatically_derived]
+            impl<__S, __C: #root::codecs::CodecSet> #root::routing::FromMessage<__S, __C> for #name {
+                type Rejection = #root::types::TypeError;
+
+                fn from_message(
+                    message: &#root::Message,
+                    cx: &#root::routing::Context<__S, __C>,
+                ) -> ::core::result::Result<Self, #root::types::TypeError> {
+                    #root::types::read(message, cx.codecs())
+                }
+
+                fn type_table() -> ::core::option::Option<&'static #root::types::TypeTable> {
+                    ::core::option::Option::Some(const { &<Self as #root::types::MessageTypes>::TYPES })
+                }
+            }
+        });
+    }
+    if is_sent {
+        let indices = types.iter().enumerate().map(|(index, of)| {
+            let pattern = of.pattern(false);
+            quote! { #pattern => #index, }
+        });
+        let bodies = types.iter().map(|of| {
+            let (pattern, body) = (of.pattern(true), of.body());
+            quote! { #pattern => outlet.body(#body), }
+        });
+        written.extend(quote! {
+            #[automatically_derived]
+            impl #root::types::SendTypes for #name {
+                fn index(&self) -> usize {
+                    match *self {
+                        #(#indices)*
+                    }
+                }
+
+                fn write<__C: #root::codecs::CodecSet>(
+                    &self,
+                    outlet: &#root::types::Outlet<'_, __C>,
+                ) -> ::core::result::Result<#root::codecs::Encoded, #root::codecs::EncodeError> {
+                    match self {
+                        #(#bodies)*
+                    }
+                }
+            }
+        });
+    }
+    written
+}
+
+fn table(root: &syn::Path, name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
+    let shown = name.to_string();
+    let rows = types.iter().map(|of| {
+        let Attributes { name, aliases, codec, .. } = &of.attributes;
+        let versions = of.versions();
+        let versions = (!versions.is_empty()).then(|| quote! { .versions(&[#(#versions),*]) });
+        let codec = codec.as_ref().map(|codec| quote! { .codec(#codec) });
+        quote! { #root::types::MessageType::new(#name).aliases(&[#(#aliases),*]) #versions #codec }
+    });
+    let property = all.property.as_ref().map(|property| quote! { .by_property(#property) });
+    let version = all.version_property.as_ref().map(|property| quote! { .version_property(#property) });
+    quote! { #root::types::TypeTable::new(#shown, &[#(#rows),*]) #property #version }
+}
+
+impl Typed<'_> {
+    fn versions(&self) -> Vec<&LitInt> {
+        self.attributes.from.iter().map(|from| &from.version).chain(&self.attributes.version).collect()
+    }
+
+    /// Reads the value of the enum.
+    fn read(&self) -> TokenStream {
+        let newest: Type = match &self.holds {
+            Holds::Field(_, body) => (*body).clone(),
+            Holds::Nothing(_) => parse_quote!(()),
+            Holds::Itself => parse_quote!(Self),
+        };
+        let mut steps: Option<TokenStream> = None;
+        for From { version, body } in &self.attributes.from {
+            steps = Some(match steps {
+                None => quote_spanned! { body.span() => incoming.from_version::<#body>(#version)? },
+                Some(steps) => quote_spanned! { body.span() => #steps.then::<#body>(#version)? },
+            });
+        }
+        let version = &self.attributes.version;
+        let body = match steps {
+            None => quote_spanned! { newest.span() => incoming.body::<#newest>()? },
+            Some(steps) => quote_spanned! { newest.span() => #steps.then::<#newest>(#version)?.finish()? },
+        };
+        let value = match &self.holds {
+            Holds::Field(variant, _) => quote! { Self::#variant(#body) },
+            Holds::Nothing(variant) => quote! { { let () = #body; Self::#variant } },
+            Holds::Itself => body,
+        };
+        quote! { ::core::result::Result::Ok(#value) }
+    }
+
+    fn pattern(&self, is_bound: bool) -> TokenStream {
+        match &self.holds {
+            Holds::Field(variant, _) if is_bound => quote! { Self::#variant(body) },
+            Holds::Field(variant, _) => quote! { Self::#variant(..) },
+            Holds::Nothing(variant) => quote! { Self::#variant },
+            Holds::Itself => quote! { _ },
+        }
+    }
+
+    /// What is written of what the pattern binds.
+    fn body(&self) -> TokenStream {
+        match &self.holds {
+            Holds::Field(..) => quote! { body },
+            Holds::Nothing(_) => quote! { &() },
+            Holds::Itself => quote! { self },
+        }
+    }
+}

@@ -1,0 +1,97 @@
+use std::fmt;
+
+use super::CloudEventError;
+
+/// The value of an extension attribute. Bytes, URIs and instants are text, in the spelling that the specification gives
+/// them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Attribute {
+    /// A truth value.
+    Boolean(bool),
+    /// An integer of 32 bits.
+    Integer(i32),
+    /// Text.
+    String(Box<str>),
+}
+
+impl Attribute {
+    /// The text; `None` of other values.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text) } else { None }
+    }
+}
+
+impl fmt::Display for Attribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boolean(value) => fmt::Display::fmt(value, f),
+            Self::Integer(value) => fmt::Display::fmt(value, f),
+            Self::String(value) => f.write_str(value),
+        }
+    }
+}
+
+impl From<bool> for Attribute {
+    fn from(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+}
+
+impl From<i32> for Attribute {
+    fn from(value: i32) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<&str> for Attribute {
+    fn from(value: &str) -> Self {
+        Self::String(value.into())
+    }
+}
+
+impl From<String> for Attribute {
+    fn from(value: String) -> Self {
+        Self::String(value.into())
+    }
+}
+
+/// 1 to 20 letters and digits, and not what JSON keeps for data.
+pub(super) fn check_name(name: &str) -> Result<(), CloudEventError> {
+    let is_name = (1..=20).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        && name != "data";
+    if is_name { Ok(()) } else { Err(CloudEventError::name(name)) }
+}
+
+/// `date-time` of RFC 3339, 5.6.
+pub(super) fn is_instant(text: &str) -> bool {
+    let Some((date, time)) = text.split_once(['T', 't']) else { return false };
+    let Some(at) = time.find(['Z', 'z', '+', '-']) else { return false };
+    let (time, offset) = time.split_at(at);
+    let (whole, fraction) = time.split_once('.').map_or((time, "0"), |(whole, fraction)| (whole, fraction));
+    let offset = match offset.as_bytes() {
+        [b'Z' | b'z'] => true,
+        [_, rest @ ..] => numbers(std::str::from_utf8(rest).unwrap_or_default(), ':', [(2, 0, 23), (2, 0, 59)]),
+        [] => false,
+    };
+    offset
+        && numbers(date, '-', [(4, 0, 9_999), (2, 1, 12), (2, 1, 31)])
+        && numbers(whole, ':', [(2, 0, 23), (2, 0, 59), (2, 0, 60)])
+        && !fraction.is_empty()
+        && fraction.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether these are numbers of so many digits, from and to.
+fn numbers<const N: usize>(text: &str, between: char, expected: [(usize, u16, u16); N]) -> bool {
+    let mut parts = text.split(between);
+    let all = expected.into_iter().all(|(digits, from, to)| {
+        parts.next().is_some_and(|part| {
+            part.len() == digits
+                && part.bytes().all(|byte| byte.is_ascii_digit())
+                && part.parse().is_ok_and(|number: u16| (from..=to).contains(&number))
+        })
+    });
+    all && parts.next().is_none()
+}

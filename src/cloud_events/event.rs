@@ -1,0 +1,239 @@
+use std::{collections::BTreeMap, fmt};
+
+use bytes::Bytes;
+use consign_codecs::{CodecSet, Codecs, Decode, Encode, EncodeError};
+
+use super::{
+    Attribute, CloudEventError,
+    attribute::{check_name, is_instant},
+    binary, structured,
+};
+use crate::{
+    Message,
+    routing::{Context, FromMessage},
+    settlement::Undecodable,
+};
+
+/// How an event is a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The data is the body, the attributes are properties.
+    Binary,
+    /// All of it is the body, as JSON.
+    Structured,
+}
+
+/// One event: its attributes and its data. Each attribute follows the rules of the specification.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CloudEvent {
+    attributes: BTreeMap<Box<str>, Attribute>,
+    data: Option<Bytes>,
+}
+
+const REQUIRED: [&str; 3] = ["id", "source", "type"];
+
+impl CloudEvent {
+    /// An event with what each has to have: an id that is unique at its source, the source (a URI reference), and the type.
+    pub fn new(
+        id: impl Into<String>,
+        source: impl Into<String>,
+        event_type: impl Into<String>,
+    ) -> Result<Self, CloudEventError> {
+        let mut event = Self { attributes: BTreeMap::new(), data: None };
+        for (name, value) in REQUIRED.into_iter().zip([id.into(), source.into(), event_type.into()]) {
+            event.set(name, value.into())?;
+        }
+        Ok(event)
+    }
+
+    /// From what a message says, without `specversion`.
+    pub(super) fn from_parts(
+        attributes: impl IntoIterator<Item = Result<(Box<str>, Attribute), CloudEventError>>,
+        data: Option<Bytes>,
+    ) -> Result<Self, CloudEventError> {
+        let mut event = Self { attributes: BTreeMap::new(), data };
+        let mut version = None;
+        for attribute in attributes {
+            let (name, value) = attribute?;
+            if &*name == "specversion" {
+                version = Some(value);
+            } else {
+                event.set(&name, value)?;
+            }
+        }
+        if version.as_ref().and_then(Attribute::as_str) != Some("1.0") {
+            return Err(CloudEventError::Version);
+        }
+        match REQUIRED.into_iter().find(|name| event.text(name).is_none()) {
+            Some(missing) => Err(CloudEventError::Missing(missing)),
+            None => Ok(event),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: Attribute) -> Result<(), CloudEventError> {
+        check_name(name)?;
+        let is_core = ["subject", "time", "dataschema", "datacontenttype"].contains(&name);
+        if let Some(required) = REQUIRED.into_iter().find(|required| *required == name) {
+            match &value {
+                Attribute::String(text) if text.is_empty() => return Err(CloudEventError::Missing(required)),
+                Attribute::String(_) => {}
+                _ => return Err(CloudEventError::invalid(name)),
+            }
+        }
+        if is_core && value.as_str().is_none_or(|text| text.is_empty() || name == "time" && !is_instant(text)) {
+            return Err(CloudEventError::invalid(name));
+        }
+        if value.as_str().is_some_and(|text| text.contains(char::is_control)) {
+            return Err(CloudEventError::invalid(name));
+        }
+        self.attributes.insert(name.into(), value);
+        Ok(())
+    }
+
+    /// Sets `subject`: what at the source it is about.
+    pub fn with_subject(self, subject: impl Into<String>) -> Result<Self, CloudEventError> {
+        self.with_extension("subject", subject.into())
+    }
+
+    /// Sets `time`: when it happened, as RFC 3339 says.
+    pub fn with_time(self, time: impl Into<String>) -> Result<Self, CloudEventError> {
+        self.with_extension("time", time.into())
+    }
+
+    /// Sets `dataschema`: the URI of the schema of the data.
+    pub fn with_data_schema(self, schema: impl Into<String>) -> Result<Self, CloudEventError> {
+        self.with_extension("dataschema", schema.into())
+    }
+
+    /// Sets an attribute by its name. `specversion` is set when the event is written.
+    pub fn with_extension(mut self, name: &str, value: impl Into<Attribute>) -> Result<Self, CloudEventError> {
+        if name == "specversion" {
+            return Err(CloudEventError::name(name));
+        }
+        self.set(name, value.into())?;
+        Ok(self)
+    }
+
+    /// Sets the data, and `datacontenttype`.
+    pub fn with_data(self, content_type: impl Into<String>, data: impl Into<Bytes>) -> Result<Self, CloudEventError> {
+        let mut event = self.with_extension("datacontenttype", content_type.into())?;
+        event.data = Some(data.into());
+        Ok(event)
+    }
+
+    /// Sets the data to a value in the first format of `codecs`, and `datacontenttype` to that format.
+    pub fn with_value<T: Encode, C: CodecSet>(mut self, codecs: &Codecs<C>, value: &T) -> Result<Self, EncodeError> {
+        let encoded = codecs.encode(value)?;
+        self.attributes.insert("datacontenttype".into(), encoded.content_type.into());
+        self.data = Some(encoded.body);
+        Ok(self)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.attributes.get(name).and_then(Attribute::as_str)
+    }
+
+    /// What it is known by at its source: source and id together are unique.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.text("id").unwrap_or_default()
+    }
+
+    /// Where it happened.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        self.text("source").unwrap_or_default()
+    }
+
+    /// What happened: `type`.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        self.text("type").unwrap_or_default()
+    }
+
+    /// What at the source it is about.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        self.text("subject")
+    }
+
+    /// When it happened, as RFC 3339 says.
+    #[must_use]
+    pub fn time(&self) -> Option<&str> {
+        self.text("time")
+    }
+
+    /// The format of the data. Without one, data in structured mode is JSON.
+    #[must_use]
+    pub fn data_content_type(&self) -> Option<&str> {
+        self.text("datacontenttype")
+    }
+
+    /// The schema of the data.
+    #[must_use]
+    pub fn data_schema(&self) -> Option<&str> {
+        self.text("dataschema")
+    }
+
+    /// Any attribute but `specversion`, by its name.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes.get(name)
+    }
+
+    /// All attributes but `specversion`, by name.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, &Attribute)> {
+        self.attributes.iter().map(|(name, value)| (&**name, value))
+    }
+
+    /// The data.
+    #[must_use]
+    pub fn data(&self) -> Option<&[u8]> {
+        self.data.as_deref()
+    }
+
+    pub(super) fn data_bytes(&self) -> Option<&Bytes> {
+        self.data.as_ref()
+    }
+
+    /// Reads the data as a `T`, by `datacontenttype` and the rules of `codecs`. No data is an empty body.
+    pub fn decode<'e, T: Decode<'e>, C: CodecSet>(&'e self, codecs: &Codecs<C>) -> Result<T, Undecodable> {
+        codecs.decode(self.data_content_type(), self.data().unwrap_or_default()).map_err(Undecodable::codecs)
+    }
+
+    /// The event that a message is, in whichever mode.
+    pub fn from_message(message: &Message) -> Result<Self, CloudEventError> {
+        match message.content_type().map(structured::kind) {
+            Some(Some(structured::Kind::Event)) => structured::read(message),
+            Some(Some(structured::Kind::Batch)) => Err(CloudEventError::Batch),
+            _ => binary::read(message),
+        }
+    }
+
+    /// A message that is this event. It has no MessageId yet, and no Subject, for these are the broker's words.
+    pub fn to_message(&self, mode: Mode) -> Result<Message, CloudEventError> {
+        match mode {
+            Mode::Binary => binary::write(self),
+            Mode::Structured => structured::write(self),
+        }
+    }
+}
+
+/// Shows the names of the attributes, and no values.
+impl fmt::Debug for CloudEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CloudEvent")
+            .field("attributes", &self.attributes.keys())
+            .field("data", &self.data.as_ref().map(Bytes::len))
+            .finish()
+    }
+}
+
+/// The event that the message is, in whichever mode. What is none is dead-lettered.
+impl<S, C> FromMessage<S, C> for CloudEvent {
+    type Rejection = CloudEventError;
+
+    fn from_message(message: &Message, _: &Context<S, C>) -> Result<Self, CloudEventError> {
+        Self::from_message(message)
+    }
+}

@@ -1,0 +1,184 @@
+use std::{error, fmt, time::Duration};
+
+use serde::Serialize;
+
+use super::{Consumer, Options, Stats, health::Health};
+use crate::time::as_millis;
+
+/// How a consumer works, as one value that is checked. Its setters take what they are given; [`Settings::check`] refuses what
+/// [`Consumer`]'s own setters bring inside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Settings {
+    concurrency: usize,
+    prefetch: usize,
+    #[serde(serialize_with = "as_millis::some", rename = "lock_ms")]
+    lock: Option<Duration>,
+    #[serde(serialize_with = "as_millis::one", rename = "renew_for_ms")]
+    renew_for: Duration,
+    #[serde(serialize_with = "as_millis::one", rename = "drain_timeout_ms")]
+    drain_timeout: Duration,
+}
+
+/// Which setting is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SettingsErrorKind {
+    /// Nothing would be handled.
+    NoConcurrency,
+    /// More at once than [`Settings::MAX_CONCURRENCY`].
+    TooMuchConcurrency,
+    /// More ahead than [`Settings::MAX_CONCURRENCY`].
+    TooMuchPrefetch,
+    /// The time for renewals is over before the first one is due.
+    RenewalTooShort,
+}
+
+/// Settings that a consumer cannot have. `Display` says in one sentence what to change.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SettingsError {
+    kind: SettingsErrorKind,
+    mend: Box<str>,
+}
+
+impl Settings {
+    /// Most handlers at once, and most messages ahead.
+    pub const MAX_CONCURRENCY: usize = 4_096;
+
+    /// What a consumer has by default.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            concurrency: 16,
+            prefetch: 0,
+            lock: None,
+            renew_for: Duration::from_secs(300),
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
+
+    /// How many messages are handled at once: 1 to [`Settings::MAX_CONCURRENCY`], by default 16.
+    #[must_use]
+    pub const fn concurrency(mut self, messages: usize) -> Self {
+        self.concurrency = messages;
+        self
+    }
+
+    /// How many messages are locked ahead: up to [`Settings::MAX_CONCURRENCY`], by default none.
+    #[must_use]
+    pub const fn prefetch(mut self, messages: usize) -> Self {
+        self.prefetch = messages;
+        self
+    }
+
+    /// How long a lock of the entity holds. It is for the check: the consumer goes by the locks that it gets.
+    #[must_use]
+    pub const fn lock(mut self, lock: Duration) -> Self {
+        self.lock = Some(lock);
+        self
+    }
+
+    /// For how long locks are renewed while a handler runs: by default five minutes. Zero renews never.
+    #[must_use]
+    pub const fn renew_for(mut self, total: Duration) -> Self {
+        self.renew_for = total;
+        self
+    }
+
+    /// How long a shutdown waits for handlers that run: by default 30 seconds.
+    #[must_use]
+    pub const fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.drain_timeout = timeout;
+        self
+    }
+
+    /// Whether a consumer can have them. Errors: the first one that is wrong.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        use SettingsErrorKind as Kind;
+        let Self { concurrency, prefetch, lock, renew_for, .. } = *self;
+        let max = Self::MAX_CONCURRENCY;
+        let wrong = if concurrency == 0 {
+            (Kind::NoConcurrency, "the consumer handles 0 messages at once, so none ever: set at least 1".to_owned())
+        } else if concurrency > max {
+            let mend =
+                format!("the consumer handles {concurrency} messages at once: set at most {max}, and run several");
+            (Kind::TooMuchConcurrency, mend)
+        } else if prefetch > max {
+            (Kind::TooMuchPrefetch, format!("the consumer locks {prefetch} messages ahead: set at most {max}"))
+        } else if let Some(lock) = lock.filter(|lock| !renew_for.is_zero() && renew_for < *lock / 2) {
+            let mend = format!(
+                "the consumer renews for {renew_for:?} a lock of {lock:?}, whose first renewal is due after {:?}: renew for \
+                 longer, or not at all",
+                lock / 2
+            );
+            (Kind::RenewalTooShort, mend)
+        } else {
+            return Ok(());
+        };
+        Err(SettingsError { kind: wrong.0, mend: wrong.1.into() })
+    }
+
+    pub(super) fn options(&self) -> Options {
+        let stats = Stats::default();
+        Options {
+            concurrency: self.concurrency,
+            prefetch: self.prefetch,
+            renewal: self.renew_for,
+            drain: self.drain_timeout,
+            health: Health::new(self.concurrency, stats.clone()),
+            stats,
+            undeliverable: None,
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R, S> Consumer<R, S> {
+    /// A consumer with these settings. Errors: those of [`Settings::check`].
+    pub fn configured(receiver: R, service: S, settings: &Settings) -> Result<Self, SettingsError> {
+        settings.check()?;
+        Ok(Self { receiver, service, options: settings.options() })
+    }
+}
+
+impl SettingsError {
+    /// Which setting is wrong.
+    #[must_use]
+    pub fn kind(&self) -> SettingsErrorKind {
+        self.kind
+    }
+}
+
+/// One line.
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at once, prefetch {}, ", self.concurrency, self.prefetch)?;
+        if let Some(lock) = self.lock {
+            write!(f, "locks of {lock:?}, ")?;
+        }
+        if self.renew_for.is_zero() {
+            f.write_str("not renewed")?;
+        } else {
+            write!(f, "renewed for {:?}", self.renew_for)?;
+        }
+        write!(f, ", drains for {:?}", self.drain_timeout)
+    }
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.mend)
+    }
+}
+
+impl fmt::Debug for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SettingsError({:?}: {})", self.kind, self.mend)
+    }
+}
+
+impl error::Error for SettingsError {}

@@ -1,0 +1,130 @@
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{BlobId, BlobStore, Claim, ClaimFuture};
+use crate::{
+    Message,
+    message::{Body, PropertyValue},
+    middleware::Rewrite,
+    transport::{ErrorKind, SendError},
+};
+
+/// Makes [`CheckIn`] services.
+pub struct CheckInLayer<B> {
+    blobs: Arc<B>,
+    threshold: usize,
+}
+
+impl<B: BlobStore> CheckInLayer<B> {
+    /// Stores bodies of 192 KiB and more in `blobs`: so a message of 256 KiB has room for its properties.
+    #[must_use]
+    pub fn new(blobs: B) -> Self {
+        Self { blobs: Arc::new(blobs), threshold: 192 << 10 }
+    }
+
+    /// Leaves bodies of fewer bytes where they are.
+    #[must_use]
+    pub fn threshold(mut self, bytes: usize) -> Self {
+        self.threshold = bytes;
+        self
+    }
+
+    /// The message with a claim, and the body that is to be stored.
+    fn check_in(&self, mut message: Message, out: &mut Vec<(BlobId, Bytes)>) -> Result<Message, SendError> {
+        if message.application().get(Claim::PROPERTY).is_some() {
+            let detail = "a message that is sent has no claim of its own";
+            return Err(SendError::new(ErrorKind::InvalidArgument).with_detail(detail));
+        }
+        let Body::Data(data) = message.body() else { return Ok(message) };
+        if message.body().size() < self.threshold {
+            return Ok(message);
+        }
+        let (id, body) = (BlobId::random(), data.joined().clone());
+        let claim = PropertyValue::from(Claim::new(id, &body));
+        out.push((id, body));
+        message = message.with_body(Body::empty());
+        message.properties_mut().application_mut().insert(Claim::PROPERTY, claim);
+        Ok(message)
+    }
+}
+
+impl<B> Clone for CheckInLayer<B> {
+    fn clone(&self) -> Self {
+        Self { blobs: Arc::clone(&self.blobs), threshold: self.threshold }
+    }
+}
+
+impl<B> fmt::Debug for CheckInLayer<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckInLayer").field("threshold", &self.threshold).finish_non_exhaustive()
+    }
+}
+
+impl<S, B> Layer<S> for CheckInLayer<B> {
+    type Service = CheckIn<S, B>;
+
+    fn layer(&self, inner: S) -> CheckIn<S, B> {
+        CheckIn { inner, rules: self.clone() }
+    }
+}
+
+/// Stores large bodies; see the [module](super).
+pub struct CheckIn<S, B> {
+    inner: S,
+    rules: CheckInLayer<B>,
+}
+
+impl<S: Clone, B> Clone for CheckIn<S, B> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), rules: self.rules.clone() }
+    }
+}
+
+impl<S: fmt::Debug, B> fmt::Debug for CheckIn<S, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckIn").field("inner", &self.inner).field("rules", &self.rules).finish()
+    }
+}
+
+impl<S, B, R> Service<R> for CheckIn<S, B>
+where
+    S: Service<R, Response = (), Future: Send> + Clone + Send + 'static,
+    S::Error: Into<SendError>,
+    B: BlobStore,
+    R: Rewrite + Send + 'static,
+{
+    type Response = ();
+    type Error = SendError;
+    type Future = ClaimFuture<S::Future, (), SendError>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        let mut bodies = Vec::new();
+        let request = match request.try_each(&mut |message| self.rules.check_in(message, &mut bodies)) {
+            Ok(request) if bodies.is_empty() => return ClaimFuture::at_once(self.inner.call(request)),
+            Ok(request) => request,
+            Err(error) => return ClaimFuture::later(async { Err(error) }),
+        };
+        // The instance that is ready is the one that is called; the clone that stays is made ready again.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let blobs = Arc::clone(&self.rules.blobs);
+        ClaimFuture::later(async move {
+            for (id, body) in bodies {
+                blobs.put(&id, body).await?;
+            }
+            inner.call(request).await.map_err(Into::into)
+        })
+    }
+}

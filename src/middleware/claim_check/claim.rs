@@ -1,0 +1,126 @@
+use std::{error, fmt, str::FromStr};
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Message,
+    message::{PropertyValue, random_id::random_uuid},
+};
+
+/// What a blob is known by: 32 hexadecimal digits in lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobId([u8; 16]);
+
+impl BlobId {
+    /// A new one, of 122 random bits.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(random_uuid())
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What a message says of a body that is elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    id: BlobId,
+    length: u64,
+    digest: [u8; 32],
+}
+
+impl Claim {
+    /// The application property that holds a claim.
+    pub const PROPERTY: &'static str = "x-claim";
+
+    /// A claim to `body` under this id.
+    #[must_use]
+    pub fn new(id: BlobId, body: &[u8]) -> Self {
+        Self { id, length: body.len() as u64, digest: digest(body) }
+    }
+
+    /// The claim of a message: `None` without one.
+    #[must_use]
+    pub fn of(message: &Message) -> Option<Result<Self, InvalidClaim>> {
+        let claim = message.application().get(Self::PROPERTY)?;
+        Some(claim.as_str().ok_or(InvalidClaim(())).and_then(str::parse))
+    }
+
+    /// Under which id the body is stored.
+    #[must_use]
+    pub fn id(&self) -> &BlobId {
+        &self.id
+    }
+
+    /// How many bytes the body has.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether these bytes are the body.
+    #[must_use]
+    pub fn is_of(&self, body: &[u8]) -> bool {
+        body.len() as u64 == self.length && digest(body) == self.digest
+    }
+}
+
+fn digest(body: &[u8]) -> [u8; 32] {
+    Sha256::digest(body).into()
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1:{}:{}:", self.id, self.length)?;
+        self.digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl From<Claim> for PropertyValue {
+    fn from(claim: Claim) -> Self {
+        claim.to_string().into()
+    }
+}
+
+impl FromStr for Claim {
+    type Err = InvalidClaim;
+
+    /// One spelling for each claim: digits in lower case, a length without a sign or leading zeros.
+    fn from_str(text: &str) -> Result<Self, InvalidClaim> {
+        let read = || {
+            let (id, rest) = text.strip_prefix("1:")?.split_once(':')?;
+            let (length, digest) = rest.split_once(':')?;
+            let claim = Self { id: BlobId(unhex(id)?), length: length.parse().ok()?, digest: unhex(digest)? };
+            (claim.to_string() == text).then_some(claim)
+        };
+        read().ok_or(InvalidClaim(()))
+    }
+}
+
+fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let (digits, rest) = text.as_bytes().as_chunks::<2>();
+    if digits.len() != N || !rest.is_empty() {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, digits) in bytes.iter_mut().zip(digits) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// A text that is no claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidClaim(());
+
+impl fmt::Display for InvalidClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the claim to the body is malformed")
+    }
+}
+
+impl error::Error for InvalidClaim {}

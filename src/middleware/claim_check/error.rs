@@ -1,0 +1,151 @@
+use std::{error, fmt};
+
+use super::claim::InvalidClaim;
+use crate::{
+    Disposition,
+    settlement::{DeadLetterReason, IntoDisposition},
+    transport::{ErrorKind, SendError},
+};
+
+type BoxError = Box<dyn error::Error + Send + Sync>;
+
+/// What a store of blobs fails with.
+#[derive(Debug)]
+pub struct BlobError {
+    kind: BlobErrorKind,
+    source: Option<BoxError>,
+}
+
+/// What is wrong with a blob, or with its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BlobErrorKind {
+    /// There is none of that id.
+    Missing,
+    /// It has another length.
+    Length,
+    /// There is no room for it.
+    Full,
+    /// The store does not let this process in.
+    Denied,
+    /// The store did not answer, or not in a way that says more. It may later.
+    Unavailable,
+}
+
+impl BlobError {
+    /// An error of this kind.
+    #[must_use]
+    pub fn new(kind: BlobErrorKind) -> Self {
+        Self { kind, source: None }
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn kind(&self) -> BlobErrorKind {
+        self.kind
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.kind, BlobErrorKind::Full | BlobErrorKind::Denied | BlobErrorKind::Unavailable)
+    }
+}
+
+impl fmt::Display for BlobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            BlobErrorKind::Missing => "there is no such blob",
+            BlobErrorKind::Length => "the blob has another length",
+            BlobErrorKind::Full => "the store of blobs has no room",
+            BlobErrorKind::Denied => "the store of blobs denies access",
+            BlobErrorKind::Unavailable => "the store of blobs does not answer",
+        })
+    }
+}
+
+impl error::Error for BlobError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+impl From<BlobError> for SendError {
+    fn from(error: BlobError) -> Self {
+        let kind = match error.kind {
+            BlobErrorKind::Full => ErrorKind::QuotaExceeded,
+            BlobErrorKind::Denied => ErrorKind::Unauthorized,
+            _ => ErrorKind::ServiceBusy,
+        };
+        // Nothing was sent, so there is no outcome that is unknown.
+        Self::new(kind).with_detail(error.to_string()).with_source(error)
+    }
+}
+
+/// A claim that nobody can redeem. As a [`Disposition`] it is a dead letter.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// It is malformed.
+    Invalid(InvalidClaim),
+    /// There is a body beside it.
+    WithBody,
+    /// It is for more bytes than the layer reads.
+    TooLarge {
+        /// Bytes of the claim.
+        length: u64,
+        /// Bytes that the layer reads.
+        limit: u64,
+    },
+    /// The store has no such blob, or one of another length.
+    Blob(BlobError),
+    /// The blob has another digest.
+    Altered,
+}
+
+impl ClaimError {
+    /// The code under which the message is dead-lettered.
+    #[must_use]
+    pub fn reason(&self) -> DeadLetterReason {
+        match self {
+            Self::TooLarge { .. } => DeadLetterReason::LimitExceeded,
+            _ => DeadLetterReason::ClaimMissing,
+        }
+    }
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(error) => fmt::Display::fmt(error, f),
+            Self::WithBody => f.write_str("there is a claim to the body, and a body"),
+            Self::TooLarge { length, limit } => write!(f, "the claim is for {length} bytes, the limit is {limit}"),
+            Self::Blob(error) => fmt::Display::fmt(error, f),
+            Self::Altered => f.write_str("the blob is not what was stored"),
+        }
+    }
+}
+
+impl error::Error for ClaimError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Invalid(error) => Some(error),
+            Self::Blob(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl IntoDisposition for ClaimError {
+    #[cold]
+    fn into_disposition(self) -> Disposition {
+        Disposition::dead_letter(self.reason(), self.to_string())
+    }
+}

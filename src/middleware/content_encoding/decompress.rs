@@ -1,0 +1,119 @@
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{
+    Encoding, RATIO,
+    encoding::is_compressed,
+    error::{DecompressError, DecompressErrorKind as Kind},
+};
+use crate::{
+    Disposition, Message,
+    message::{Body, limits},
+    middleware::HandleFuture,
+    settlement::IntoDisposition,
+};
+
+/// Makes [`Decompress`] services.
+#[derive(Clone, Debug)]
+pub struct DecompressLayer {
+    encodings: Arc<[Encoding]>,
+    max_bytes: usize,
+    max_ratio: usize,
+}
+
+impl DecompressLayer {
+    /// Reads these encodings and no other, up to 256 KiB and 100 times the encoded size.
+    #[must_use]
+    pub fn new(encodings: impl IntoIterator<Item = Encoding>) -> Self {
+        Self { encodings: encodings.into_iter().collect(), max_bytes: limits::MESSAGE_BYTES, max_ratio: RATIO }
+    }
+
+    /// How many bytes a body may have: at most 100 MiB, and as many if more is asked for.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes.min(100 << 20);
+        self
+    }
+
+    /// How many times its encoded size a body may have: 1 to 1,000, and the nearest of them otherwise.
+    #[must_use]
+    pub fn max_ratio(mut self, times: usize) -> Self {
+        self.max_ratio = times.clamp(1, 1_000);
+        self
+    }
+
+    fn decompress(&self, message: Message) -> Result<Message, DecompressError> {
+        let Some(named) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref()) else {
+            return Ok(message);
+        };
+        let named = named.trim_matches([' ', '\t']);
+        if named.is_empty() || named.eq_ignore_ascii_case("identity") {
+            return Ok(message);
+        }
+        let body = self.read(named, message.body()).map_err(|kind| DecompressError::new(kind, named))?;
+        let mut message = message.with_body(body);
+        message.properties_mut().pass_through_mut().content_encoding = None;
+        Ok(message)
+    }
+
+    fn read(&self, named: &str, body: &Body) -> Result<Vec<u8>, Kind> {
+        if named.contains(',') {
+            return Err(Kind::Nested);
+        }
+        let encoding = self.encodings.iter().find(|encoding| encoding.is_named(named)).ok_or(Kind::Encoding)?;
+        let Body::Data(data) = body else { return Err(Kind::NotBytes) };
+        let encoded = data.joined();
+        let by_ratio = encoded.len().saturating_mul(self.max_ratio);
+        let (limit, over) = if by_ratio < self.max_bytes {
+            (by_ratio, Kind::Ratio { limit: self.max_ratio })
+        } else {
+            (self.max_bytes, Kind::Size { limit: self.max_bytes })
+        };
+        let decoded = encoding.decompress(encoded, limit, over)?;
+        if is_compressed(&decoded) { Err(Kind::Nested) } else { Ok(decoded) }
+    }
+}
+
+impl<S> Layer<S> for DecompressLayer {
+    type Service = Decompress<S>;
+
+    fn layer(&self, inner: S) -> Decompress<S> {
+        Decompress { inner, rules: self.clone() }
+    }
+}
+
+/// Decompresses bodies; see the [module](super).
+#[derive(Clone, Debug)]
+pub struct Decompress<S> {
+    inner: S,
+    rules: DecompressLayer,
+}
+
+impl<S> Service<Message> for Decompress<S>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = HandleFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    #[inline]
+    fn call(&mut self, message: Message) -> Self::Future {
+        match self.rules.decompress(message) {
+            Ok(message) => HandleFuture::handling(self.inner.call(message)),
+            Err(error) => HandleFuture::answered(error.into_disposition()),
+        }
+    }
+}

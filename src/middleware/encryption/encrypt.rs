@@ -1,0 +1,119 @@
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305, aead::AeadInOut};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{NONCE, PURPOSE, TAG, XCHACHA};
+use crate::{
+    Message,
+    message::Body,
+    middleware::{
+        Rewrite, SendFuture,
+        keys::{Bound, KeyProvider},
+        message_id::{MakeMessageId, RandomId},
+    },
+    transport::{ErrorKind, SendError},
+};
+
+/// Makes [`Encrypt`] services.
+pub struct EncryptLayer {
+    keys: Arc<dyn KeyProvider>,
+}
+
+impl EncryptLayer {
+    /// The application property that says how a body is encrypted: `xchacha20poly1305`.
+    pub const ALGORITHM: &'static str = "x-encryption";
+    /// The application property that says by which key.
+    pub const KEY_ID: &'static str = "x-encryption-key";
+
+    /// Encrypts by the newest of `keys`.
+    #[must_use]
+    pub fn new(keys: impl KeyProvider) -> Self {
+        Self { keys: Arc::new(keys) }
+    }
+
+    fn encrypt(&self, mut message: Message) -> Result<Message, SendError> {
+        let refused = |detail| SendError::new(ErrorKind::InvalidArgument).with_detail(detail);
+        let Body::Data(data) = message.body() else {
+            return Err(refused("only a body of bytes can be encrypted"));
+        };
+        let plain = data.joined().clone();
+        let key = self.keys.key(None).ok_or_else(|| refused("there is no key to encrypt by"))?;
+        if message.message_id().is_none() {
+            message.properties_mut().set_message_id(RandomId.make_message_id())?;
+        }
+
+        let mut body = vec![0; NONCE + plain.len() + TAG];
+        let (nonce, sealed) = body.split_at_mut(NONCE);
+        let (sealed, tag) = sealed.split_at_mut(plain.len());
+        getrandom::fill(nonce).map_err(|error| SendError::new(ErrorKind::General).with_source(error))?;
+        sealed.copy_from_slice(&plain);
+        let nonce: &[u8; NONCE] = (&*nonce).try_into().expect("as long as that");
+        let bound = Bound::new(PURPOSE, key.id(), message.properties());
+        let made = XChaCha20Poly1305::new(key.secret().into())
+            .encrypt_inout_detached(nonce.into(), bound.as_bytes(), sealed.into())
+            .map_err(|_| refused("the body is too large to be encrypted"))?;
+        tag.copy_from_slice(&made);
+
+        message = message.with_body(body);
+        let properties = message.properties_mut().application_mut();
+        properties.insert(Self::ALGORITHM, XCHACHA);
+        properties.insert(Self::KEY_ID, key.id());
+        Ok(message)
+    }
+}
+
+impl Clone for EncryptLayer {
+    fn clone(&self) -> Self {
+        Self { keys: Arc::clone(&self.keys) }
+    }
+}
+
+impl fmt::Debug for EncryptLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EncryptLayer").finish_non_exhaustive()
+    }
+}
+
+impl<S> Layer<S> for EncryptLayer {
+    type Service = Encrypt<S>;
+
+    fn layer(&self, inner: S) -> Encrypt<S> {
+        Encrypt { inner, rules: self.clone() }
+    }
+}
+
+/// Encrypts bodies; see the [module](super).
+#[derive(Clone, Debug)]
+pub struct Encrypt<S> {
+    inner: S,
+    rules: EncryptLayer,
+}
+
+impl<S, R> Service<R> for Encrypt<S>
+where
+    S: Service<R, Response = ()>,
+    S::Error: Into<SendError>,
+    R: Rewrite,
+{
+    type Response = ();
+    type Error = SendError;
+    type Future = SendFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        match request.try_each(&mut |message| self.rules.encrypt(message)) {
+            Ok(request) => SendFuture::sending(self.inner.call(request)),
+            Err(error) => SendFuture::refused(error),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Keys for [encryption](super::encryption) and [signing](super::signing), and their rotation.
+//!
+//! A key has an id, which travels with each message, and 32 secret bytes, which do not. A [`KeyProvider`] answers two
+//! questions: which key is the newest, and which one has an id. [`Keys`] is one that is told its keys; a closure is
+//! another, over whatever holds yours.
+//!
+//! ```
+//! use consign::middleware::keys::{Key, KeyProvider, Keys};
+//!
+//! # let (of_last_year, of_this_year) = ([1; 32], [2; 32]);
+//! let keys = Keys::new(Key::new("2026", of_this_year)?).and_old(Key::new("2025", of_last_year)?);
+//! assert_eq!(keys.key(None).map(|key| key.id().to_owned()).as_deref(), Some("2026"));
+//! assert!(keys.key(Some("2025")).is_some());
+//! assert!(keys.key(Some("2024")).is_none());
+//! # Ok::<(), consign::middleware::keys::InvalidKey>(())
+//! ```
+//!
+//! # Rotation
+//!
+//! A new key goes to all receivers first, as one that is not the newest; then to the senders, as the newest; and the old
+//! one is taken away when no message is left that names it, in dead-letter queues too. A provider is asked for each
+//! message, so one that reads its keys from somewhere keeps them at hand: it is asked in the middle of a call, and
+//! must not wait.
+//!
+//! Do not use one key for both layers, or outside of them.
+
+mod bound;
+mod provider;
+
+pub(super) use self::bound::Bound;
+pub use self::provider::{InvalidKey, Key, KeyProvider, Keys};

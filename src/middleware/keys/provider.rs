@@ -1,0 +1,106 @@
+use std::{error, fmt, sync::Arc};
+
+use zeroize::Zeroizing;
+
+/// A secret and the id that it is known by. A clone is one reference count; the secret is wiped after the last one.
+#[derive(Clone)]
+pub struct Key(Arc<Inner>);
+
+struct Inner {
+    id: Box<str>,
+    secret: Zeroizing<[u8; Key::BYTES]>,
+}
+
+impl Key {
+    /// How long a secret is: 32 bytes, which have to be random.
+    pub const BYTES: usize = 32;
+    /// How long an id is at most: 64 characters of visible US-ASCII.
+    pub const ID_BYTES: usize = 64;
+
+    /// A key by this id: 1 to 64 characters of visible US-ASCII, for it travels with each message.
+    pub fn new(id: impl Into<Box<str>>, secret: [u8; Self::BYTES]) -> Result<Self, InvalidKey> {
+        let (id, secret) = (id.into(), Zeroizing::new(secret));
+        if id.is_empty() || id.len() > Self::ID_BYTES || !id.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(InvalidKey(()));
+        }
+        Ok(Self(Arc::new(Inner { id, secret })))
+    }
+
+    /// The id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    pub(in crate::middleware) fn secret(&self) -> &[u8; Self::BYTES] {
+        &self.0.secret
+    }
+}
+
+/// Shows the id, never the secret.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+/// An id that cannot travel: empty, above 64 characters, or with other than visible US-ASCII.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidKey(());
+
+impl fmt::Display for InvalidKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the id of a key is 1 to 64 characters of visible US-ASCII")
+    }
+}
+
+impl error::Error for InvalidKey {}
+
+/// Where keys come from: [`Keys`], a closure `Fn(Option<&str>) -> Option<Key>`, or a type of yours.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not provide keys",
+    note = "give `Keys`, a closure `|id: Option<&str>| -> Option<Key>`, or implement `KeyProvider`"
+)]
+pub trait KeyProvider: Send + Sync + 'static {
+    /// The key with this id; without an id the newest one, which is what a sender uses.
+    fn key(&self, id: Option<&str>) -> Option<Key>;
+}
+
+impl<F> KeyProvider for F
+where
+    F: Fn(Option<&str>) -> Option<Key> + Send + Sync + 'static,
+{
+    fn key(&self, id: Option<&str>) -> Option<Key> {
+        self(id)
+    }
+}
+
+/// Keys that stay what they are.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    newest: Key,
+    old: Vec<Key>,
+}
+
+impl Keys {
+    /// One key, which is the newest.
+    #[must_use]
+    pub fn new(newest: Key) -> Self {
+        Self { newest, old: Vec::new() }
+    }
+
+    /// One more that is read and never written with: an old one, or one that is yet to come. Of two with the same id the
+    /// first counts.
+    #[must_use]
+    pub fn and_old(mut self, key: Key) -> Self {
+        self.old.push(key);
+        self
+    }
+}
+
+impl KeyProvider for Keys {
+    fn key(&self, id: Option<&str>) -> Option<Key> {
+        let Some(id) = id else { return Some(self.newest.clone()) };
+        std::iter::once(&self.newest).chain(&self.old).find(|key| key.id() == id).cloned()
+    }
+}

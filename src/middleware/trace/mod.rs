@@ -1,0 +1,142 @@
+//! A [tracing](https://docs.rs/tracing) span around each message that is sent or handled, with the fields of OpenTelemetry's
+//! conventions for messaging.
+//!
+//! ```
+//! use consign::{Disposition, Message, middleware::trace::TraceLayer};
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let stack = ServiceBuilder::new()
+//!     .layer(TraceLayer::receiving("orders"))
+//!     .service(service_fn(|_: Message| async {
+//!         tracing::info!("inside of `process`");
+//!         Ok::<_, BoxError>(Disposition::Complete)
+//!     }));
+//! stack.oneshot(Message::new("body")).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A sending stack has `TraceLayer::sending("orders")`. Spans are of the level `INFO` and the target
+//! `consign::middleware::trace`, and are called `process` and `send`.
+//!
+//! | field | of | |
+//! |---|---|---|
+//! | `otel.name`, `otel.kind` | both | `process orders` and `consumer`, `send orders` and `producer` |
+//! | `messaging.operation.type`, `messaging.operation.name` | both | `process` or `send` |
+//! | `messaging.destination.name` | both | what the layer was given |
+//! | `messaging.message.id`, `messaging.message.conversation_id` | both | MessageId and CorrelationId, of a single message |
+//! | `messaging.batch.message_count` | `send` | of a batch |
+//! | `messaging.message.body.size` | `process` | bytes |
+//! | `messaging.servicebus.message.delivery_count` | `process` | |
+//! | `trace_id` | `process` | the trace that the message belongs to, by its [`TraceContext`](crate::message::TraceContext) |
+//! | `consign.disposition` | `process` | `complete`, `abandon`, `dead_letter` or `defer` |
+//! | `error.type` | both | a code from a closed list, or `_OTHER`: see [`outcome`] |
+//!
+//! Texts of others are shown [`Escaped`]: no control character of a message reaches a log. There is no field with bytes of a
+//! body or with values of application properties, but for `trace_id`.
+//!
+//! A context is neither written into messages nor made the parent of a span: tracing has no ids for that. The crate
+//! `consign-opentelemetry` does both, and counts.
+//!
+//! # Failure
+//!
+//! It changes no answer. A call that is dropped closes its span without `consign.disposition`.
+//!
+//! # Order
+//!
+//! Outermost, so that what the other layers log is inside of the span.
+//!
+//! # Cost
+//!
+//! While nobody wants the span, one look at whether somebody does, in the call and in each poll. Else what the subscriber does,
+//! and an allocation for each field whose text has to be escaped. Counted in the table *Layers* of `docs/benchmarks.md`,
+//! without a subscriber.
+
+mod escaped;
+pub mod outcome;
+mod receiving;
+mod sending;
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use tower_layer::Layer;
+
+pub use self::{escaped::Escaped, receiving::ProcessFuture, sending::SendFuture};
+use super::from_fn::{Receiving, Sending};
+
+/// Makes [`Trace`] services.
+pub struct TraceLayer<D> {
+    names: Arc<Names>,
+    direction: PhantomData<fn() -> D>,
+}
+
+struct Names {
+    destination: String,
+    /// The operation and the destination.
+    span: String,
+}
+
+impl TraceLayer<Receiving> {
+    /// For a stack that handles what is received from `destination`, a queue or a subscription.
+    #[must_use]
+    pub fn receiving(destination: &str) -> Self {
+        Self::new("process", destination)
+    }
+}
+
+impl TraceLayer<Sending> {
+    /// For a stack that sends to `destination`, a queue or a topic.
+    #[must_use]
+    pub fn sending(destination: &str) -> Self {
+        Self::new("send", destination)
+    }
+}
+
+impl<D> TraceLayer<D> {
+    fn new(operation: &str, destination: &str) -> Self {
+        let destination = Escaped(destination).to_string();
+        let span = format!("{operation} {destination}");
+        Self { names: Arc::new(Names { destination, span }), direction: PhantomData }
+    }
+}
+
+impl<D> Clone for TraceLayer<D> {
+    fn clone(&self) -> Self {
+        Self { names: Arc::clone(&self.names), direction: PhantomData }
+    }
+}
+
+impl<D> fmt::Debug for TraceLayer<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceLayer").field("span", &self.names.span).finish_non_exhaustive()
+    }
+}
+
+impl<S, D> Layer<S> for TraceLayer<D> {
+    type Service = Trace<S, D>;
+
+    fn layer(&self, inner: S) -> Trace<S, D> {
+        Trace { inner, names: Arc::clone(&self.names), direction: PhantomData }
+    }
+}
+
+/// Opens a span for each message; see the [module](self).
+pub struct Trace<S, D> {
+    inner: S,
+    names: Arc<Names>,
+    direction: PhantomData<fn() -> D>,
+}
+
+impl<S: Clone, D> Clone for Trace<S, D> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), names: Arc::clone(&self.names), direction: PhantomData }
+    }
+}
+
+impl<S: fmt::Debug, D> fmt::Debug for Trace<S, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trace").field("inner", &self.inner).field("span", &self.names.span).finish_non_exhaustive()
+    }
+}

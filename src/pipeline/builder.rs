@@ -1,0 +1,190 @@
+use std::fmt;
+
+use consign_codecs::CodecSet;
+use tower::ServiceBuilder;
+use tower_layer::{Identity, Layer, Stack};
+
+use super::{Describe, Description, LayerInfo, PipelineError, PipelineErrorKind as Kind, Side};
+use crate::{
+    consumer::Settings,
+    routing::{Router, RouterDescription},
+    types::{SendTypes, TypeTable},
+};
+
+/// Collects the layers of a stack, as tower's `ServiceBuilder` does, and what they say of themselves. The first layer is the
+/// outermost.
+#[must_use = "a pipeline is nothing until `service` or `router` is called"]
+pub struct Pipeline<L> {
+    builder: ServiceBuilder<L>,
+    name: String,
+    side: Side,
+    layers: Vec<LayerInfo>,
+    consumer: Option<Settings>,
+    sends: Vec<&'static TypeTable>,
+}
+
+/// A stack that was checked, and its description.
+#[derive(Clone, Debug)]
+pub struct Pipelined<S> {
+    service: S,
+    description: Description,
+}
+
+impl Pipeline<Identity> {
+    /// From a broker to a handler. The name is for people: that of the entity, say.
+    pub fn receiving(name: impl Into<String>) -> Self {
+        Self::new(name.into(), Side::Receiving)
+    }
+
+    /// From the application to a broker.
+    pub fn sending(name: impl Into<String>) -> Self {
+        Self::new(name.into(), Side::Sending)
+    }
+
+    fn new(name: String, side: Side) -> Self {
+        Self { builder: ServiceBuilder::new(), name, side, layers: Vec::new(), consumer: None, sends: Vec::new() }
+    }
+}
+
+impl<L> Pipeline<L> {
+    /// Adds a layer, inside of those before.
+    pub fn layer<T: Describe>(self, layer: T) -> Pipeline<Stack<T, L>> {
+        let info = layer.info();
+        self.push(info, layer)
+    }
+
+    /// Adds a layer that says nothing of itself, as tower's own, under this name.
+    pub fn other<T>(self, name: &'static str, layer: T) -> Pipeline<Stack<T, L>> {
+        self.push(LayerInfo::new(name), layer)
+    }
+
+    fn push<T>(mut self, info: LayerInfo, layer: T) -> Pipeline<Stack<T, L>> {
+        self.layers.push(info);
+        let Self { builder, name, side, layers, consumer, sends } = self;
+        Pipeline { builder: builder.layer(layer), name, side, layers, consumer, sends }
+    }
+
+    /// The settings of the consumer in front of a receiving stack, to be checked and described with it.
+    pub fn consumer(mut self, settings: &Settings) -> Self {
+        self.consumer = Some(settings.clone());
+        self
+    }
+
+    /// The types that are sent through a sending stack, to be checked and described with it.
+    pub fn sends<E: SendTypes>(mut self) -> Self {
+        self.sends.push(const { &E::TYPES });
+        self
+    }
+
+    /// The stack around this service.
+    ///
+    /// Errors: the first rule that is broken.
+    pub fn service<S>(self, service: S) -> Result<Pipelined<L::Service>, PipelineError>
+    where
+        L: Layer<S>,
+    {
+        self.build(service, None)
+    }
+
+    /// The stack around this router, which is described with it.
+    ///
+    /// Errors: the first rule that is broken.
+    pub fn router<S, C: CodecSet, R>(self, router: Router<S, C, R>) -> Result<Pipelined<L::Service>, PipelineError>
+    where
+        L: Layer<Router<S, C, R>>,
+    {
+        let description = router.describe();
+        self.build(router, Some(description))
+    }
+
+    fn build<S>(self, service: S, router: Option<RouterDescription>) -> Result<Pipelined<L::Service>, PipelineError>
+    where
+        L: Layer<S>,
+    {
+        self.check(router.is_some())?;
+        let Self { builder, name, side, layers, consumer, sends } = self;
+        let sends = sends.into_iter().copied().collect();
+        let description = Description { name, side, consumer, layers, sends, router };
+        Ok(Pipelined { service: builder.service(service), description })
+    }
+
+    fn check(&self, has_router: bool) -> Result<(), PipelineError> {
+        let other = match self.side {
+            Side::Receiving => Side::Sending,
+            Side::Sending => Side::Receiving,
+        };
+        let misplaced = |what: &str| {
+            let mend = format!("`{what}` is for a {other} stack, and `{}` is {}: move it there", self.name, self.side);
+            PipelineError::new(Kind::WrongSide, mend)
+        };
+        let stray = match self.side {
+            Side::Receiving => self.sends.first().map(|table| table.name()),
+            Side::Sending if has_router => Some("router"),
+            Side::Sending => self.consumer.as_ref().map(|_| "consumer"),
+        };
+        if let Some(stray) = stray {
+            return Err(misplaced(stray));
+        }
+        for (at, layer) in self.layers.iter().enumerate() {
+            if layer.side.is_some_and(|side| side != self.side) {
+                return Err(misplaced(layer.name));
+            }
+            if layer.is_single && self.layers[..at].iter().any(|earlier| earlier.name == layer.name) {
+                let mend = format!("`{}` stands twice: leave one of them", layer.name);
+                return Err(PipelineError::new(Kind::DuplicateLayer, mend));
+            }
+            self.check_order(at, layer)?;
+            if let Some(problem) = &layer.problem {
+                return Err(PipelineError::new(Kind::LayerSetting, &**problem));
+            }
+        }
+        if let Some(Err(error)) = self.consumer.as_ref().map(Settings::check) {
+            return Err(PipelineError::new(Kind::Consumer(error.kind()), error.to_string()));
+        }
+        self.check_types()
+    }
+
+    fn check_order(&self, at: usize, layer: &LayerInfo) -> Result<(), PipelineError> {
+        for order in &layer.order {
+            let (wrong, place) =
+                if order.is_inside { (&self.layers[at + 1..], "inside") } else { (&self.layers[..at], "outside") };
+            if wrong.iter().any(|other| other.name == order.other) {
+                let mend = format!("put `{}` {place} of `{}`, or else {}", layer.name, order.other, order.why);
+                return Err(PipelineError::new(Kind::LayerOrder, mend));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_types(&self) -> Result<(), PipelineError> {
+        let Some(first) = self.sends.first() else { return Ok(()) };
+        let Some(codecs) = self.layers.iter().find_map(|layer| layer.codecs.as_ref()) else {
+            let mend = format!("`{}` is sent, and no layer encodes it: add `encode`", first.name());
+            return Err(PipelineError::new(Kind::NoEncode, mend));
+        };
+        for table in &self.sends {
+            let checked = table.check(|name| codecs.codecs.iter().any(|codec| codec.name == name));
+            checked.map_err(|error| PipelineError::new(Kind::Types(error.kind()), error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+impl<S> Pipelined<S> {
+    /// What it is made of.
+    pub fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    /// The stack: for a consumer, or to send through.
+    #[must_use]
+    pub fn into_service(self) -> S {
+        self.service
+    }
+}
+
+impl<L> fmt::Debug for Pipeline<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline").field("name", &self.name).field("layers", &self.layers).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,56 @@
+use std::{error, fmt};
+
+use crate::{consumer::SettingsErrorKind, types::TypesErrorKind};
+
+/// Which rule a pipeline breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PipelineErrorKind {
+    /// A layer, or a part, belongs into a stack of the other side.
+    WrongSide,
+    /// A layer stands twice that may stand once.
+    DuplicateLayer,
+    /// Two layers stand in an order that breaks what one of them does.
+    LayerOrder,
+    /// A setting of a layer is wrong.
+    LayerSetting,
+    /// A setting of the consumer is wrong.
+    Consumer(SettingsErrorKind),
+    /// Types are sent, and no layer encodes them.
+    NoEncode,
+    /// A table of types that are sent breaks a rule.
+    Types(TypesErrorKind),
+}
+
+/// A pipeline that is not built. `Display` says in one sentence what to change.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PipelineError {
+    kind: PipelineErrorKind,
+    mend: Box<str>,
+}
+
+impl PipelineError {
+    pub(super) fn new(kind: PipelineErrorKind, mend: impl Into<Box<str>>) -> Self {
+        Self { kind, mend: mend.into() }
+    }
+
+    /// Which rule is broken.
+    #[must_use]
+    pub fn kind(&self) -> PipelineErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.mend)
+    }
+}
+
+impl fmt::Debug for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PipelineError({:?}: {})", self.kind, self.mend)
+    }
+}
+
+impl error::Error for PipelineError {}

@@ -1,0 +1,135 @@
+//! What the layers of this library say of themselves. Why is on the page of each, under *Order*.
+
+use consign_codecs::CodecSet;
+
+use super::{Describe, LayerInfo, Side};
+use crate::middleware::{
+    busy_pause::BusyPauseLayer, catch_panic::CatchPanicLayer, circuit_breaker::CircuitBreakerLayer,
+    dead_letter::DeadLetterLayer, dedup::DedupLayer, encode::EncodeLayer, expiry::ExpiryLayer, from_fn::FromFnLayer,
+    in_flight::InFlightLayer, lock_renewal::LockRenewalLayer, message_id::MessageIdLayer, retry::RetryLayer,
+    size_limit::SizeLimitLayer,
+};
+
+fn receiving(name: &'static str) -> LayerInfo {
+    LayerInfo::new(name).only(Side::Receiving)
+}
+
+fn sending(name: &'static str) -> LayerInfo {
+    LayerInfo::new(name).only(Side::Sending)
+}
+
+impl<C> Describe for DeadLetterLayer<C> {
+    fn info(&self) -> LayerInfo {
+        let why = "errors of what is outside do not pass through it";
+        ["catch_panic", "lock_renewal", "expiry", "retry", "circuit_breaker", "dedup"]
+            .into_iter()
+            .fold(receiving("dead_letter").once(), |info, other| info.outside_of(other, why))
+    }
+}
+
+impl Describe for CatchPanicLayer {
+    fn info(&self) -> LayerInfo {
+        receiving("catch_panic")
+    }
+}
+
+impl<N> Describe for LockRenewalLayer<N> {
+    fn info(&self) -> LayerInfo {
+        let policy = self.policy();
+        let (lock, every) = (policy.lock(), policy.asked_every());
+        let info = receiving("lock_renewal")
+            .once()
+            .setting("lock", format_args!("{lock:?}"))
+            .setting("every", format_args!("{every:?}"))
+            .outside_of("retry", "the lock runs out between two attempts")
+            .outside_of("dedup", "the lock runs out while a duplicate waits for the first of its kind");
+        if every < lock {
+            return info;
+        }
+        info.problem(format!(
+            "`lock_renewal` renews every {every:?} a lock of {lock:?}, which is lost by then: renew sooner"
+        ))
+    }
+}
+
+impl<C> Describe for ExpiryLayer<C> {
+    fn info(&self) -> LayerInfo {
+        let why = "what expires meanwhile is handled";
+        receiving("expiry")
+            .once()
+            .inside_of("lock_renewal", why)
+            .outside_of("dedup", "an expired message leaves its id")
+    }
+}
+
+impl<L> Describe for RetryLayer<L> {
+    fn info(&self) -> LayerInfo {
+        receiving("retry")
+            .once()
+            .setting("immediate", self.immediate)
+            .inside_of("expiry", "the copy of an expired message is sent")
+            .outside_of("circuit_breaker", "a failure that is sent again counts as a success")
+    }
+}
+
+impl Describe for CircuitBreakerLayer {
+    fn info(&self) -> LayerInfo {
+        receiving("circuit_breaker")
+    }
+}
+
+impl<St, K, D> Describe for DedupLayer<St, K, D> {
+    fn info(&self) -> LayerInfo {
+        let why = "a copy that is sent for later is taken for a message that is done, and lost";
+        receiving("dedup").once().setting("scope", self.scope()).inside_of("retry", why)
+    }
+}
+
+impl<M> Describe for MessageIdLayer<M> {
+    fn info(&self) -> LayerInfo {
+        sending("message_id").once().outside_of("retry", "every attempt is a new message")
+    }
+}
+
+impl Describe for BusyPauseLayer {
+    fn info(&self) -> LayerInfo {
+        sending("busy_pause").inside_of("retry", "a pause ends an attempt")
+    }
+}
+
+impl<C: CodecSet> Describe for EncodeLayer<C> {
+    fn info(&self) -> LayerInfo {
+        let info = sending("encode").once().codecs(self.codecs.describe().table());
+        let info = info.outside_of("size_limit", "the size is not known");
+        match self.codec {
+            Some(codec) => info.setting("codec", codec),
+            None => info,
+        }
+    }
+}
+
+impl Describe for SizeLimitLayer {
+    fn info(&self) -> LayerInfo {
+        let limit = self.limit();
+        let info = sending("size_limit").setting("bytes", limit);
+        if limit > 0 {
+            return info;
+        }
+        info.problem("`size_limit` lets no byte pass, and every message has some: set a limit above 0")
+    }
+}
+
+impl Describe for InFlightLayer {
+    fn info(&self) -> LayerInfo {
+        sending("in_flight")
+            .setting("limit", self.limit())
+            .inside_of("retry", "a permit is held while nothing is under way")
+            .inside_of("encode", "a permit is held while a value is encoded")
+    }
+}
+
+impl<F, S, R, D> Describe for FromFnLayer<F, S, R, D> {
+    fn info(&self) -> LayerInfo {
+        LayerInfo::new("from_fn")
+    }
+}

@@ -1,0 +1,79 @@
+//! A stack that is checked when it is built, and that can say what it is made of.
+//!
+//! ```
+//! # #[cfg(feature = "json")] {
+//! use std::time::Duration;
+//! use consign::{
+//!     codecs::Codecs,
+//!     consumer::Settings,
+//!     middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, retry::RetryLayer},
+//!     pipeline::Pipeline,
+//!     routing::{Body, Router},
+//! };
+//! use tower::timeout::TimeoutLayer;
+//!
+//! let router = Router::new(Codecs::json()).route("order.created", async |Body(_): Body<u64>| {}).build()?;
+//! let pipeline = Pipeline::receiving("orders")
+//!     .consumer(&Settings::new().concurrency(8).lock(Duration::from_secs(60)))
+//!     .layer(DeadLetterLayer::new())
+//!     .layer(CatchPanicLayer::new())
+//!     .layer(RetryLayer::new().immediate(2))
+//!     .other("timeout", TimeoutLayer::new(Duration::from_secs(5)))
+//!     .router(router)?;
+//! assert_eq!(
+//!     pipeline.describe().to_string(),
+//!     "\
+//! orders, receiving
+//! consumer: 8 at once, prefetch 0, locks of 60s, renewed for 300s, drains for 30s
+//! layers, outer to inner
+//!   1 dead_letter
+//!   2 catch_panic
+//!   3 retry: immediate 2
+//!   4 timeout
+//! routes
+//!   subject \"order.created\"
+//!   others: dead letter, UnknownMessageType
+//! codecs
+//!   json: self-describing, writes application/json, reads application/json, text/json, */*+json
+//! ContentType
+//!   missing: json (default)
+//!   unknown: reject
+//!   malformed: reject
+//!   failed: reject
+//!   not allowed: reject
+//! chain: none
+//! allowed: every type
+//! limits: 262144 bytes, depth 64, 65536 elements"
+//! );
+//! let stack = pipeline.into_service();
+//! # drop(stack);
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Pipeline`] composes layers as tower's `ServiceBuilder` does, into the same type of service: what it adds is gone when the
+//! stack is built. A layer says its name, its settings, and which others it has to stand inside or outside of, by
+//! [`Describe`]; one that does not gets a name by [`Pipeline::other`]. The description is data too, by serde.
+//!
+//! # What is refused
+//!
+//! | | by |
+//! |---|---|
+//! | two codecs for one media type, a chain that is never reached, positional codecs in it, unknown names | [`ConfigError`](crate::codecs::ConfigError), when a set is built |
+//! | two routes for one message, and types whose names, other names, versions or codecs are wrong | [`RouteError`](crate::routing::RouteError), when a router is built |
+//! | layers in an order that breaks them, twice, or on the wrong side; settings of layers and consumer; types that are sent | [`PipelineError`], when a pipeline is built |
+//!
+//! Each is one error of one kind, for the first rule that is broken, and says what to change.
+
+mod builder;
+mod description;
+mod error;
+mod layer;
+mod layers;
+
+pub use self::{
+    builder::{Pipeline, Pipelined},
+    description::Description,
+    error::{PipelineError, PipelineErrorKind},
+    layer::{Describe, LayerInfo, Setting, Side},
+};

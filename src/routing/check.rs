@@ -1,0 +1,148 @@
+//! What is checked when a router is built.
+
+use std::{
+    collections::{HashMap, HashSet},
+    error, fmt,
+};
+
+use crate::types::{TypeTable, TypesError, TypesErrorKind};
+
+/// A route, and the types of its handler's arguments.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) takes: Takes,
+    pub(super) tables: Vec<&'static TypeTable>,
+}
+
+/// What a route takes.
+#[derive(Clone, Debug)]
+pub(super) enum Takes {
+    Subject(Box<str>),
+    Types,
+    Others,
+}
+
+/// A router that cannot be built. `Display` says in one sentence what to change.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RouteError {
+    kind: RouteErrorKind,
+    subject: Box<str>,
+    mend: Box<str>,
+    types: Option<TypesError>,
+}
+
+/// Which rule a router breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RouteErrorKind {
+    /// Two routes have one subject.
+    DuplicateRoute,
+    /// A handler of types has no enum of types among its arguments.
+    NoTypes,
+    /// A handler has two enums of types among its arguments, and a message is of one type.
+    SeveralTypes,
+    /// A route has the subject of a type that another handler takes, or two handlers take one type.
+    TypeTakenTwice,
+    /// Two enums have their types in different places of a message.
+    SeveralProperties,
+    /// A table of types breaks a rule of its own.
+    Types(TypesErrorKind),
+}
+
+use RouteErrorKind as Kind;
+
+impl RouteError {
+    fn new(kind: Kind, subject: &str, mend: impl Into<Box<str>>) -> Self {
+        Self { kind, subject: subject.into(), mend: mend.into(), types: None }
+    }
+
+    fn types(error: TypesError, table: &TypeTable) -> Self {
+        let mut it = Self::new(Kind::Types(error.kind()), table.name(), error.to_string());
+        it.types = Some(error);
+        it
+    }
+
+    /// Which rule is broken.
+    #[must_use]
+    pub fn kind(&self) -> RouteErrorKind {
+        self.kind
+    }
+
+    /// The subject or the type that is concerned; where it is none of them, the enum.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+}
+
+pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Result<(), RouteError> {
+    let mut subjects = HashSet::new();
+    for entry in entries {
+        if let Takes::Subject(subject) = &entry.takes
+            && !subjects.insert(&**subject)
+        {
+            let mend = format!("two routes have the subject {subject:?}; remove one of them");
+            return Err(RouteError::new(Kind::DuplicateRoute, subject, mend));
+        }
+    }
+    for entry in entries {
+        for table in &entry.tables {
+            table.check(&has_codec).map_err(|error| RouteError::types(error, table))?;
+        }
+        if let [first, second, ..] = &*entry.tables {
+            let mend = format!(
+                "a handler takes both `{}` and `{}`, and a message is of one type: take one of them",
+                first.name(),
+                second.name()
+            );
+            return Err(RouteError::new(Kind::SeveralTypes, first.name(), mend));
+        }
+    }
+    let mut taken = HashMap::new();
+    let mut place = None;
+    for entry in entries.iter().filter(|entry| matches!(entry.takes, Takes::Types)) {
+        let Some(table) = entry.tables.first() else {
+            let mend = "a handler of `types` takes no enum of types: let it take one that derives `MessageTypes`";
+            return Err(RouteError::new(Kind::NoTypes, "", mend));
+        };
+        let (first, property) = *place.get_or_insert((table.name(), table.type_property()));
+        if property != table.type_property() {
+            let mend = format!("`{first}` and `{}` look for the type in different places: use one", table.name());
+            return Err(RouteError::new(Kind::SeveralProperties, table.name(), mend));
+        }
+        for of in table.types() {
+            for name in [of.name()].iter().chain(of.other_names()) {
+                if let Some(other) = taken.insert(*name, table.name()) {
+                    let mend = format!("`{other}` and `{}` both take the type `{name}`: leave it to one", table.name());
+                    return Err(RouteError::new(Kind::TypeTakenTwice, name, mend));
+                }
+                if property.is_none() && subjects.contains(name) {
+                    let mend = format!(
+                        "a route has the subject `{name}`, which is a type of `{}`: leave it to one of them",
+                        table.name()
+                    );
+                    return Err(RouteError::new(Kind::TypeTakenTwice, name, mend));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.mend)
+    }
+}
+
+impl fmt::Debug for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RouteError({:?}: {})", self.kind, self.mend)
+    }
+}
+
+impl error::Error for RouteError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.types.as_ref().map(|error| error as _)
+    }
+}

@@ -1,0 +1,51 @@
+use std::fmt;
+
+use consign_codecs::{CodecSet, DecisionTable};
+use serde::Serialize;
+
+use super::{Router, check::Takes};
+use crate::types::TypeTable;
+
+/// What a router decides, as data, and by `Display` as text for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RouterDescription {
+    /// The subjects that have a route, in the order in which they were added.
+    pub subjects: Vec<String>,
+    /// The types that have a handler.
+    pub types: Vec<TypeTable>,
+    /// Whether a handler takes all others. Else they are dead-lettered.
+    pub has_otherwise: bool,
+    /// What the handlers decode with.
+    pub codecs: DecisionTable,
+}
+
+impl<S, C: CodecSet, R> Router<S, C, R> {
+    /// What it decides.
+    #[must_use]
+    pub fn describe(&self) -> RouterDescription {
+        let (mut subjects, mut types, mut has_otherwise) = (Vec::new(), Vec::new(), false);
+        for entry in &*self.entries {
+            match &entry.takes {
+                Takes::Subject(subject) => subjects.push(subject.to_string()),
+                Takes::Types => types.extend(entry.tables.iter().map(|table| **table)),
+                Takes::Others => has_otherwise = true,
+            }
+        }
+        RouterDescription { subjects, types, has_otherwise, codecs: self.cx.codecs().describe().table() }
+    }
+}
+
+impl fmt::Display for RouterDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "routes")?;
+        for subject in &self.subjects {
+            write!(f, "\n  subject {subject:?}")?;
+        }
+        for table in &self.types {
+            write!(f, "\n  {}", table.to_string().replace('\n', "\n  "))?;
+        }
+        let others = if self.has_otherwise { "a handler" } else { "dead letter, UnknownMessageType" };
+        write!(f, "\n  others: {others}\n{}", self.codecs)
+    }
+}

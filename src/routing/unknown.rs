@@ -1,0 +1,117 @@
+//! What may become of messages that no route takes, beside a dead letter.
+
+use std::{
+    fmt,
+    future::{Future, Ready, ready},
+    pin::Pin,
+    task::{Context as TaskContext, Poll, ready as ready_or_pending},
+};
+
+use pin_project_lite::pin_project;
+
+use super::{Call, Context, Handler};
+use crate::{
+    Disposition, Message,
+    message::PropertyValue,
+    settlement::{DeadLetterReason, IntoDisposition, Transient},
+    transport::{SendError, Sender},
+};
+
+/// Completes messages without looking at them: `.otherwise(Ignore)` drops what no route takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ignore;
+
+impl Call<()> for Ignore {}
+
+impl<S, C> Handler<(), S, C> for Ignore {
+    type Future = Ready<Disposition>;
+
+    fn handle(&self, _: Message, _: &Context<S, C>) -> Self::Future {
+        ready(Disposition::Complete)
+    }
+}
+
+/// Sends messages to another entity as they are, with the same MessageId: `.otherwise(Forward::to(sender))` hands on what no
+/// route takes.
+///
+/// The copy is accepted first, the message completed then; a copy that is not accepted abandons it. It counts in
+/// [`Forward::COUNT`] how often that was done. A message that was forwarded [`Forward::MAX_HOPS`] times is dead-lettered as
+/// `UnknownMessageType`, for consumers that forward to each other would never end.
+#[derive(Clone)]
+pub struct Forward<S> {
+    sender: S,
+}
+
+impl<S: Sender> Forward<S> {
+    /// Forwards to where `sender` leads. That must not be the queue that the messages come from.
+    pub fn to(sender: S) -> Self {
+        Self { sender }
+    }
+}
+
+impl Forward<()> {
+    /// The application property that counts how often a message was forwarded.
+    pub const COUNT: &'static str = "x-forward-count";
+    /// How often a message may be forwarded: 4 times.
+    pub const MAX_HOPS: u64 = 4;
+}
+
+impl<S> Call<(Message,)> for Forward<S> {}
+
+impl<F, S, C> Handler<(Message,), S, C> for Forward<F>
+where
+    F: Sender + 'static,
+{
+    type Future = Forwarding<F::Send>;
+
+    fn handle(&self, message: Message, _: &Context<S, C>) -> Self::Future {
+        let hops = message.application().get(Forward::COUNT).and_then(PropertyValue::to_u64).unwrap_or(0);
+        if hops >= Forward::MAX_HOPS {
+            return Forwarding { progress: Progress::Refused };
+        }
+        let mut copy = message.without_received();
+        copy.properties_mut().application_mut().insert(Forward::COUNT, hops + 1);
+        Forwarding { progress: Progress::Sending { send: self.sender.send(copy) } }
+    }
+}
+
+pin_project! {
+    /// The future of a [`Forward`].
+    #[derive(Debug)]
+    pub struct Forwarding<F> {
+        #[pin]
+        progress: Progress<F>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = ProgressProjection]
+    enum Progress<F> {
+        Sending { #[pin] send: F },
+        Refused,
+    }
+}
+
+impl<F: Future<Output = Result<(), SendError>>> Future for Forwarding<F> {
+    type Output = Disposition;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Disposition> {
+        Poll::Ready(match self.project().progress.project() {
+            ProgressProjection::Sending { send } => match ready_or_pending!(send.poll(cx)) {
+                Ok(()) => Disposition::Complete,
+                Err(error) => Transient::from(error).into_disposition(),
+            },
+            ProgressProjection::Refused => Disposition::dead_letter(
+                DeadLetterReason::UnknownMessageType,
+                "no consumer that it was forwarded to takes it",
+            ),
+        })
+    }
+}
+
+impl<S> fmt::Debug for Forward<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forward").finish_non_exhaustive()
+    }
+}

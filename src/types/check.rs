@@ -1,0 +1,162 @@
+use std::{collections::HashMap, error, fmt};
+
+use super::{MessageType, TypeTable};
+
+/// Which rule a table of types breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TypesErrorKind {
+    /// It has no type.
+    NoType,
+    /// A name, or another name, is none.
+    InvalidName,
+    /// Two types have one name.
+    DuplicateName,
+    /// Another name of a type is a name of it or of another one.
+    DuplicateAlias,
+    /// A version is 0.
+    InvalidVersion,
+    /// A version stands twice.
+    DuplicateVersion,
+    /// A step leads back to an older version, as in a cycle.
+    VersionOrder,
+    /// No step leads to a version from the one before it.
+    VersionGap,
+    /// The application property of the type or of the version has no name, or both have one.
+    InvalidProperty,
+    /// A type names a codec that the set has not.
+    UnknownCodec,
+}
+
+/// A table of types that cannot be used. `Display` says in one sentence what to change.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TypesError {
+    kind: TypesErrorKind,
+    mend: Box<str>,
+}
+
+use TypesErrorKind as Kind;
+
+impl TypesError {
+    pub(crate) fn new(kind: Kind, mend: impl Into<Box<str>>) -> Self {
+        Self { kind, mend: mend.into() }
+    }
+
+    /// Which rule is broken.
+    #[must_use]
+    pub fn kind(&self) -> TypesErrorKind {
+        self.kind
+    }
+}
+
+impl TypeTable {
+    /// Whether the table keeps every rule; a router checks those of its handlers when it is built. `has_codec` says whether
+    /// there is a codec of a name.
+    ///
+    /// Errors: the first rule that is broken.
+    pub fn check(&self, has_codec: impl Fn(&str) -> bool) -> Result<(), TypesError> {
+        let Self { name: table, types, .. } = *self;
+        if types.is_empty() {
+            return Err(TypesError::new(Kind::NoType, format!("`{table}` has no type: add one")));
+        }
+        self.check_properties()?;
+        let mut names = HashMap::new();
+        for of in types {
+            check_name(table, of.name)?;
+            if names.insert(of.name, of.name).is_some() {
+                let mend = format!("two types of `{table}` are called `{}`: give one of them another name", of.name);
+                return Err(TypesError::new(Kind::DuplicateName, mend));
+            }
+        }
+        for of in types {
+            for alias in of.aliases {
+                check_alias(of, alias)?;
+                if let Some(other) = names.insert(alias, of.name) {
+                    let mend = format!("`{}` is also called `{alias}`, and so is `{other}`: leave it to one", of.name);
+                    return Err(TypesError::new(Kind::DuplicateAlias, mend));
+                }
+            }
+            check_versions(of)?;
+            if let Some(codec) = of.codec.filter(|codec| !has_codec(codec)) {
+                let mend = format!("`{}` is written by `{codec}`, which is no codec of the set: add it", of.name);
+                return Err(TypesError::new(Kind::UnknownCodec, mend));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_properties(&self) -> Result<(), TypesError> {
+        let is_name = |name: &str| !name.is_empty() && name.len() <= 128 && !name.contains(char::is_control);
+        let table = self.name;
+        for name in self.property.into_iter().chain([self.version_property]) {
+            if !is_name(name) {
+                let mend =
+                    format!("`{table}` names a property {name:?}: use 1 to 128 bytes without control characters");
+                return Err(TypesError::new(Kind::InvalidProperty, mend));
+            }
+        }
+        if self.property == Some(self.version_property) {
+            let mend =
+                format!("`{table}` has type and version in the property `{}`: give them two", self.version_property);
+            return Err(TypesError::new(Kind::InvalidProperty, mend));
+        }
+        Ok(())
+    }
+}
+
+fn check_name(table: &str, name: &str) -> Result<(), TypesError> {
+    let is_one = (1..=128).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte));
+    if is_one {
+        return Ok(());
+    }
+    let mend = format!("`{table}` calls a type {name:?}: use 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
+    Err(TypesError::new(Kind::InvalidName, mend))
+}
+
+/// Others have given it, so it may be less strict.
+fn check_alias(of: &MessageType, alias: &str) -> Result<(), TypesError> {
+    if (1..=256).contains(&alias.len()) && !alias.contains(char::is_control) {
+        return Ok(());
+    }
+    let mend = format!("`{}` is also called {alias:?}: use 1 to 256 bytes without control characters", of.name);
+    Err(TypesError::new(Kind::InvalidName, mend))
+}
+
+fn check_versions(of: &MessageType) -> Result<(), TypesError> {
+    let name = of.name;
+    for (at, &version) in of.versions.iter().enumerate() {
+        if version == 0 {
+            return Err(TypesError::new(Kind::InvalidVersion, format!("`{name}` has a version 0: begin with 1")));
+        }
+        let Some(&before) = at.checked_sub(1).and_then(|before| of.versions.get(before)) else { continue };
+        let (kind, mend) = if version == before {
+            (Kind::DuplicateVersion, format!("`{name}` has the version {version} twice: leave one"))
+        } else if version < before {
+            (
+                Kind::VersionOrder,
+                format!("a step of `{name}` leads back from version {before} to {version}: order them upwards"),
+            )
+        } else if version - before > 1 {
+            (Kind::VersionGap, format!("no step of `{name}` leads from version {before} to {}: add it", before + 1))
+        } else {
+            continue;
+        };
+        return Err(TypesError::new(kind, mend));
+    }
+    Ok(())
+}
+
+impl fmt::Display for TypesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.mend)
+    }
+}
+
+impl fmt::Debug for TypesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TypesError({:?}: {})", self.kind, self.mend)
+    }
+}
+
+impl error::Error for TypesError {}

@@ -1,0 +1,234 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use super::TypeError;
+use crate::message::{Properties, PropertyValue};
+
+/// One type of message: the name that it travels under, and what else it may be called.
+///
+/// A name is language-neutral: `order.created`, not a path of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MessageType {
+    pub(super) name: &'static str,
+    pub(super) aliases: &'static [&'static str],
+    pub(super) versions: &'static [u32],
+    pub(super) codec: Option<&'static str>,
+}
+
+/// The closed list of the types that one enum has, and where they stand in a message. A message says a name, and it is looked
+/// up here: nothing is ever loaded by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TypeTable {
+    pub(super) name: &'static str,
+    pub(super) property: Option<&'static str>,
+    pub(super) version_property: &'static str,
+    pub(super) types: &'static [MessageType],
+}
+
+/// Which type a message is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resolved {
+    /// The place of the type in its table.
+    pub index: usize,
+    /// The version of the body. `None` for a type without versions.
+    pub version: Option<u32>,
+}
+
+impl MessageType {
+    /// A type of this name: 1 to 128 of the characters `A-Z a-z 0-9 . _ : / -`.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, aliases: &[], versions: &[], codec: None }
+    }
+
+    /// Other names that it is received under, 1 to 256 bytes without control characters. It is sent under its own.
+    #[must_use]
+    pub const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// The versions of the body that can be read, each one more than the one before; the last is the one that is written. A
+    /// message that says no version has the first.
+    #[must_use]
+    pub const fn versions(self, versions: &'static [u32]) -> Self {
+        Self { versions, ..self }
+    }
+
+    /// The codec, by name, that writes it, unless the message says another one.
+    #[must_use]
+    pub const fn codec(self, name: &'static str) -> Self {
+        Self { codec: Some(name), ..self }
+    }
+
+    /// The name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The other names.
+    #[must_use]
+    pub const fn other_names(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    /// The versions that can be read. Empty for a type without versions.
+    #[must_use]
+    pub const fn known_versions(&self) -> &'static [u32] {
+        self.versions
+    }
+
+    /// The version that is written. `None` for a type without versions.
+    #[must_use]
+    pub const fn newest(&self) -> Option<u32> {
+        self.versions.last().copied()
+    }
+
+    /// The codec that writes it, if it has one of its own.
+    #[must_use]
+    pub const fn own_codec(&self) -> Option<&'static str> {
+        self.codec
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+impl TypeTable {
+    /// The application property that says the version, unless another is set.
+    pub const VERSION_PROPERTY: &'static str = "x-message-version";
+
+    /// The types of an enum, whose name is for people alone. A message says its type in the Subject.
+    #[must_use]
+    pub const fn new(name: &'static str, types: &'static [MessageType]) -> Self {
+        Self { name, property: None, version_property: Self::VERSION_PROPERTY, types }
+    }
+
+    /// A message says its type in this application property, a text, instead of in the Subject.
+    #[must_use]
+    pub const fn by_property(self, property: &'static str) -> Self {
+        Self { property: Some(property), ..self }
+    }
+
+    /// A message says the version of its body in this application property: a whole number, also as text. By default
+    /// [`TypeTable::VERSION_PROPERTY`].
+    #[must_use]
+    pub const fn version_property(self, property: &'static str) -> Self {
+        Self { version_property: property, ..self }
+    }
+
+    /// The name of the enum.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The types, in the order of the variants.
+    #[must_use]
+    pub const fn types(&self) -> &'static [MessageType] {
+        self.types
+    }
+
+    /// The application property that says the type. `None` for the Subject.
+    #[must_use]
+    pub const fn type_property(&self) -> Option<&'static str> {
+        self.property
+    }
+
+    /// The application property that says the version.
+    #[must_use]
+    pub const fn property_of_version(&self) -> &'static str {
+        self.version_property
+    }
+
+    /// What the message says its type is. What is no text says nothing.
+    #[inline]
+    pub fn name_in<'m>(&self, properties: &'m Properties) -> Option<&'m str> {
+        match self.property {
+            None => properties.subject(),
+            Some(property) => properties.application().get(property).and_then(PropertyValue::as_str),
+        }
+    }
+
+    /// The place of the type with this name, or this other name. Names are compared as they are, case and all.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.types.iter().position(|it| it.is_called(name))
+    }
+
+    /// Whether the message says a type of this table, in whatever version.
+    #[inline]
+    #[must_use]
+    pub fn knows(&self, properties: &Properties) -> bool {
+        self.name_in(properties).is_some_and(|name| self.find(name).is_some())
+    }
+
+    /// Which type the message is of, and in which version.
+    ///
+    /// Errors: of the kinds [`Missing`](super::TypeErrorKind::Missing), [`UnknownType`](super::TypeErrorKind::UnknownType),
+    /// [`UnknownVersion`](super::TypeErrorKind::UnknownVersion).
+    #[inline]
+    pub fn resolve(&self, properties: &Properties) -> Result<Resolved, TypeError> {
+        let Some(name) = self.name_in(properties) else {
+            return Err(TypeError::missing(self));
+        };
+        let Some(index) = self.find(name) else {
+            return Err(TypeError::unknown_type(self, name));
+        };
+        let known = &self.types[index];
+        let Some(first) = known.versions.first() else {
+            return Ok(Resolved { index, version: None });
+        };
+        let said = match properties.application().get(self.version_property) {
+            None | Some(PropertyValue::Null) => return Ok(Resolved { index, version: Some(*first) }),
+            Some(value) => value.to_u64(),
+        };
+        match said.and_then(|said| known.versions.iter().find(|known| u64::from(**known) == said)) {
+            Some(version) => Ok(Resolved { index, version: Some(*version) }),
+            None => Err(TypeError::unknown_version(known, said)),
+        }
+    }
+
+    /// Has the message say the type at `index`, in its newest version. Nothing is done if there is no such type.
+    pub fn stamp(&self, index: usize, properties: &mut Properties) {
+        let Some(of) = self.types.get(index) else { return };
+        match self.property {
+            None => {
+                properties.set_subject(of.name);
+            }
+            Some(property) => {
+                properties.application_mut().insert(property, of.name);
+            }
+        }
+        if let Some(version) = of.newest() {
+            properties.application_mut().insert(self.version_property, version);
+        }
+    }
+}
+
+/// One line for each type.
+impl fmt::Display for TypeTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.property {
+            None => write!(f, "{} by Subject", self.name)?,
+            Some(property) => write!(f, "{} by the property {property}", self.name)?,
+        }
+        for of in self.types {
+            write!(f, "\n  {}", of.name)?;
+            if !of.aliases.is_empty() {
+                write!(f, ", also {}", of.aliases.join(", "))?;
+            }
+            if let (Some(first), Some(newest)) = (of.versions.first(), of.newest()) {
+                write!(f, ", versions {first} to {newest} in {}", self.version_property)?;
+            }
+            if let Some(codec) = of.codec {
+                write!(f, ", written as {codec}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! A few bytes that want to be many are refused before there are many.
+
+use std::io::Write;
+
+use consign::{
+    Disposition, Message,
+    middleware::content_encoding::{DecompressLayer, Encoding},
+    settlement::DeadLetterReason,
+};
+use tower::{BoxError, Layer, Service, service_fn};
+
+use super::{allocated_bytes, poll_once};
+
+/// 64 MiB of zeros in 65 kB.
+fn gzip_bomb() -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let zeros = vec![0; 1 << 20];
+    (0..64).for_each(|_| encoder.write_all(&zeros).expect("memory"));
+    encoder.finish().expect("memory")
+}
+
+/// 64 MiB of zeros in 2 kB: blocks of one byte that is repeated. The window is 2 to the power of `log` bytes.
+fn zstd_bomb(log: u8) -> Vec<u8> {
+    let block = |last: u32| {
+        let [a, b, c, _] = ((128 << 10) << 3 | 1 << 1 | last).to_le_bytes();
+        [a, b, c, 0]
+    };
+    let mut bomb = vec![0x28, 0xB5, 0x2F, 0xFD, 0, (log - 10) << 3];
+    (0..511).for_each(|_| bomb.extend(block(0)));
+    bomb.extend(block(1));
+    bomb
+}
+
+/// Everything that is asked for counts, given back or not.
+#[test]
+fn h_05_a_bomb_takes_less_than_16_mib() {
+    for (name, bomb, max_bytes, most) in [
+        ("gzip", gzip_bomb(), 256 << 10, 1 << 20),
+        ("zstd", zstd_bomb(23), 256 << 10, 4 << 20),
+        ("gzip", gzip_bomb(), 100 << 20, 16 << 20),
+        ("zstd", zstd_bomb(23), 100 << 20, 4 << 20),
+        ("zstd", zstd_bomb(31), 100 << 20, 64 << 10),
+    ] {
+        let mut message = Message::new(bomb);
+        message.properties_mut().pass_through_mut().content_encoding = Some(name.into());
+        let never = service_fn(|_: Message| async { Err::<Disposition, BoxError>("a handler saw it".into()) });
+        let layer = DecompressLayer::new([Encoding::Gzip, Encoding::Zstd]).max_bytes(max_bytes);
+        let mut stack = layer.layer(never);
+        let mut answer = None;
+        let bytes = allocated_bytes(|| answer = Some(poll_once(stack.call(message))));
+        let Some(Ok(Disposition::DeadLetter(letter))) = answer else { panic!("a dead letter") };
+        assert_eq!(letter.reason, DeadLetterReason::LimitExceeded);
+        assert!(bytes < most, "{name} up to {max_bytes}: {bytes} bytes");
+    }
+}

@@ -1,0 +1,162 @@
+//! Stores as each version has written them, which open for ever.
+//!
+//! A folder holds the files of a store, packed, and what is in it, as text. `closed` was closed, and `killed` is what was on
+//! the disk of a broker that went on. No folder is taken away or changed.
+
+mod contents;
+mod later;
+mod packed;
+mod shown;
+
+use std::{env, fs, path::Path, sync::Arc};
+
+use consign::{
+    broker::{Broker, OpenOptions, StorageErrorKind},
+    time::{ManualClock, Timestamp},
+};
+
+use self::{
+    contents::fill,
+    later::goes_on,
+    packed::{pack, unpack},
+    shown::shown,
+};
+use crate::support::{Disk, START};
+
+/// When the stores were written.
+const END: Timestamp = Timestamp::from_millis(START.as_millis() + 2_000);
+
+/// Between what a table shows and what it becomes.
+const LATER: &str = "\nLater\n";
+
+struct Golden {
+    name: &'static str,
+    store: &'static [u8],
+    table: &'static str,
+}
+
+macro_rules! golden {
+    ($format:literal, $name:literal) => {
+        Golden {
+            name: concat!($format, "/", $name),
+            store: include_bytes!(concat!($format, "/", $name, ".packed")),
+            table: include_str!(concat!($format, "/table.txt")),
+        }
+    };
+}
+
+const EVERY: [Golden; 2] = [golden!("format-1", "closed"), golden!("format-1", "killed")];
+
+impl Golden {
+    /// A copy in a folder of its own.
+    fn disk(&self) -> Disk {
+        let mut disk = Disk::new();
+        fs::write(disk.path().join("store.redb"), unpack(self.store)).unwrap();
+        disk.set_utc(END);
+        disk
+    }
+}
+
+fn holding() -> OpenOptions {
+    Broker::options().hold_locks(true)
+}
+
+async fn table(broker: &Broker, clock: &ManualClock) -> String {
+    let shown = shown(broker);
+    format!("{shown}{LATER}{}", goes_on(broker, clock).await)
+}
+
+#[track_caller]
+fn assert_same(name: &str, found: &str, expected: &str) {
+    for (nth, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(found, expected, "{name}, line {}", nth + 1);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count(), "{name}: lines");
+}
+
+#[tokio::test]
+async fn i_11_d_02_a_store_of_every_format_is_what_it_was() {
+    for golden in EVERY {
+        let disk = golden.disk();
+        for _ in 0..2 {
+            // To open it changes nothing that is seen.
+            let (broker, _) = disk.open_with(holding());
+            let shown = shown(&broker);
+            assert_same(golden.name, &shown, golden.table.split_once(LATER).unwrap().0);
+            broker.close().await.unwrap();
+        }
+        let (broker, clock) = disk.open_with(holding());
+        assert_same(golden.name, &table(&broker, &clock).await, golden.table);
+    }
+}
+
+/// The tables are no news to a broker that never saw a disk.
+#[tokio::test]
+async fn a_broker_in_memory_shows_the_same() {
+    let clock = Arc::new(ManualClock::new(START));
+    let broker = Broker::with_clock(Arc::clone(&clock));
+    let _held = fill(&broker, &clock).await;
+    assert_same("in memory", &table(&broker, &clock).await, include_str!("format-1/table.txt"));
+}
+
+#[tokio::test]
+async fn d_03_what_was_locked_in_a_store_of_every_format_is_free() {
+    for golden in EVERY {
+        let (broker, _) = golden.disk().open();
+        let orders = broker.queue("shop/orders").unwrap();
+        for (queue, active) in [(&orders, 3), (&orders.dead_letter(), 4)] {
+            let counts = queue.counts();
+            assert_eq!((counts.active, counts.locked), (active, 0), "{}: {}", golden.name, queue.path());
+        }
+    }
+}
+
+/// What a later version might have written: another format of the store, and another version of a record.
+#[tokio::test]
+async fn a_store_of_a_later_format_is_refused_and_left_alone() {
+    let newer = [include_bytes!("newer/store.packed").as_slice(), include_bytes!("newer/record.packed")];
+    for (packed, named) in newer.into_iter().zip(["format 2", "version 2"]) {
+        let (disk, bytes) = (Disk::new(), unpack(packed));
+        let path = disk.path().join("store.redb");
+        fs::write(&path, &bytes).unwrap();
+        for _ in 0..2 {
+            let refused = Broker::open(disk.path()).unwrap_err();
+            assert_eq!(refused.kind(), StorageErrorKind::NewerFormat, "{refused}");
+            assert!(refused.to_string().contains(named), "{refused}");
+        }
+        let left = fs::read(path).unwrap();
+        // A record is read only when the store is open, which leaves a mark; that there is nothing to repair takes it away.
+        let changed = left.iter().zip(&bytes).filter(|(left, was)| left != was).count();
+        assert!(left.len() == bytes.len() && changed <= if named == "format 2" { 0 } else { 8 }, "{named}: {changed}");
+    }
+}
+
+/// For a new format, as `docs/store-format.md` says.
+#[tokio::test]
+#[ignore = "writes files into the repository"]
+async fn write_the_stores_of_this_format() {
+    let to = env::var("GOLDEN").expect("GOLDEN is the folder to write to");
+    let to = Path::new(&to);
+    fs::create_dir_all(to).unwrap();
+    for name in ["closed", "killed"] {
+        let disk = Disk::new();
+        let (broker, clock) = disk.open_with(holding());
+        let held = fill(&broker, &clock).await;
+        broker.flush().await.unwrap();
+        let mut bytes = fs::read(disk.path().join("store.redb")).unwrap();
+        let table = if name == "closed" {
+            broker.compact().await.unwrap();
+            broker.close().await.unwrap();
+            bytes = fs::read(disk.path().join("store.redb")).unwrap();
+            let mut disk = disk;
+            disk.set_utc(END);
+            let (broker, clock) = disk.open_with(holding());
+            table(&broker, &clock).await
+        } else {
+            fs::read_to_string(to.join("table.txt")).unwrap()
+        };
+        drop(held);
+        fs::write(to.join("table.txt"), table).unwrap();
+        fs::write(to.join(name).with_extension("packed"), pack(&bytes)).unwrap();
+    }
+}

@@ -1,0 +1,290 @@
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use consign::{
+    Disposition, Message,
+    broker::{Broker as Embedded, QueueSettings},
+    consumer::Consumer,
+    message::{Body, SequenceNumber, Value},
+    middleware::{
+        claim_check::{BlobError, BlobErrorKind, BlobId, BlobStore, CheckInLayer, CheckOutLayer, Claim, MemoryBlobs},
+        content_encoding::{CompressLayer, DecompressLayer, Encoding},
+        encryption::{DecryptLayer, EncryptLayer},
+        keys::{Key, Keys},
+        retry::RetryLayer,
+        size_limit::SizeLimitLayer,
+    },
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{Batch, ErrorKind, SendError, SendExt, SendService},
+};
+use tokio_test::{assert_pending, task};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
+
+use super::{
+    stacks::{not_sent, received, sent},
+    support::Broker,
+};
+
+fn blobs() -> MemoryBlobs {
+    MemoryBlobs::new(64 << 20)
+}
+
+fn claim(message: &Message) -> Claim {
+    Claim::of(message).unwrap().unwrap()
+}
+
+/// Takes a second for each call, and has failures to come.
+#[derive(Clone)]
+struct Slow {
+    blobs: MemoryBlobs,
+    failures: Arc<AtomicU32>,
+    kind: BlobErrorKind,
+}
+
+impl Slow {
+    fn new(blobs: MemoryBlobs, failures: u32) -> Self {
+        Self { blobs, failures: Arc::new(failures.into()), kind: BlobErrorKind::Unavailable }
+    }
+
+    async fn wait(&self) -> Result<(), BlobError> {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let failed = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        failed.map_or(Ok(()), |_| Err(BlobError::new(self.kind)))
+    }
+}
+
+impl BlobStore for Slow {
+    async fn put(&self, id: &BlobId, body: Bytes) -> Result<(), BlobError> {
+        self.wait().await?;
+        self.blobs.put(id, body).await
+    }
+
+    async fn get(&self, id: &BlobId, length: u64) -> Result<Bytes, BlobError> {
+        self.wait().await?;
+        self.blobs.get(id, length).await
+    }
+
+    fn delete(&self, id: &BlobId) -> impl Future<Output = Result<(), BlobError>> + Send {
+        self.blobs.delete(id)
+    }
+}
+
+#[test]
+fn h_40_a_large_body_goes_and_comes_as_a_claim() {
+    let blobs = blobs();
+    let body = vec![7; 5 << 20];
+    let out =
+        ServiceBuilder::new().layer(CheckInLayer::new(blobs.clone())).layer(SizeLimitLayer::default()).into_inner();
+    let message = sent(&out, Message::builder().message_id("m").property("k", 1).build(body.clone()).unwrap());
+    assert!(message.size() < 256 && message.body() == &Body::empty(), "{message:?}");
+    assert_eq!((blobs.len(), claim(&message).length()), (1, 5 << 20));
+
+    let seen = received(&CheckOutLayer::new(blobs.clone()), message).unwrap();
+    assert_eq!((seen.payload(), seen.message_id(), seen.application().len()), (Some(&body[..]), Some("m"), 1));
+    assert_eq!(blobs.len(), 1, "it stays");
+}
+
+#[test]
+fn h_40_what_is_small_or_no_bytes_stays_in_the_message() {
+    let blobs = blobs();
+    let layer = CheckInLayer::new(blobs.clone()).threshold(100);
+    for (body, stays) in [
+        (Body::from(vec![0; 99]), true),
+        (Body::from(vec![0; 100]), false),
+        (Body::from(Value::from("x".repeat(1_000))), true),
+        (Body::sections(vec![Bytes::from(vec![1; 60]), Bytes::from(vec![2; 60])]), false),
+    ] {
+        let message = sent(&layer, Message::new(body.clone()));
+        assert_eq!(message.body() == &body, stays, "{body:?}");
+        let seen = received(&CheckOutLayer::new(blobs.clone()), message).unwrap();
+        assert_eq!(seen.payload(), Message::new(body).payload());
+    }
+    assert_eq!(blobs.len(), 2);
+}
+
+#[test]
+fn h_40_a_batch_is_checked_in_before_any_of_it_is_sent() {
+    let blobs = blobs();
+    let broker = Broker::default();
+    let mut stack = CheckInLayer::new(blobs.clone()).threshold(5).layer(SendService::new(broker.clone()));
+    let batch = ["first", "no", "third"].map(Message::new).to_vec();
+    assert_pending!(task::spawn(stack.call(Batch(batch))).poll());
+    let messages = broker.messages(0);
+    assert_eq!(messages.iter().map(|message| Claim::of(message).is_some()).collect::<Vec<_>>(), [true, false, true]);
+    assert_ne!(claim(&messages[0]).id(), claim(&messages[2]).id());
+    assert_eq!(blobs.len(), 2);
+}
+
+#[test]
+fn h_41_a_claim_has_one_spelling_and_is_no_address() {
+    let claim = Claim::new(BlobId::random(), b"abc");
+    let text = claim.to_string();
+    assert_eq!(text.parse(), Ok(claim));
+    assert!(text.ends_with(":3:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"), "{text}");
+    let digest = &text[text.len() - 64..];
+    let id = claim.id();
+    for wrong in [
+        String::new(),
+        "https://example.com/blob".into(),
+        "file:///etc/passwd".into(),
+        text.to_uppercase(),
+        text.replacen('1', "2", 1),
+        format!("{text} "),
+        format!(" {text}"),
+        format!("1:{id}:+3:{digest}"),
+        format!("1:{id}:03:{digest}"),
+        format!("1:{id}:-3:{digest}"),
+        format!("1:{id}:18446744073709551616:{digest}"),
+        format!("1:../../../../../../../../etc/passwd:3:{digest}"),
+        format!("1:{}:3:{digest}", "../".repeat(10) + "ab"),
+        format!("1:{}:3:{digest}", "é".repeat(16)),
+        format!("1:{id}:3:{}", &digest[1..]),
+        format!("1:{id}:3:{digest}:"),
+    ] {
+        wrong.parse::<Claim>().expect_err(&wrong);
+        let mut message = Message::new("");
+        message.properties_mut().application_mut().insert(Claim::PROPERTY, wrong);
+        let DeadLetter { reason, description, .. } = received(&CheckOutLayer::new(blobs()), message).unwrap_err();
+        assert_eq!((reason, &*description), (DeadLetterReason::ClaimMissing, "the claim to the body is malformed"));
+    }
+    let mut message = Message::new("");
+    message.properties_mut().application_mut().insert(Claim::PROPERTY, 7);
+    received(&CheckOutLayer::new(blobs()), message).unwrap_err();
+}
+
+#[tokio::test]
+async fn h_42_what_is_gone_or_altered_is_a_dead_letter_at_once() {
+    let blobs = blobs();
+    let message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
+    let id = *claim(&message).id();
+    let layer = CheckOutLayer::new(blobs.clone());
+    for (body, why) in [
+        (Some("A body"), "the blob is not what was stored"),
+        (Some("a body."), "the blob has another length"),
+        (None, "there is no such blob"),
+    ] {
+        match body {
+            Some(body) => blobs.put(&id, body.into()).await.unwrap(),
+            None => blobs.delete(&id).await.unwrap(),
+        }
+        // By hand, for `received` waits by itself.
+        let never = service_fn(|_: Message| async { Err::<Disposition, BoxError>("a handler saw it".into()) });
+        let Disposition::DeadLetter(letter) = layer.layer(never).oneshot(message.clone()).await.unwrap() else {
+            panic!("a dead letter")
+        };
+        assert_eq!((letter.reason, &*letter.description), (DeadLetterReason::ClaimMissing, why));
+    }
+}
+
+#[tokio::test]
+async fn h_42_one_delivery_and_no_more() {
+    let queue = Embedded::new().create_queue("orders", QueueSettings::default()).unwrap();
+    let layer = CheckInLayer::new(blobs()).threshold(1);
+    layer.layer(SendService::new(queue.sender().unwrap())).send(Message::new("a body")).await.unwrap();
+    let handler = service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) });
+    // Another store, where nothing is.
+    let stack = RetryLayer::new().immediate(5).layer(CheckOutLayer::new(blobs()).layer(handler));
+    let stats =
+        Consumer::new(queue.receiver(), stack).run_until(tokio::time::sleep(Duration::from_millis(50))).await.unwrap();
+    assert_eq!((stats.dead_lettered(), stats.abandoned(), stats.completed()), (1, 0, 0));
+    let dead = queue.dead_letter().peek(SequenceNumber::default(), 1).remove(0);
+    assert_eq!(dead.dead_letter_reason(), Some("ClaimMissing"));
+    assert_eq!(claim(&dead).length(), 6);
+}
+
+#[test]
+fn h_43_a_length_over_the_limit_is_not_read() {
+    let blobs = blobs();
+    let message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new(vec![0; 1_000]));
+    received(&CheckOutLayer::new(blobs.clone()).max_bytes(1_000), message.clone()).unwrap();
+    let letter = received(&CheckOutLayer::new(blobs.clone()).max_bytes(999), message.clone()).unwrap_err();
+    assert_eq!(letter.reason, DeadLetterReason::LimitExceeded);
+    let both = received(&CheckOutLayer::new(blobs), message.with_body("more")).unwrap_err();
+    assert_eq!(
+        (both.reason, &*both.description),
+        (DeadLetterReason::ClaimMissing, "there is a claim to the body, and a body")
+    );
+    // Whatever the length that is claimed.
+    let mut message = Message::new("");
+    let claim = format!("1:{}:{}:{}", BlobId::random(), u64::MAX, "0".repeat(64));
+    message.properties_mut().application_mut().insert(Claim::PROPERTY, claim);
+    let layer = CheckOutLayer::new(MemoryBlobs::new(0)).max_bytes(u64::MAX);
+    assert_eq!(received(&layer, message).unwrap_err().reason, DeadLetterReason::LimitExceeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn h_45_a_store_that_does_not_answer_is_tried_again() {
+    let start = tokio::time::Instant::now();
+    let blobs = blobs();
+    let sender = CheckInLayer::new(Slow::new(blobs.clone(), 1)).threshold(1);
+    let broker = Arc::new(AtomicU32::new(0));
+    let sends = Arc::clone(&broker);
+    let transport = service_fn(move |message: Message| {
+        sends.fetch_add(1, Ordering::Relaxed);
+        async move { claim_of(&message) }
+    });
+    let error = sender.layer(transport.clone()).oneshot(Message::new("a body")).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::ServiceBusy, true));
+    assert_eq!((broker.load(Ordering::Relaxed), start.elapsed()), (0, Duration::from_secs(1)));
+    sender.layer(transport).oneshot(Message::new("a body")).await.unwrap();
+    assert_eq!((broker.load(Ordering::Relaxed), start.elapsed()), (1, Duration::from_secs(2)));
+
+    let message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
+    let handler = service_fn(|message: Message| async move {
+        assert_eq!(message.payload(), Some(&b"a body"[..]));
+        Ok::<_, BoxError>(Disposition::Complete)
+    });
+    let layer = CheckOutLayer::new(Slow::new(blobs.clone(), 2));
+    let error = layer.layer(handler).oneshot(message.clone()).await.unwrap_err();
+    assert_eq!(error.downcast_ref::<BlobError>().map(BlobError::kind), Some(BlobErrorKind::Unavailable));
+    let stack = RetryLayer::new().immediate(1).layer(layer.layer(handler));
+    assert_eq!(stack.oneshot(message).await.unwrap(), Disposition::Complete);
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
+}
+
+fn claim_of(message: &Message) -> Result<(), SendError> {
+    Claim::of(message).map(drop).ok_or(SendError::new(ErrorKind::General))
+}
+
+#[tokio::test]
+async fn h_45_a_full_store_and_a_claim_of_the_senders_own_are_refused() {
+    let layer = CheckInLayer::new(MemoryBlobs::new(10)).threshold(1);
+    assert_eq!(not_sent(&layer, Message::new("eleven byte")).kind(), ErrorKind::QuotaExceeded);
+    let mut message = Message::new("");
+    message.properties_mut().application_mut().insert(Claim::PROPERTY, "1:");
+    assert_eq!(not_sent(&layer, message).kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn h_46_the_store_has_what_is_compressed_and_encrypted() {
+    let blobs = blobs();
+    let keys = Keys::new(Key::new("1", [1; 32]).unwrap());
+    let lines = (0..1_000).map(|n| format!("line {n} of a thousand\n")).collect::<Vec<_>>().concat();
+    let out = ServiceBuilder::new()
+        .layer(CompressLayer::new(Encoding::Zstd))
+        .layer(EncryptLayer::new(keys.clone()))
+        .layer(CheckInLayer::new(blobs.clone()).threshold(100));
+    let message = sent(&out.into_inner(), Message::new(lines.clone()));
+    assert!((100..10_000).contains(&claim(&message).length()), "{}", claim(&message));
+    let into = ServiceBuilder::new()
+        .layer(CheckOutLayer::new(blobs))
+        .layer(DecryptLayer::new(keys))
+        .layer(DecompressLayer::new([Encoding::Zstd]));
+    assert_eq!(received(&into.into_inner(), message).unwrap().payload(), Some(lines.as_bytes()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_message_does_not_wait_for_the_store() {
+    let start = tokio::time::Instant::now();
+    let layer = CheckOutLayer::new(Slow::new(blobs(), 0));
+    let stack = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
+    stack.oneshot(Message::new("a body")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}

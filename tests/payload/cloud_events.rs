@@ -1,0 +1,284 @@
+use consign::{
+    Disposition, Message,
+    cloud_events::{Attribute, CloudEvent, CloudEventError, Mode},
+    codecs::{Codecs, MessagePack},
+    message::{PropertyValue, Value},
+    routing::Router,
+    settlement::DeadLetterReason,
+    time::Timestamp,
+};
+use proptest::{collection::vec, prelude::*};
+use tower::ServiceExt;
+
+use super::random::{explain, runner};
+
+const BOTH: [Mode; 2] = [Mode::Binary, Mode::Structured];
+
+/// The JSON event format 1.0.2, 3.2.
+const JSON: &str = r#"{
+    "specversion" : "1.0",
+    "type" : "com.example.someevent",
+    "source" : "/mycontext",
+    "subject": null,
+    "id" : "C234-1234-1234",
+    "time" : "2018-04-05T17:31:00Z",
+    "comexampleextension1" : "value",
+    "comexampleothervalue" : 5,
+    "datacontenttype" : "application/json",
+    "data" : {
+        "appinfoA" : "abc",
+        "appinfoB" : 123,
+        "appinfoC" : true
+    }
+}"#;
+
+fn structured(body: impl Into<String>) -> Message {
+    Message::builder().content_type("application/cloudevents+json; charset=utf-8").build(body.into()).unwrap()
+}
+
+fn read(body: &str) -> Result<CloudEvent, CloudEventError> {
+    CloudEvent::from_message(&structured(body))
+}
+
+/// The AMQP protocol binding 1.0.2, 3.1.4.
+fn binary(prefix: &str) -> Message {
+    let property = |name| format!("{prefix}{name}");
+    Message::builder()
+        .property(property("specversion"), "1.0")
+        .property(property("type"), "com.example.someevent")
+        .property(property("time"), "2018-04-05T03:56:24Z")
+        .property(property("id"), "1234-1234-1234")
+        .property(property("source"), "/mycontext/subcontext")
+        .property("another", "property")
+        .content_type("application/json; charset=utf-8")
+        .build(r#"{"id":1}"#)
+        .unwrap()
+}
+
+fn event() -> CloudEvent {
+    CloudEvent::new("1", "/s", "t").unwrap()
+}
+
+#[test]
+fn h_60_the_example_of_the_json_format_is_read() {
+    let event = read(JSON).unwrap();
+    assert_eq!(
+        (event.id(), event.source(), event.event_type()),
+        ("C234-1234-1234", "/mycontext", "com.example.someevent")
+    );
+    assert_eq!((event.subject(), event.time()), (None, Some("2018-04-05T17:31:00Z")));
+    assert_eq!(event.attribute("comexampleextension1"), Some(&"value".into()));
+    assert_eq!(event.attribute("comexampleothervalue"), Some(&5.into()));
+    assert_eq!(event.data_content_type(), Some("application/json"));
+    let data: serde_json::Value = event.decode(&Codecs::json()).unwrap();
+    assert_eq!(data, serde_json::json!({"appinfoA": "abc", "appinfoB": 123, "appinfoC": true}));
+}
+
+#[test]
+fn h_60_the_example_of_the_amqp_binding_is_read_with_both_prefixes() {
+    for prefix in ["cloudEvents:", "cloudEvents_"] {
+        let event = CloudEvent::from_message(&binary(prefix)).unwrap();
+        assert_eq!((event.id(), event.source()), ("1234-1234-1234", "/mycontext/subcontext"));
+        assert_eq!((event.time(), event.data()), (Some("2018-04-05T03:56:24Z"), Some(&br#"{"id":1}"#[..])));
+        assert_eq!(event.data_content_type(), Some("application/json; charset=utf-8"));
+        assert_eq!(event.attributes().count(), 5);
+    }
+    let mut mixed = binary("cloudEvents:");
+    mixed.properties_mut().application_mut().insert("cloudEvents_subject", "s");
+    assert!(matches!(CloudEvent::from_message(&mixed), Err(CloudEventError::Twice(_))));
+}
+
+#[test]
+fn h_61_what_is_written_is_what_the_specification_shows() {
+    let codecs = Codecs::json();
+    let event = event().with_subject("s\"").unwrap().with_time("2018-04-05T17:31:00Z").unwrap();
+    let event = event.with_extension("number", 5).unwrap().with_extension("truth", true).unwrap();
+    let event = event.with_value(&codecs, &(1, "a")).unwrap();
+    let message = event.to_message(Mode::Structured).unwrap();
+    assert_eq!(message.content_type(), Some("application/cloudevents+json; charset=UTF-8"));
+    let expected = r#"{"specversion":"1.0","datacontenttype":"application/json","id":"1","number":5,"source":"/s","subject":"s\"","time":"2018-04-05T17:31:00Z","truth":true,"type":"t","data":[1,"a"]}"#;
+    assert_eq!(message.payload(), Some(expected.as_bytes()));
+
+    let message = event.to_message(Mode::Binary).unwrap();
+    assert_eq!((message.content_type(), message.payload()), (Some("application/json"), Some(&br#"[1,"a"]"#[..])));
+    let properties: Vec<_> = message.application().iter().map(|(name, value)| (name, value.clone())).collect();
+    let expected: [(&str, PropertyValue); 7] = [
+        ("cloudEvents_id", "1".into()),
+        ("cloudEvents_number", 5.into()),
+        ("cloudEvents_source", "/s".into()),
+        ("cloudEvents_specversion", "1.0".into()),
+        ("cloudEvents_subject", "s\"".into()),
+        ("cloudEvents_time", "2018-04-05T17:31:00Z".into()),
+        ("cloudEvents_truth", true.into()),
+    ];
+    assert_eq!(properties[..7], expected);
+    assert_eq!(properties[7], ("cloudEvents_type", "t".into()));
+}
+
+#[test]
+fn h_62_data_goes_as_its_type_says() {
+    for (content_type, data, member) in [
+        ("application/json", "{\"a\": 1.10}", r#""data":{"a": 1.10}"#),
+        ("application/vnd.x+json;v=1", "12345678901234567890123", r#""data":12345678901234567890123"#),
+        ("application/json", "not json", r#""data_base64":"bm90IGpzb24=""#),
+        ("application/xml", "<much wow=\"xml\"/>", r#""data":"<much wow=\"xml\"/>""#),
+        ("text/plain", "", r#""data":"""#),
+        ("application/vnd.apache.thrift.binary", "x", r#""data_base64":"eA==""#),
+        ("application/octet-stream", "", r#""data_base64":"""#),
+    ] {
+        let event = event().with_data(content_type, data).unwrap();
+        let message = event.to_message(Mode::Structured).unwrap();
+        let body = std::str::from_utf8(message.payload().unwrap()).unwrap();
+        assert!(body.ends_with(&format!(",{member}}}")), "{body}");
+        assert_eq!(CloudEvent::from_message(&message).unwrap(), event);
+    }
+    let text = event().with_data("text/plain", b"\xff".to_vec()).unwrap();
+    assert_eq!(CloudEvent::from_message(&text.to_message(Mode::Structured).unwrap()).unwrap(), text);
+    // Without a type it is JSON.
+    let event = read(r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":null}"#).unwrap();
+    assert_eq!((event.data(), event.data_content_type()), (Some(&b"null"[..]), None));
+    let event = CloudEvent::from_message(&event.to_message(Mode::Structured).unwrap()).unwrap();
+    assert_eq!(event.data(), Some(&b"null"[..]));
+}
+
+#[test]
+fn h_63_each_broken_rule_is_told_apart() {
+    let with = |members: &str| read(&format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t"{members}}}"#));
+    with("").unwrap();
+    let invalid = |name: &str| CloudEventError::Invalid(name.into());
+    for (members, error) in [
+        (r#","id":"2""#, CloudEventError::Twice("id".into())),
+        (r#","subject":"""#, invalid("subject")),
+        (r#","time":"yesterday""#, invalid("time")),
+        (r#","time":5"#, invalid("time")),
+        (r#","dataschema":"""#, invalid("dataschema")),
+        (r#","ext":1.5"#, invalid("ext")),
+        (r#","ext":2147483648"#, invalid("ext")),
+        (r#","ext":{}"#, invalid("ext")),
+        (r#","ext":["x"]"#, invalid("ext")),
+        (r#","ext":"a\u0000b""#, invalid("ext")),
+        (r#","Ext":"x""#, CloudEventError::Name("Ext".into())),
+        (r#","a_b":"x""#, CloudEventError::Name("a_b".into())),
+        (r#","":"x""#, CloudEventError::Name("".into())),
+        (r#","aaaaaaaaaaaaaaaaaaaaa":"x""#, CloudEventError::Name("a".repeat(21).into())),
+        (r#","data":1,"data_base64":"eA==""#, CloudEventError::Data),
+        (r#","data_base64":"eA""#, CloudEventError::Data),
+        (r#","data_base64":5"#, CloudEventError::Data),
+        (r#","datacontenttype":"text/plain","data":{}"#, CloudEventError::Data),
+    ] {
+        assert_eq!(with(members).unwrap_err(), error, "{members}");
+    }
+    for (body, error) in [
+        ("", CloudEventError::Json),
+        ("[]", CloudEventError::Json),
+        ("{} {}", CloudEventError::Json),
+        (r#"{"id":"1","source":"/s","type":"t"}"#, CloudEventError::Version),
+        (r#"{"specversion":1.0,"id":"1","source":"/s","type":"t"}"#, CloudEventError::Invalid("specversion".into())),
+        (r#"{"specversion":"0.3","id":"1","source":"/s","type":"t"}"#, CloudEventError::Version),
+        (r#"{"specversion":"1.0","id":"","source":"/s","type":"t"}"#, CloudEventError::Missing("id")),
+        (r#"{"specversion":"1.0","id":"1","source":null,"type":"t"}"#, CloudEventError::Missing("source")),
+        (r#"{"specversion":"1.0","id":"1","source":"/s"}"#, CloudEventError::Missing("type")),
+        (r#"{"specversion":"1.0","id":1,"source":"/s","type":"t"}"#, CloudEventError::Invalid("id".into())),
+    ] {
+        assert_eq!(read(body).unwrap_err(), error, "{body}");
+    }
+    let mut binary_ = binary("cloudEvents_");
+    binary_.properties_mut().application_mut().insert("cloudEvents_ext", 1.5);
+    assert_eq!(CloudEvent::from_message(&binary_).unwrap_err(), invalid("ext"));
+    let of = |content_type: &'static str| Message::builder().content_type(content_type).build("[]").unwrap();
+    for (message, error) in [
+        (of("application/json"), CloudEventError::NotAnEvent),
+        (of("application/cloudevents-batch+json"), CloudEventError::Batch),
+        (of("application/cloudevents+json; charset=utf-16"), CloudEventError::Json),
+        (binary("cloudEvents:").with_body(Value::from("text")), CloudEventError::NotBytes),
+    ] {
+        assert_eq!(CloudEvent::from_message(&message).unwrap_err(), error);
+    }
+    assert!(CloudEvent::new("", "/s", "t").is_err() && event().with_extension("specversion", "1.1").is_err());
+    assert!(event().with_extension("data", "x").is_err());
+}
+
+#[test]
+fn h_63_instants_have_the_form_of_rfc_3339() {
+    for right in ["2018-04-05T17:31:00Z", "2018-04-05t17:31:60.123456789+23:59", "0000-01-01T00:00:00-00:00"] {
+        event().with_time(right).expect(right);
+    }
+    for wrong in [
+        "2018-04-05",
+        "2018-04-05 17:31:00Z",
+        "2018-4-05T17:31:00Z",
+        "2018-04-05T17:31Z",
+        "2018-04-05T17:31:00",
+        "2018-13-05T17:31:00Z",
+        "2018-04-05T24:31:00Z",
+        "2018-04-05T17:31:00.Z",
+        "2018-04-05T17:31:00+2:00",
+        "2018-04-05T17:31:00Zx",
+        "+018-04-05T17:31:00Z",
+    ] {
+        event().with_time(wrong).expect_err(wrong);
+    }
+    let mut message = binary("cloudEvents:");
+    message.properties_mut().application_mut().insert("cloudEvents:time", Timestamp::from_millis(0));
+    assert_eq!(CloudEvent::from_message(&message).unwrap().time(), Some("1970-01-01T00:00:00.000Z"));
+}
+
+#[test]
+fn h_64_any_event_comes_back_in_both_modes() {
+    let text = "[^\\p{Cc}]{1,12}";
+    let attribute = prop_oneof![
+        any::<bool>().prop_map(Attribute::from),
+        any::<i32>().prop_map(Attribute::from),
+        text.prop_map(Attribute::from),
+    ];
+    let extensions = vec(("ext[a-z0-9]{1,10}", attribute), 0..5);
+    let types = prop_oneof!["text/plain", "application/json", "application/x-other", "image/svg\\+xml"];
+    let events = (text, text, text, extensions, types, vec(any::<u8>(), 0..40));
+    let result = runner(500).run(&events, |(id, source, event_type, extensions, content_type, data)| {
+        let mut event = CloudEvent::new(id, source, event_type).unwrap().with_data(content_type, data).unwrap();
+        for (name, value) in extensions {
+            event = event.with_extension(&name, value).unwrap();
+        }
+        for mode in BOTH {
+            let message = event.to_message(mode).unwrap();
+            prop_assert_eq!(&CloudEvent::from_message(&message).unwrap(), &event, "{:?}", mode);
+        }
+        Ok(())
+    });
+    explain(result, "h_64_any_event_comes_back_in_both_modes");
+}
+
+#[test]
+fn h_64_random_bytes_panic_no_reader() {
+    let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 1..5);
+    let result = runner(2_000).run(&(changes, vec(any::<u8>(), 0..40)), |(changes, noise)| {
+        let mut body = JSON.as_bytes().to_vec();
+        for (at, byte) in &changes {
+            let at = at.index(body.len());
+            body[at] = *byte;
+        }
+        for body in [body, noise] {
+            let _ = CloudEvent::from_message(&structured("").with_body(body));
+        }
+        Ok(())
+    });
+    explain(result, "h_64_random_bytes_panic_no_reader");
+}
+
+#[tokio::test]
+async fn h_65_a_handler_takes_an_event_and_what_is_none_is_a_dead_letter() {
+    let codecs = Codecs::builder().with(consign::codecs::Json::default()).with(MessagePack).build().unwrap();
+    let handler = async |event: CloudEvent| assert_eq!(event.event_type(), "com.example.someevent");
+    let router = Router::new(codecs).otherwise(handler).build().unwrap();
+    for message in [structured(JSON), binary("cloudEvents:"), binary("cloudEvents_")] {
+        assert_eq!(router.clone().oneshot(message).await.unwrap(), Disposition::Complete);
+    }
+    for message in [structured("{}"), Message::new("{}")] {
+        let Disposition::DeadLetter(letter) = router.clone().oneshot(message).await.unwrap() else {
+            panic!("a dead letter")
+        };
+        assert_eq!(letter.reason, DeadLetterReason::DeserializationFailed);
+    }
+    let shown = format!("{:?}", read(JSON).unwrap());
+    assert!(!shown.contains("abc") && !shown.contains("C234"), "{shown}");
+}

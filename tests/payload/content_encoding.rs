@@ -1,0 +1,345 @@
+use std::time::Duration;
+
+use consign::{
+    Disposition, Message,
+    codecs::Trail,
+    message::{Body, PropertyValue, Value},
+    middleware::content_encoding::{CompressLayer, DecompressLayer, Encoding},
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{Batch, SendError, SendService},
+};
+use proptest::{collection::vec, prelude::*};
+use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok, task};
+use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
+use tower_test::mock;
+
+use super::{
+    random::{explain, runner},
+    stacks::{received, sent},
+    support::Broker,
+};
+
+const BOTH: [Encoding; 2] = [Encoding::Gzip, Encoding::Zstd];
+
+/// What `gzip -9`, `zstd -19`, `zstd -3` and `zstd --long=27` made of [`lines`], the last two without knowing how much
+/// was to come.
+const GZIP: &[u8] = include_bytes!("samples/lines.gz");
+const ZSTD: &[u8] = include_bytes!("samples/lines.zst");
+const ZSTD_STREAMED: &[u8] = include_bytes!("samples/lines-streamed.zst");
+const ZSTD_WINDOW_27: &[u8] = include_bytes!("samples/lines-window-27.zst");
+
+fn lines() -> String {
+    (0..100).map(|n| format!("{{\"id\":{n},\"sku\":\"sku-{}\"}}\n", n % 7)).collect::<Vec<_>>().concat()
+}
+
+fn encoded(encoding: &str, body: impl Into<Body>) -> Message {
+    let mut message = Message::builder().content_type("application/json").build(body).unwrap();
+    message.properties_mut().pass_through_mut().content_encoding = Some(encoding.to_owned().into());
+    message
+}
+
+fn encoding_of(message: &Message) -> Option<&str> {
+    message.pass_through()?.content_encoding.as_deref()
+}
+
+/// Reason and code of a dead letter.
+fn refused(layer: &DecompressLayer, message: Message) -> (DeadLetterReason, String) {
+    let letter = received(layer, message).expect_err("a dead letter");
+    let trail = letter.changes.properties().and_then(|added| added.get(DeadLetter::TRAIL));
+    let trail: Trail = trail.and_then(PropertyValue::as_str).expect("a trail").parse().expect("a trail");
+    (letter.reason, trail.entries()[0].code().to_owned())
+}
+
+fn both() -> DecompressLayer {
+    DecompressLayer::new(BOTH)
+}
+
+#[test]
+fn h_01_a_compressed_body_says_so_and_comes_back() {
+    for encoding in BOTH {
+        let message = Message::builder().content_type("application/json").property("k", 1).build(lines()).unwrap();
+        let sent = sent(&CompressLayer::new(encoding), message);
+        assert_eq!((encoding_of(&sent), sent.content_type()), (Some(encoding.name()), Some("application/json")));
+        assert!(sent.body().size() < 1_000, "{}", sent.body().size());
+
+        let seen = received(&both(), sent).unwrap();
+        assert_eq!(seen.payload(), Some(lines().as_bytes()));
+        assert_eq!(
+            (encoding_of(&seen), seen.content_type(), seen.application().len()),
+            (None, Some("application/json"), 1)
+        );
+    }
+}
+
+#[test]
+fn h_01_what_others_have_written_is_read() {
+    for (name, body) in [("gzip", GZIP), ("X-GZip", GZIP), ("zstd", ZSTD), (" ZSTD\t", ZSTD), ("zstd", ZSTD_STREAMED)] {
+        assert_eq!(received(&both(), encoded(name, body)).unwrap().payload(), Some(lines().as_bytes()), "{name}");
+    }
+}
+
+#[test]
+fn h_01_a_batch_is_compressed_message_by_message() {
+    let broker = Broker::default();
+    let mut stack = CompressLayer::new(Encoding::Gzip).layer(SendService::new(broker.clone()));
+    assert_pending!(task::spawn(stack.call(Batch(vec![Message::new(lines()), Message::new("short")]))).poll());
+    let messages = broker.messages(0);
+    assert_eq!((encoding_of(&messages[0]), encoding_of(&messages[1])), (Some("gzip"), None));
+}
+
+#[test]
+fn h_01_any_body_comes_back() {
+    let bodies = prop_oneof![
+        vec(any::<u8>(), 0..2_000),
+        // Much that comes again.
+        (vec(any::<u8>(), 1..50), 1..200_usize).prop_map(|(piece, times)| piece.repeat(times)),
+        // Over one block of zstd.
+        (vec(0..8_u8, 500..1_000), 150..250_u8).prop_map(|(piece, times)| {
+            let salted = (0..times).flat_map(|n| piece.iter().map(move |byte| byte.wrapping_mul(n | 1)));
+            salted.collect()
+        }),
+    ];
+    let result = runner(30).run(&bodies, |body| {
+        for encoding in BOTH {
+            let sent = sent(&CompressLayer::new(encoding).threshold(0), Message::new(body.clone()));
+            let seen = received(&both().max_bytes(1 << 20), sent).unwrap();
+            prop_assert_eq!(seen.payload(), Some(&body[..]));
+        }
+        Ok(())
+    });
+    explain(result, "h_01_any_body_comes_back");
+}
+
+#[test]
+fn h_02_what_gains_nothing_stays_as_it_is() {
+    let layer = CompressLayer::new(Encoding::Zstd);
+    let noise: Vec<u8> =
+        (0..4_096_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).rotate_left(n % 31).to_le_bytes()).collect();
+    let same = |message: Message| {
+        let after = sent(&layer, message.clone());
+        assert_eq!((after.body(), encoding_of(&after)), (message.body(), encoding_of(&message)));
+    };
+    same(Message::new("x".repeat(1_023)));
+    same(Message::new(Value::from("x".repeat(5_000))));
+    same(encoded("br", "x".repeat(5_000)));
+    same(Message::new(GZIP.repeat(20)));
+    same(Message::new(ZSTD.repeat(20)));
+    let compressed = sent(&layer, Message::new(noise.clone()));
+    assert!(compressed.body().size() <= noise.len());
+    assert_eq!(encoding_of(&sent(&layer, Message::new(lines()))), Some("zstd"));
+}
+
+#[test]
+fn h_03_what_a_receiver_would_refuse_by_its_ratio_is_sent_as_it_is() {
+    for encoding in BOTH {
+        let zeros = sent(&CompressLayer::new(encoding), Message::new(vec![0; 200 << 10]));
+        assert_eq!((encoding_of(&zeros), zeros.body().size()), (None, 200 << 10));
+    }
+}
+
+#[test]
+fn h_04_an_encoding_that_is_not_allowed_is_a_dead_letter() {
+    let only_gzip = DecompressLayer::new([Encoding::Gzip]);
+    for (name, body) in [("zstd", ZSTD), ("br", b"x"), ("aes128gcm", b"x"), ("Z\u{1b}", b"x"), (&"e".repeat(200), b"x")]
+    {
+        let (reason, code) = refused(&only_gzip, encoded(name, body));
+        assert_eq!((reason, code.as_str()), (DeadLetterReason::UnsupportedEncoding, "Encoding"), "{name}");
+    }
+    let letter = received(&only_gzip, encoded(&"e\u{1b}".repeat(200), "x")).unwrap_err();
+    assert!(letter.description.len() < 500 && !letter.description.contains('\u{1b}'), "{}", letter.description);
+    for plain in ["", "identity", "Identity"] {
+        assert_eq!(received(&only_gzip, encoded(plain, "x")).unwrap().payload(), Some(&b"x"[..]));
+    }
+    let (reason, code) = refused(&both(), encoded("gzip", Value::from("text")));
+    assert_eq!((reason, code.as_str()), (DeadLetterReason::UnsupportedEncoding, "NotBytes"));
+}
+
+/// 64 MiB of zeros.
+fn gzip_bomb() -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let zeros = vec![0; 1 << 20];
+    (0..64).for_each(|_| encoder.write_all(&zeros).unwrap());
+    encoder.finish().unwrap()
+}
+
+/// 64 MiB of zeros, in blocks of one repeated byte: a header and four bytes a block.
+fn zstd_bomb() -> Vec<u8> {
+    let block = |last: u32| {
+        let [a, b, c, _] = ((128 << 10) << 3 | 1 << 1 | last).to_le_bytes();
+        [a, b, c, 0]
+    };
+    let mut bomb = vec![0x28, 0xB5, 0x2F, 0xFD, 0, 13 << 3];
+    (0..511).for_each(|_| bomb.extend(block(0)));
+    bomb.extend(block(1));
+    bomb
+}
+
+#[test]
+fn h_05_a_body_over_the_limits_is_a_dead_letter() {
+    let most = both().max_bytes(100 << 20);
+    for (name, bomb) in [("gzip", gzip_bomb()), ("zstd", zstd_bomb())] {
+        let message = encoded(name, bomb);
+        let (reason, code) = refused(&most, message.clone());
+        assert_eq!((reason, code.as_str()), (DeadLetterReason::LimitExceeded, "Ratio"), "{name}");
+        let (reason, _) = refused(&both(), message);
+        assert_eq!(reason, DeadLetterReason::LimitExceeded, "{name}");
+    }
+    // A size that is declared is believed only when it is too large.
+    let (_, code) = refused(&both(), encoded("zstd", ZSTD_WINDOW_27));
+    assert_eq!(code, "Window");
+    for exponent in [14, 21, 31] {
+        let (reason, code) = refused(&both(), encoded("zstd", vec![0x28, 0xB5, 0x2F, 0xFD, 0, exponent << 3, 1, 0, 0]));
+        assert_eq!((reason, code.as_str()), (DeadLetterReason::LimitExceeded, "Window"), "{exponent}");
+    }
+    let declared = [&[0x28, 0xB5, 0x2F, 0xFD, 0b1110_0000][..], &u64::MAX.to_le_bytes(), &[1, 0, 0]].concat();
+    assert_eq!(refused(&both(), encoded("zstd", declared)).0, DeadLetterReason::LimitExceeded);
+}
+
+#[test]
+fn h_05_limits_are_exact() {
+    for (name, body) in [("gzip", GZIP), ("zstd", ZSTD), ("zstd", ZSTD_STREAMED)] {
+        let size = lines().len();
+        received(&both().max_bytes(size), encoded(name, body)).unwrap();
+        let (reason, code) = refused(&both().max_bytes(size - 1), encoded(name, body));
+        assert_eq!((reason, code.as_str()), (DeadLetterReason::LimitExceeded, "Size"), "{name}");
+        received(&both().max_ratio(size.div_ceil(body.len())), encoded(name, body)).unwrap();
+        let (_, code) = refused(&both().max_ratio(size / body.len()), encoded(name, body));
+        assert_eq!(code, "Ratio", "{name}");
+    }
+}
+
+#[test]
+fn h_06_one_encoding_and_no_more() {
+    for names in ["gzip, gzip", "gzip,zstd", "identity, gzip"] {
+        let (reason, code) = refused(&both(), encoded(names, GZIP));
+        assert_eq!((reason, code.as_str()), (DeadLetterReason::UnsupportedEncoding, "Nested"), "{names}");
+    }
+    let twice = {
+        use std::io::Write;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(ZSTD).unwrap();
+        encoder.finish().unwrap()
+    };
+    let (reason, code) = refused(&both(), encoded("gzip", twice));
+    assert_eq!((reason, code.as_str()), (DeadLetterReason::UnsupportedEncoding, "Nested"));
+}
+
+#[test]
+fn h_07_every_truncation_and_what_follows_is_told_apart() {
+    for (name, body) in [("gzip", GZIP), ("zstd", ZSTD), ("zstd", ZSTD_STREAMED)] {
+        for length in 0..body.len() {
+            // A frame of zstd says early how much is to come.
+            let is_too_much = body == ZSTD && length >= 7 && length * 100 < lines().len();
+            let expected = match length {
+                _ if is_too_much => (DeadLetterReason::LimitExceeded, "Ratio"),
+                0..4 if name == "zstd" => (DeadLetterReason::DeserializationFailed, "Syntax"),
+                _ => (DeadLetterReason::DeserializationFailed, "Truncated"),
+            };
+            let (reason, code) = refused(&both(), encoded(name, &body[..length]));
+            assert_eq!((reason, code.as_str()), expected, "{name} {length}");
+        }
+        for more in [&b"\0"[..], b"more", body] {
+            let (reason, code) = refused(&both(), encoded(name, [body, more].concat()));
+            assert_eq!((reason, code.as_str()), (DeadLetterReason::DeserializationFailed, "Trailing"), "{name}");
+        }
+        let (reason, code) = refused(&both(), encoded(name, "plain text, whatever is declared"));
+        assert_eq!((reason, code.as_str()), (DeadLetterReason::DeserializationFailed, "Syntax"), "{name}");
+    }
+    // A reserved bit, a dictionary, another size than the declared one, and a frame to be skipped.
+    let single = [0x28, 0xB5, 0x2F, 0xFD];
+    for frame in [
+        &[0x28, 0x18, 3, 0x19, 0, 0, b'a', b'b', b'c'][..],
+        &[0x21, 7, 3, 0x19, 0, 0, b'a', b'b', b'c'],
+        &[0x20, 4, 0x19, 0, 0, b'a', b'b', b'c'],
+    ] {
+        let (_, code) = refused(&both(), encoded("zstd", [&single[..], frame].concat()));
+        assert_eq!(code, "Syntax", "{frame:?}");
+    }
+    let plain = [&single[..], &[0x20, 3, 0x19, 0, 0, b'a', b'b', b'c']].concat();
+    assert_eq!(received(&both(), encoded("zstd", plain)).unwrap().payload(), Some(&b"abc"[..]));
+    assert_eq!(refused(&both(), encoded("zstd", b"\x50\x2a\x4d\x18\x00\x00\x00\x00")).1, "Syntax");
+}
+
+#[test]
+fn h_07_a_changed_byte_is_never_another_body() {
+    for (name, body) in [("gzip", GZIP), ("zstd", ZSTD), ("zstd", ZSTD_STREAMED)] {
+        let mut accepted = 0;
+        for at in 0..body.len() {
+            for bit in 0..8 {
+                let mut changed = body.to_vec();
+                changed[at] ^= 1 << bit;
+                if let Ok(seen) = received(&both(), encoded(name, changed)) {
+                    assert_eq!(seen.payload(), Some(lines().as_bytes()), "{name} {at}");
+                    accepted += 1;
+                }
+            }
+        }
+        // What the header says of a file, of the time and of the window.
+        assert!(accepted < 120, "{name}: {accepted}");
+    }
+}
+
+#[test]
+fn h_07_random_bytes_panic_no_decoder() {
+    let bodies = (0..2_usize, vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), vec(any::<u8>(), 0..64));
+    let result = runner(2_000).run(&bodies, |(which, changes, noise)| {
+        let (name, valid) = [("gzip", GZIP), ("zstd", ZSTD)][which];
+        let mut changed = valid.to_vec();
+        for (at, byte) in &changes {
+            let at = at.index(changed.len());
+            changed[at] = *byte;
+        }
+        for body in [changed, [&valid[..if which == 0 { 10 } else { 4 }], &noise].concat(), noise] {
+            let _ = received(&both(), encoded(name, body));
+        }
+        Ok(())
+    });
+    explain(result, "h_07_random_bytes_panic_no_decoder");
+}
+
+#[tokio::test]
+async fn h_08_a_dead_letter_keeps_the_encoded_body() {
+    use consign::{
+        broker::{Broker, QueueSettings},
+        consumer::Consumer,
+        message::SequenceNumber,
+        transport::Sender,
+    };
+
+    let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
+    let broken = encoded("gzip", &GZIP[..100]);
+    queue.sender().unwrap().send(broken.clone()).await.unwrap();
+    let never = service_fn(|_: Message| async { Err::<Disposition, BoxError>("a handler saw it".into()) });
+    let consumer = Consumer::new(queue.receiver(), both().layer(never));
+    let stats = consumer.run_until(tokio::time::sleep(Duration::from_millis(50))).await.unwrap();
+    assert_eq!(stats.dead_lettered(), 1);
+    let dead = queue.dead_letter().peek(SequenceNumber::default(), 1).remove(0);
+    assert_eq!((dead.body(), encoding_of(&dead)), (broken.body(), Some("gzip")));
+    assert_eq!(dead.dead_letter_reason(), Some("DeserializationFailed"));
+}
+
+#[test]
+fn h_09_without_the_layer_a_codec_sees_no_encoded_body() {
+    let error = encoded("gzip", GZIP).decode::<u32, _>(&consign::codecs::Codecs::json()).unwrap_err();
+    assert_eq!(error.reason(), DeadLetterReason::UnsupportedEncoding);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_takes_no_time_of_its_own_and_passes_errors_on() {
+    let start = tokio::time::Instant::now();
+    let slow = service_fn(|_: Message| async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        Err::<Disposition, BoxError>("later".into())
+    });
+    both().layer(slow).oneshot(encoded("gzip", "plain")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    let error = both().layer(slow).oneshot(encoded("gzip", GZIP)).await.unwrap_err();
+    assert_eq!((error.to_string().as_str(), start.elapsed()), ("later", Duration::from_secs(3)));
+
+    let (mut stack, mut handle) = mock::spawn_layer::<Message, (), _>(CompressLayer::new(Encoding::Gzip));
+    assert_ready_ok!(stack.poll_ready::<Message>());
+    let mut send = task::spawn(stack.call(Message::new(lines())));
+    handle.next_request().await.unwrap().1.send_error(SendError::new(consign::transport::ErrorKind::ServiceBusy));
+    assert_eq!(assert_ready_err!(send.poll()).kind(), consign::transport::ErrorKind::ServiceBusy);
+}

@@ -1,0 +1,282 @@
+use std::time::Duration;
+
+use consign::{
+    Disposition, Message,
+    message::{Body, PropertyValue, Value},
+    middleware::{
+        content_encoding::{CompressLayer, DecompressLayer, Encoding},
+        encryption::{DecryptLayer, EncryptLayer},
+        keys::{InvalidKey, Key, Keys},
+    },
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{Batch, ErrorKind, SendError, SendService},
+};
+use proptest::{collection::vec, prelude::*};
+use tokio_test::{assert_pending, assert_ready_err, task};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
+
+use super::{
+    random::{explain, runner},
+    stacks::{not_sent, received, sent},
+    support::Broker,
+};
+
+fn key(id: &str, byte: u8) -> Key {
+    Key::new(id, [byte; 32]).unwrap()
+}
+
+fn keys() -> Keys {
+    Keys::new(key("new", 1)).and_old(key("old", 2))
+}
+
+/// A message with each of the bound properties.
+fn bound() -> Message {
+    let message = Message::builder()
+        .message_id("m-1")
+        .content_type("application/json")
+        .subject("order.paid")
+        .session_id("customer-7")
+        .correlation_id("c-1")
+        .reply_to("replies")
+        .property("free", 1);
+    let mut message = message.build(r#"{"id":1}"#).unwrap();
+    message.properties_mut().pass_through_mut().content_encoding = Some("identity".into());
+    message
+}
+
+fn encrypted() -> Message {
+    sent(&EncryptLayer::new(keys()), bound())
+}
+
+fn bytes(message: &Message) -> Vec<u8> {
+    message.payload().unwrap().to_vec()
+}
+
+/// The description of the dead letter.
+fn refused(layer: &DecryptLayer, message: Message) -> String {
+    let DeadLetter { reason, description, .. } = received(layer, message).expect_err("a dead letter");
+    assert_eq!(reason, DeadLetterReason::SignatureInvalid);
+    description.into_owned()
+}
+
+#[test]
+fn h_20_an_encrypted_body_comes_back_and_says_by_which_key() {
+    let message = encrypted();
+    let property = |name| message.application().get(name).and_then(PropertyValue::as_str);
+    assert_eq!(property(EncryptLayer::ALGORITHM), Some("xchacha20poly1305"));
+    assert_eq!(property(EncryptLayer::KEY_ID), Some("new"));
+    assert_eq!(message.body().size(), 8 + 40);
+    assert!(!bytes(&message).windows(4).any(|window| window == br#""id""#));
+
+    let seen = received(&DecryptLayer::new(keys()), message).unwrap();
+    assert_eq!((seen.body(), seen.properties()), (bound().body(), bound().properties()));
+}
+
+#[test]
+fn h_20_any_body_comes_back() {
+    let result = runner(100).run(&vec(vec(any::<u8>(), 0..300), 0..4), |sections| {
+        let body = Body::sections(sections.iter().cloned().map(Into::into).collect());
+        let seen = received(&DecryptLayer::new(keys()), sent(&EncryptLayer::new(keys()), Message::new(body)));
+        prop_assert_eq!(bytes(&seen.unwrap()), sections.concat());
+        Ok(())
+    });
+    explain(result, "h_20_any_body_comes_back");
+}
+
+#[test]
+fn h_20_no_two_nonces_are_the_same() {
+    let nonces: std::collections::HashSet<_> = (0..1_000).map(|_| bytes(&encrypted())[..24].to_vec()).collect();
+    assert_eq!(nonces.len(), 1_000);
+}
+
+/// Decrypted here by hand, from the fields as they are documented.
+#[test]
+fn h_20_the_format_is_what_it_says() {
+    let message = sent(&EncryptLayer::new(keys()), bound());
+    let body = bytes(&message);
+    let mut associated = Vec::new();
+    let fields =
+        ["consign body encryption 1 xchacha20poly1305", "new", "m-1", "application/json", "identity", "order.paid"];
+    for field in fields.into_iter().chain(["customer-7", "c-1", "replies"]) {
+        associated.extend((field.len() as u64).to_le_bytes());
+        associated.extend(field.as_bytes());
+    }
+    let cipher = <chacha20poly1305::XChaCha20Poly1305 as chacha20poly1305::KeyInit>::new(&[1; 32].into());
+    let payload = chacha20poly1305::aead::Payload { msg: &body[24..], aad: &associated };
+    let nonce: &[u8; 24] = body[..24].try_into().unwrap();
+    let plain = chacha20poly1305::aead::Aead::decrypt(&cipher, nonce.into(), payload).unwrap();
+    assert_eq!(plain, br#"{"id":1}"#);
+}
+
+#[test]
+fn h_21_what_is_not_encrypted_is_a_dead_letter_before_any_codec() {
+    assert_eq!(refused(&DecryptLayer::new(keys()), bound()), "the message is not encrypted");
+    // Unless it is allowed, and then only what does not pretend.
+    let lenient = DecryptLayer::new(keys()).allow_plaintext();
+    assert_eq!(received(&lenient, bound()).unwrap().body(), bound().body());
+    for name in [EncryptLayer::ALGORITHM, EncryptLayer::KEY_ID] {
+        let mut pretends = encrypted();
+        pretends.properties_mut().application_mut().remove(name);
+        refused(&lenient, pretends);
+    }
+    received(&lenient, encrypted()).unwrap();
+}
+
+#[test]
+fn h_22_each_bit_counts() {
+    let layer = DecryptLayer::new(keys());
+    let message = encrypted();
+    let body = bytes(&message);
+    for at in 0..body.len() {
+        for bit in 0..8 {
+            let mut changed = body.clone();
+            changed[at] ^= 1 << bit;
+            assert_eq!(
+                refused(&layer, message.clone().with_body(changed)),
+                "not what was encrypted by the key `new`",
+                "bit {bit} of {at}"
+            );
+        }
+        let shorter = refused(&layer, message.clone().with_body(body[..at].to_vec()));
+        assert_eq!(shorter == "the body is too short to be encrypted", at < 40, "{at}");
+    }
+    refused(&layer, message.clone().with_body([&body[..], b"\0"].concat()));
+    refused(&layer, message.with_body(Value::from("text")));
+}
+
+#[test]
+fn h_23_bound_properties_cannot_be_changed() {
+    let layer = DecryptLayer::new(keys());
+    let changes: [fn(&mut Message); 9] = [
+        |m| _ = m.properties_mut().set_message_id("m-2").unwrap(),
+        |m| _ = m.properties_mut().set_content_type("application/cbor"),
+        |m| _ = m.properties_mut().set_subject("order.shipped"),
+        |m| _ = m.properties_mut().set_session_id("customer-8").unwrap(),
+        |m| _ = m.properties_mut().set_correlation_id("c-2"),
+        |m| _ = m.properties_mut().set_reply_to("elsewhere"),
+        |m| m.properties_mut().pass_through_mut().content_encoding = None,
+        |m| drop(m.properties_mut().application_mut().insert("x-original-message-id", "m-0")),
+        // Text that moves from one field to the next.
+        |m| {
+            m.properties_mut().set_subject("order.pai");
+            m.properties_mut().set_session_id("dcustomer-7").unwrap();
+        },
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        let mut message = encrypted();
+        change(&mut message);
+        assert_eq!(refused(&layer, message), "not what was encrypted by the key `new`", "{n}");
+    }
+    let mut message = encrypted();
+    message.properties_mut().application_mut().insert("free", 2);
+    message.properties_mut().set_to("anyone");
+    received(&layer, message).unwrap();
+    // A copy that comes later: another id, and the first one kept.
+    let mut copy = encrypted();
+    copy.properties_mut().set_message_id("another").unwrap();
+    copy.properties_mut().application_mut().insert("x-original-message-id", "m-1");
+    received(&layer, copy).unwrap();
+}
+
+#[test]
+fn h_23_a_message_without_an_id_is_given_one() {
+    let message = sent(&EncryptLayer::new(keys()), Message::new("body"));
+    assert_eq!(message.message_id().map(str::len), Some(36));
+    received(&DecryptLayer::new(keys()), message).unwrap();
+}
+
+#[test]
+fn h_24_keys_rotate() {
+    let (first, second) = (key("2025", 1), key("2026", 2));
+    let receivers = [
+        DecryptLayer::new(Keys::new(first.clone())),
+        DecryptLayer::new(Keys::new(first.clone()).and_old(second.clone())),
+        DecryptLayer::new(Keys::new(second.clone()).and_old(first.clone())),
+        DecryptLayer::new(Keys::new(second.clone())),
+    ];
+    let senders = [EncryptLayer::new(Keys::new(first.clone())), EncryptLayer::new(Keys::new(second).and_old(first))];
+    for (sender, reads) in senders.iter().zip([[true, true, true, false], [false, true, true, true]]) {
+        for (receiver, reads) in receivers.iter().zip(reads) {
+            let result = received(receiver, sent(sender, bound()));
+            assert_eq!(result.is_ok(), reads);
+        }
+    }
+    let gone = refused(&receivers[3], sent(&senders[0], bound()));
+    assert_eq!(gone, "no key `2025` to decrypt by");
+    // The same id, and another secret.
+    let other = DecryptLayer::new(Keys::new(key("2025", 9)));
+    assert_eq!(refused(&other, sent(&senders[0], bound())), "not what was encrypted by the key `2025`");
+    // From wherever they come, at the time of the call.
+    let now = std::sync::Arc::new(std::sync::Mutex::new(key("a", 1)));
+    let provider = std::sync::Arc::clone(&now);
+    let layer = EncryptLayer::new(move |_: Option<&str>| Some(provider.lock().unwrap().clone()));
+    let id = |message: &Message| {
+        message.application().get(EncryptLayer::KEY_ID).and_then(|id| id.as_str().map(String::from))
+    };
+    assert_eq!(id(&sent(&layer, bound())).as_deref(), Some("a"));
+    *now.lock().unwrap() = key("b", 2);
+    assert_eq!(id(&sent(&layer, bound())).as_deref(), Some("b"));
+    // A provider that answers with a key that was not asked for.
+    let careless = DecryptLayer::new(|_: Option<&str>| Some(key("x", 1)));
+    assert_eq!(refused(&careless, encrypted()), "no key `new` to decrypt by");
+}
+
+#[test]
+fn h_24_a_key_has_an_id_that_can_travel_and_a_secret_that_does_not_show() {
+    for id in ["", "with space", "é", "line\n", &"x".repeat(65)] {
+        let refused: InvalidKey = Key::new(id, [0; 32]).unwrap_err();
+        assert!(refused.to_string().contains("64"), "{refused}");
+    }
+    let shown = format!("{:?} {:?} {:?}", key("id", 77), keys(), EncryptLayer::new(keys()));
+    assert!(shown.contains("id") && !shown.contains("77"), "{shown}");
+    let mut forged = encrypted();
+    forged.properties_mut().application_mut().insert(EncryptLayer::KEY_ID, "\u{1b}[31m".repeat(100));
+    let description = refused(&DecryptLayer::new(keys()), forged);
+    assert!(description.len() < 500 && !description.contains('\u{1b}'), "{description}");
+}
+
+#[test]
+fn h_25_nothing_is_sent_in_the_clear() {
+    let layer = EncryptLayer::new(keys());
+    assert_eq!(not_sent(&layer, Message::new(Value::from("text"))).kind(), ErrorKind::InvalidArgument);
+    let none = EncryptLayer::new(|_: Option<&str>| None::<Key>);
+    assert_eq!(not_sent(&none, bound()).kind(), ErrorKind::InvalidArgument);
+
+    let broker = Broker::default();
+    let mut stack = layer.layer(SendService::new(broker.clone()));
+    let batch = Batch(vec![bound(), Message::new(Value::from("text"))]);
+    assert_eq!(assert_ready_err!(task::spawn(stack.call(batch)).poll()).kind(), ErrorKind::InvalidArgument);
+    assert_eq!(broker.transfers(), 0);
+    assert_pending!(task::spawn(stack.call(Batch(vec![bound(), bound()]))).poll());
+    for message in broker.messages(0) {
+        received(&DecryptLayer::new(keys()), message).unwrap();
+    }
+}
+
+#[test]
+fn h_26_compression_is_inside() {
+    let lines = "a line that comes again and again\n".repeat(50);
+    let out = ServiceBuilder::new().layer(CompressLayer::new(Encoding::Gzip)).layer(EncryptLayer::new(keys()));
+    let message = sent(&out.into_inner(), Message::new(lines.clone()));
+    assert!(message.body().size() < 200);
+    let into = ServiceBuilder::new().layer(DecryptLayer::new(keys())).layer(DecompressLayer::new([Encoding::Gzip]));
+    let seen = received(&into.into_inner(), message).unwrap();
+    assert_eq!(seen.payload(), Some(lines.as_bytes()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_takes_no_time_of_its_own_and_passes_errors_on() {
+    let start = tokio::time::Instant::now();
+    let slow = service_fn(|_: Message| async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        Err::<Disposition, BoxError>("later".into())
+    });
+    let layer = DecryptLayer::new(keys());
+    layer.layer(slow).oneshot(bound()).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    let error = layer.layer(slow).oneshot(encrypted()).await.unwrap_err();
+    assert_eq!((error.to_string().as_str(), start.elapsed()), ("later", Duration::from_secs(3)));
+    let busy = service_fn(|_: Message| async { Err::<(), _>(SendError::new(ErrorKind::ServiceBusy)) });
+    let error = EncryptLayer::new(keys()).layer(busy).oneshot(bound()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ServiceBusy);
+}

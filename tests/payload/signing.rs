@@ -1,0 +1,193 @@
+use std::time::Duration;
+
+use consign::{
+    Disposition, Message,
+    message::{PropertyValue, Value},
+    middleware::{
+        keys::{Key, Keys},
+        signing::{SignLayer, VerifyLayer},
+    },
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{Batch, ErrorKind, SendError, SendService},
+};
+use tokio_test::{assert_pending, assert_ready_err, task};
+use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
+
+use super::{
+    stacks::{not_sent, received, sent},
+    support::Broker,
+};
+
+fn key(id: &str, byte: u8) -> Key {
+    Key::new(id, [byte; 32]).unwrap()
+}
+
+fn keys() -> Keys {
+    Keys::new(key("new", 1)).and_old(key("old", 2))
+}
+
+/// A message with each of the bound properties.
+fn bound() -> Message {
+    let message = Message::builder()
+        .message_id("m-1")
+        .content_type("application/json")
+        .subject("order.paid")
+        .session_id("customer-7")
+        .correlation_id("c-1")
+        .reply_to("replies")
+        .property("free", 1);
+    message.build(r#"{"id":1}"#).unwrap()
+}
+
+fn signed() -> Message {
+    sent(&SignLayer::new(keys()), bound())
+}
+
+/// The description of the dead letter.
+fn refused(layer: &VerifyLayer, message: Message) -> String {
+    let DeadLetter { reason, description, .. } = received(layer, message).expect_err("a dead letter");
+    assert_eq!(reason, DeadLetterReason::SignatureInvalid);
+    description.into_owned()
+}
+
+const WRONG: &str = "not what was signed by the key `new`";
+
+/// The signature was made by `hmac.new(bytes([1] * 32), fields + body, "sha256")` of Python.
+#[test]
+fn h_30_a_signature_is_that_of_the_documented_bytes() {
+    let message = signed();
+    let property = |name| message.application().get(name).and_then(PropertyValue::as_str);
+    assert_eq!(
+        property(SignLayer::SIGNATURE),
+        Some("1d4b3f25d7b5baaeb3fc489142aa01c97177fb472b1ebae6c48ba504662339a5")
+    );
+    assert_eq!(property(SignLayer::KEY_ID), Some("new"));
+    assert_eq!(message.body(), bound().body());
+    let seen = received(&VerifyLayer::new(keys()), message).unwrap();
+    assert_eq!((seen.body(), seen.properties()), (bound().body(), bound().properties()));
+}
+
+#[test]
+fn h_31_what_is_not_signed_is_a_dead_letter_before_any_codec() {
+    assert_eq!(refused(&VerifyLayer::new(keys()), bound()), "the message is not signed");
+    let lenient = VerifyLayer::new(keys()).allow_unsigned();
+    received(&lenient, bound()).unwrap();
+    for name in [SignLayer::SIGNATURE, SignLayer::KEY_ID] {
+        let mut pretends = signed();
+        pretends.properties_mut().application_mut().remove(name);
+        refused(&lenient, pretends);
+    }
+}
+
+#[test]
+fn h_32_each_bit_counts() {
+    let layer = VerifyLayer::new(keys());
+    let message = signed();
+    let body = message.payload().unwrap().to_vec();
+    for at in 0..body.len() {
+        for bit in 0..8 {
+            let mut changed = body.clone();
+            changed[at] ^= 1 << bit;
+            assert_eq!(refused(&layer, message.clone().with_body(changed)), WRONG, "bit {bit} of {at}");
+        }
+        assert_eq!(refused(&layer, message.clone().with_body(body[..at].to_vec())), WRONG, "{at}");
+    }
+    refused(&layer, message.clone().with_body(Value::from("text")));
+
+    let signature = message.application().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
+    for at in 0..signature.len() {
+        let mut digits = signature.as_bytes().to_vec();
+        digits[at] = if digits[at] == b'0' { b'1' } else { b'0' };
+        let mut forged = message.clone();
+        let digits = String::from_utf8(digits).unwrap();
+        forged.properties_mut().application_mut().insert(SignLayer::SIGNATURE, digits);
+        assert_eq!(refused(&layer, forged), WRONG, "{at}");
+    }
+    let none = "the signature is not 64 hexadecimal digits in lower case";
+    for text in [
+        "",
+        "00",
+        &signature.to_uppercase(),
+        &signature[1..],
+        &format!("{signature}00"),
+        &"é".repeat(32),
+        &format!("+{}", &signature[1..]),
+    ] {
+        let mut forged = message.clone();
+        forged.properties_mut().application_mut().insert(SignLayer::SIGNATURE, text.to_owned());
+        assert_eq!(refused(&layer, forged), none, "{text}");
+    }
+}
+
+#[test]
+fn h_33_bound_properties_cannot_be_changed() {
+    let layer = VerifyLayer::new(keys());
+    let changes: [fn(&mut Message); 8] = [
+        |m| _ = m.properties_mut().set_message_id("m-2").unwrap(),
+        |m| _ = m.properties_mut().set_content_type("application/cbor"),
+        |m| _ = m.properties_mut().set_subject("order.shipped"),
+        |m| _ = m.properties_mut().set_session_id("customer-8").unwrap(),
+        |m| _ = m.properties_mut().set_correlation_id("c-2"),
+        |m| _ = m.properties_mut().set_reply_to("elsewhere"),
+        |m| m.properties_mut().pass_through_mut().content_encoding = Some("gzip".into()),
+        |m| drop(m.properties_mut().application_mut().insert("x-original-message-id", "m-0")),
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        let mut message = signed();
+        change(&mut message);
+        assert_eq!(refused(&layer, message), WRONG, "{n}");
+    }
+    let mut message = signed();
+    message.properties_mut().application_mut().insert("free", 2);
+    received(&layer, message).unwrap();
+    let without_id = sent(&SignLayer::new(keys()), Message::new("body"));
+    assert_eq!(without_id.message_id().map(str::len), Some(36));
+    received(&layer, without_id).unwrap();
+}
+
+#[test]
+fn h_34_keys_rotate() {
+    let (first, second) = (key("2025", 1), key("2026", 2));
+    let before = sent(&SignLayer::new(Keys::new(first.clone())), bound());
+    let after = sent(&SignLayer::new(Keys::new(second.clone()).and_old(first.clone())), bound());
+    let both = VerifyLayer::new(Keys::new(first.clone()).and_old(second.clone()));
+    received(&both, before.clone()).unwrap();
+    received(&both, after.clone()).unwrap();
+    assert_eq!(refused(&VerifyLayer::new(Keys::new(second)), before), "no key `2025` to verify by");
+    assert_eq!(refused(&VerifyLayer::new(Keys::new(first)), after.clone()), "no key `2026` to verify by");
+    let other = VerifyLayer::new(Keys::new(key("2026", 9)));
+    assert_eq!(refused(&other, after), "not what was signed by the key `2026`");
+}
+
+#[test]
+fn h_35_nothing_is_sent_unsigned() {
+    let layer = SignLayer::new(keys());
+    assert_eq!(not_sent(&layer, Message::new(Value::from("text"))).kind(), ErrorKind::InvalidArgument);
+    let none = SignLayer::new(|_: Option<&str>| None::<Key>);
+    assert_eq!(not_sent(&none, bound()).kind(), ErrorKind::InvalidArgument);
+    let broker = Broker::default();
+    let mut stack = layer.layer(SendService::new(broker.clone()));
+    let batch = Batch(vec![bound(), Message::new(Value::from("text"))]);
+    assert_eq!(assert_ready_err!(task::spawn(stack.call(batch)).poll()).kind(), ErrorKind::InvalidArgument);
+    assert_pending!(task::spawn(stack.call(Batch(vec![bound(), bound()]))).poll());
+    for message in broker.messages(0) {
+        received(&VerifyLayer::new(keys()), message).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_takes_no_time_of_its_own_and_passes_errors_on() {
+    let start = tokio::time::Instant::now();
+    let slow = service_fn(|_: Message| async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        Err::<Disposition, BoxError>("later".into())
+    });
+    let layer = VerifyLayer::new(keys());
+    layer.layer(slow).oneshot(bound()).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    let error = layer.layer(slow).oneshot(signed()).await.unwrap_err();
+    assert_eq!((error.to_string().as_str(), start.elapsed()), ("later", Duration::from_secs(3)));
+    let busy = service_fn(|_: Message| async { Err::<(), _>(SendError::new(ErrorKind::ServiceBusy)) });
+    let error = SignLayer::new(keys()).layer(busy).oneshot(bound()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ServiceBusy);
+}

@@ -1,0 +1,52 @@
+//! Faults between a transport and its real server: a [`Proxy`] on loopback that cuts, tears and freezes connections, and
+//! an [`Account`] of what became of every message.
+//!
+//! A transport implements [`Server`], and its test runs a [`Plan`]:
+//!
+//! ```no_run
+//! # async fn run(server: impl consign_conformance::faults::Server) {
+//! use consign_conformance::faults::Plan;
+//!
+//! let report = Plan::from_env().run(&server).await;
+//! println!("faults: {}", report.to_json());
+//! assert!(report.is_passed(), "{report}");
+//! # }
+//! ```
+//!
+//! `cargo xtask faults --transport NAME` runs the test `faults_lose_nothing` of the test binary `faults` of the package
+//! `consign-NAME`, and reads the line that begins with `faults: `.
+//!
+//! # What happens
+//!
+//! 1. *Steps*: a connection sends, receives and completes one message. It is cut before its first step, then after it, then
+//!    in the middle of the server's answer, and so on for every step until there is none left. A step is what one read from
+//!    the socket gives.
+//! 2. *Random*: producers and consumers with a connection each, and one message at a time. Each connection is cut, torn,
+//!    frozen or refused at random steps; now and then the server is restarted, where [`Server::restart`] can.
+//! 3. *Full*: a queue is filled until it refuses, and goes on when there is room again.
+//!
+//! A producer repeats what was not acknowledged, under the same MessageId. As each connection has one message under way, a
+//! fault costs one repetition at most.
+//!
+//! # What must hold
+//!
+//! What was acknowledged arrives; nothing arrives that nobody sent; of each message the arrivals beyond the first are no
+//! more than the faults; no call hangs; each worker is back soon after its fault.
+
+mod account;
+mod full;
+mod plan;
+mod proxy;
+mod random;
+mod report;
+mod server;
+mod steps;
+mod worker;
+
+pub use self::{
+    account::Account,
+    plan::Plan,
+    proxy::{Direction, How, Proxy, Trip},
+    report::FaultReport,
+    server::Server,
+};

@@ -1,0 +1,101 @@
+use std::{fmt, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::account::{Account, Totals};
+
+/// What came of a run, counted as Jepsen counts.
+#[derive(Clone, Debug)]
+pub struct FaultReport {
+    pub(super) transport: &'static str,
+    pub(super) seed: u64,
+    pub(super) faults: u64,
+    pub(super) restarts: u64,
+    pub(super) steps: u64,
+    pub(super) totals: Totals,
+    pub(super) back_within: Duration,
+    pub(super) answers_settlements: bool,
+    /// The server was restarted, and need not know what was settled before.
+    pub(super) may_forget: bool,
+    pub(super) failures: Vec<String>,
+    pub(super) left_out: Vec<&'static str>,
+}
+
+impl FaultReport {
+    pub(super) fn take(&mut self, account: &Account) {
+        let (totals, failures) = account.totals();
+        let mine = &mut self.totals;
+        mine.attempted += totals.attempted;
+        mine.accepted += totals.accepted;
+        mine.unknown += totals.unknown;
+        mine.recovered += totals.recovered;
+        mine.lost += totals.lost;
+        mine.unexpected += totals.unexpected;
+        mine.duplicated += totals.duplicated;
+        mine.after_completion += totals.after_completion;
+        mine.hung += totals.hung;
+        mine.slowest_return = mine.slowest_return.max(totals.slowest_return);
+        self.failures.extend(failures);
+    }
+
+    /// Whether all holds that must hold.
+    #[must_use]
+    pub fn is_passed(&self) -> bool {
+        self.verdicts().iter().all(|(holds, _)| *holds)
+    }
+
+    fn verdicts(&self) -> [(bool, &'static str); 7] {
+        let totals = &self.totals;
+        [
+            (totals.lost == 0, "no acknowledged message is lost"),
+            (totals.unexpected == 0, "nothing arrives that nobody sent"),
+            (totals.duplicated <= self.faults, "no more duplicates than faults"),
+            (
+                totals.after_completion == 0 || !self.answers_settlements || self.may_forget,
+                "nothing arrives after its completion was answered",
+            ),
+            (totals.hung == 0, "every call ends"),
+            (totals.slowest_return <= self.back_within, "every worker is back in time"),
+            (self.failures.is_empty(), "nothing fails without a fault"),
+        ]
+    }
+
+    /// The figures, on one line.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let totals = &self.totals;
+        json!({
+            "transport": self.transport,
+            "seed": self.seed,
+            "faults": self.faults,
+            "restarts": self.restarts,
+            "steps": self.steps,
+            "attempted": totals.attempted,
+            "accepted": totals.accepted,
+            "unknown": totals.unknown,
+            "recovered": totals.recovered,
+            "lost": totals.lost,
+            "unexpected": totals.unexpected,
+            "duplicated": totals.duplicated,
+            "after_completion": totals.after_completion,
+            "hung": totals.hung,
+            "slowest_return_ms": u64::try_from(totals.slowest_return.as_millis()).unwrap_or(u64::MAX),
+            "left_out": self.left_out,
+            "passed": self.is_passed(),
+        })
+    }
+}
+
+/// The figures, what does not hold, and what failed.
+impl fmt::Display for FaultReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.to_json())?;
+        for (_, promise) in self.verdicts().iter().filter(|(holds, _)| !holds) {
+            writeln!(f, "does not hold: {promise}")?;
+        }
+        for failure in &self.failures {
+            writeln!(f, "{failure}")?;
+        }
+        write!(f, "the same faults again: SEED={}", self.seed)
+    }
+}
