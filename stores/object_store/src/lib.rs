@@ -1,0 +1,186 @@
+//! Bodies for the claim check in files, or in what else [`object_store`] reaches: a [`BlobStore`] over an
+//! [`ObjectStore`] that you have made, with its credentials and its time-outs.
+//!
+//! ```
+//! use consign::{
+//!     Disposition, Message,
+//!     middleware::claim_check::{CheckInLayer, CheckOutLayer},
+//! };
+//! use consign_claims_object_store::ObjectBlobs;
+//! use object_store::local::LocalFileSystem;
+//! use tower::{BoxError, ServiceBuilder};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let folder = tempfile::tempdir()?;
+//! let blobs = ObjectBlobs::new(LocalFileSystem::new_with_prefix(folder.path())?, "claims/orders")?;
+//! let sending = ServiceBuilder::new().layer(CheckInLayer::new(blobs.clone()));
+//! let receiving = ServiceBuilder::new().layer(CheckOutLayer::new(blobs));
+//! # drop((sending, receiving));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where a blob is
+//!
+//! At `<prefix>/<id>`, where the id is 32 hexadecimal digits. The prefix is yours and the id has no other spelling, so no
+//! message names a place outside of the prefix. Give a prefix to nothing else: [`ObjectBlobs::delete_older_than`] deletes in
+//! it whatever has a name of that form.
+//!
+//! # What holds
+//!
+//! A blob is there as a whole or not at all, and as safely as its store keeps it: files of
+//! `LocalFileSystem` are not synced to the disk before `put` answers, so a loss of
+//! power may lose what a durable queue still names; the stores of clouds are as durable as they say. A blob that is lost
+//! shows as a dead letter with the reason `ClaimMissing`.
+//!
+//! # Errors
+//!
+//! Not found is [`Missing`](BlobErrorKind::Missing); a permission that is missing is [`Denied`](BlobErrorKind::Denied);
+//! everything else is [`Unavailable`](BlobErrorKind::Unavailable), which may be tried again. The store's own error is the
+//! source.
+#![forbid(unsafe_code)]
+
+use std::{fmt, sync::Arc};
+
+use bytes::{Bytes, BytesMut};
+use consign::{
+    middleware::claim_check::{BlobError, BlobErrorKind, BlobId, BlobStore},
+    time::Timestamp,
+};
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
+
+/// Blobs in an object store, under a prefix. Clones share it.
+#[derive(Clone)]
+pub struct ObjectBlobs {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+}
+
+/// What [`ObjectBlobs::delete_older_than`] has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deleted {
+    /// How many blobs.
+    pub blobs: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
+}
+
+impl ObjectBlobs {
+    /// Keeps blobs in `store` under `prefix`: a path of segments between slashes, or an empty one. A segment that is empty, `.` or `..`, or with a character that a path cannot have is
+    /// an error. Nothing is asked of the store.
+    pub fn new(store: impl ObjectStore, prefix: &str) -> Result<Self, InvalidPrefix> {
+        Self::shared(Arc::new(store), prefix)
+    }
+
+    /// As [`new`](Self::new), in a store that others use too.
+    pub fn shared(store: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self, InvalidPrefix> {
+        let prefix = Path::parse(prefix).map_err(|error| InvalidPrefix(Box::new(error)))?;
+        Ok(Self { store, prefix })
+    }
+
+    fn path(&self, id: &BlobId) -> Path {
+        self.prefix.clone().join(id.to_string())
+    }
+
+    /// Deletes the blobs that were stored before an instant, by the store's clock, and says what went. Other objects stay.
+    /// An error ends it; what was deleted is deleted, and the next call goes on.
+    ///
+    /// The instant has to be before now by more than a message can live: the time to live of the entities where they wait,
+    /// and what somebody takes to look at a dead letter.
+    pub async fn delete_older_than(&self, instant: Timestamp) -> Result<Deleted, BlobError> {
+        let mut deleted = Deleted::default();
+        let mut listed = self.store.list(Some(&self.prefix));
+        while let Some(object) = listed.next().await {
+            let object = object.map_err(error)?;
+            if !self.is_blob(&object) || !is_before(&object, instant) {
+                continue;
+            }
+            match self.store.delete(&object.location).await {
+                Ok(()) => {
+                    deleted.blobs += 1;
+                    deleted.bytes += object.size;
+                }
+                // Somebody else was first.
+                Err(Error::NotFound { .. }) => {}
+                Err(other) => return Err(error(other)),
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Whether the object has a name that we give, right under the prefix.
+    fn is_blob(&self, object: &ObjectMeta) -> bool {
+        let Some(mut parts) = object.location.prefix_match(&self.prefix) else { return false };
+        let (Some(name), None) = (parts.next(), parts.next()) else { return false };
+        let name = name.as_ref();
+        name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    }
+}
+
+fn is_before(object: &ObjectMeta, instant: Timestamp) -> bool {
+    object.last_modified.timestamp_millis() < instant.as_millis()
+}
+
+impl fmt::Debug for ObjectBlobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectBlobs").field("prefix", &self.prefix.as_ref()).finish_non_exhaustive()
+    }
+}
+
+impl BlobStore for ObjectBlobs {
+    async fn put(&self, id: &BlobId, body: Bytes) -> Result<(), BlobError> {
+        self.store.put(&self.path(id), PutPayload::from(body)).await.map(drop).map_err(error)
+    }
+
+    async fn get(&self, id: &BlobId, length: u64) -> Result<Bytes, BlobError> {
+        let found = self.store.get(&self.path(id)).await.map_err(error)?;
+        if found.meta.size != length {
+            return Err(BlobError::new(BlobErrorKind::Length));
+        }
+        // No more is read than that, whatever comes.
+        let mut body = BytesMut::new();
+        let mut chunks = found.into_stream();
+        while let Some(chunk) = chunks.try_next().await.map_err(error)? {
+            if body.len() as u64 + chunk.len() as u64 > length {
+                return Err(BlobError::new(BlobErrorKind::Length));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if body.len() as u64 == length { Ok(body.freeze()) } else { Err(BlobError::new(BlobErrorKind::Unavailable)) }
+    }
+
+    async fn delete(&self, id: &BlobId) -> Result<(), BlobError> {
+        match self.store.delete(&self.path(id)).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(other) => Err(error(other)),
+        }
+    }
+}
+
+fn error(error: Error) -> BlobError {
+    let kind = match error {
+        Error::NotFound { .. } => BlobErrorKind::Missing,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => BlobErrorKind::Denied,
+        _ => BlobErrorKind::Unavailable,
+    };
+    BlobError::new(kind).with_source(error)
+}
+
+/// A prefix that is no path.
+#[derive(Debug)]
+pub struct InvalidPrefix(Box<object_store::path::Error>);
+
+impl fmt::Display for InvalidPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the prefix is no path of an object store")
+    }
+}
+
+impl std::error::Error for InvalidPrefix {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}

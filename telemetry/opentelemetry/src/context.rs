@@ -1,0 +1,59 @@
+//! Between the context of a span and that of a message.
+
+use std::str::FromStr;
+
+use consign::message::{Properties, PropertyValue, TraceContext};
+use opentelemetry::{
+    Context, SpanId, TraceFlags, TraceId,
+    trace::{SpanContext, TraceContextExt, TraceState},
+};
+
+use crate::metrics::{Lost, Metrics};
+
+/// The context that a message carries, if it carries one.
+pub(crate) fn extract(properties: &Properties) -> Option<SpanContext> {
+    TraceContext::of(properties).ok().flatten().map(|context| to_span(&context))
+}
+
+/// The same. What is malformed is counted.
+pub(crate) fn extract_counted(properties: &Properties, metrics: &Metrics) -> Option<SpanContext> {
+    let Ok(read) = TraceContext::of(properties) else {
+        metrics.lost(Lost::MalformedParent);
+        return None;
+    };
+    let context = read?;
+    let state = properties.application().get(TraceContext::TRACESTATE).and_then(PropertyValue::as_str);
+    if context.state().is_none() && state.is_some_and(|state| !state.is_empty()) {
+        metrics.lost(Lost::MalformedState);
+    }
+    Some(to_span(&context))
+}
+
+/// Writes the context of a span into a message. A message without room for it goes without.
+pub(crate) fn inject(span: &SpanContext, properties: &mut Properties, metrics: &Metrics) {
+    let Some(context) = of_span(span) else { return };
+    if context.write(properties).is_err() {
+        metrics.lost(Lost::NoRoom);
+    }
+}
+
+fn to_span(context: &TraceContext) -> SpanContext {
+    let flags = if context.is_sampled() { TraceFlags::SAMPLED } else { TraceFlags::default() };
+    let state = context.state().and_then(|state| TraceState::from_str(state).ok()).unwrap_or_default();
+    let (trace, span) = (TraceId::from_bytes(context.trace_id()), SpanId::from_bytes(context.span_id()));
+    SpanContext::new(trace, span, flags, true, state)
+}
+
+/// `None` without a tracer: what the message carries then goes on as it is.
+fn of_span(span: &SpanContext) -> Option<TraceContext> {
+    let context = TraceContext::new(span.trace_id().to_bytes(), span.span_id().to_bytes(), span.is_sampled())?;
+    Some(context.with_state(&span.trace_state().header()))
+}
+
+/// What is current, and the span in it if there is one.
+pub(crate) fn current() -> (Context, Option<SpanContext>) {
+    let current = Context::current();
+    let span = current.span().span_context().clone();
+    let is_valid = span.is_valid();
+    (current, is_valid.then_some(span))
+}

@@ -1,0 +1,83 @@
+use consign::codecs::{Declared, Observe, Reading};
+use opentelemetry::{Context, KeyValue, trace::TraceContextExt};
+
+use crate::{
+    Telemetry,
+    names::{ATTEMPT_EVENT, attribute},
+};
+
+/// Counts how bodies were read, by codec, decision and outcome, and says it on the current span.
+///
+/// ```
+/// use consign::codecs::{Codecs, Json, MessagePack};
+/// use consign_opentelemetry::Telemetry;
+///
+/// let telemetry = Telemetry::builder("servicebus").build();
+/// let codecs = Codecs::builder()
+///     .with(Json::default())
+///     .with(MessagePack)
+///     .fallback(["json", "msgpack"])
+///     .observe(telemetry.decodes())
+///     .build()?;
+/// # Ok::<(), consign::codecs::ConfigError>(())
+/// ```
+///
+/// Each body counts once in `consign.decode.bodies`, with the codec that read it, or of one that none could read the first that
+/// tried. Each attempt counts in `consign.decode.attempts`, and each that failed is an event of the span with where in the body
+/// it failed. All labels come from the set of codecs, none from a message. A body with a `ContentEncoding`, or that is no bytes,
+/// comes to no codec: its dead letter is an `error.type` of its `process` span.
+#[derive(Clone, Debug)]
+pub struct DecodeObserver {
+    telemetry: Telemetry,
+}
+
+impl DecodeObserver {
+    pub(crate) fn new(telemetry: &Telemetry) -> Self {
+        Self { telemetry: telemetry.clone() }
+    }
+}
+
+/// What stands for a codec where none tried.
+const NO_CODEC: &str = "none";
+
+impl Observe for DecodeObserver {
+    fn decoded(&self, reading: &Reading<'_>) {
+        let metrics = self.telemetry.metrics();
+        let body = [
+            KeyValue::new(attribute::CODEC, reading.codec.unwrap_or(NO_CODEC)),
+            KeyValue::new(attribute::DECISION, reading.decision()),
+            KeyValue::new(attribute::OUTCOME, reading.outcome()),
+            KeyValue::new(attribute::DECLARED, name_of(reading.declared)),
+        ];
+        metrics.decoded.add(1, &body);
+        let context = Context::current();
+        let span = context.span();
+        for attempt in reading.attempts {
+            let labels = [
+                KeyValue::new(attribute::CODEC, attempt.codec),
+                KeyValue::new(attribute::DECISION, attempt.chosen.code()),
+                KeyValue::new(attribute::OUTCOME, attempt.error.kind().code()),
+            ];
+            metrics.attempts.add(1, &labels);
+            if span.is_recording() {
+                let position = attempt.error.position();
+                let position = position.map(|position| KeyValue::new(attribute::POSITION, position.to_string()));
+                span.add_event(ATTEMPT_EVENT, labels.into_iter().chain(position).collect());
+            }
+        }
+        if reading.failure.is_none() {
+            metrics.attempts.add(1, &body[..3]);
+        }
+        span.set_attributes(body);
+    }
+}
+
+fn name_of(declared: Declared) -> &'static str {
+    match declared {
+        Declared::Missing => "missing",
+        Declared::Malformed => "malformed",
+        Declared::NotAllowed => "not_allowed",
+        Declared::Unknown => "unknown",
+        Declared::Known => "known",
+    }
+}

@@ -1,0 +1,199 @@
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context as TaskContext, Poll, ready},
+};
+
+use consign::{
+    Disposition, Message,
+    middleware::trace::outcome,
+    settlement::{DeadLetterReason, Undecodable},
+};
+use opentelemetry::{
+    KeyValue,
+    trace::{SpanKind, TraceContextExt},
+};
+use pin_project_lite::pin_project;
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{
+    Telemetry, attributes,
+    context::extract_counted,
+    destination::{Destination, Target},
+    names::{Operation, attribute},
+    operation::{Begin, Running},
+};
+
+/// Makes [`Process`] services: a `process` span around the handling of each message, which goes on with the trace that the
+/// message carries.
+///
+/// ```
+/// use consign::{Disposition, Message};
+/// use consign_opentelemetry::Telemetry;
+/// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let telemetry = Telemetry::builder("servicebus").build();
+/// let stack = ServiceBuilder::new()
+///     .layer(telemetry.process("orders"))
+///     .service(service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete)));
+/// stack.oneshot(Message::new("body")).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # The trace
+///
+/// What is the parent of the span, [`Parent`](crate::Parent) says. A `traceparent` that breaks the grammar of W3C Trace
+/// Context is taken for none, and counted. The span is current in the handler, so that what the handler sends, calls and logs
+/// is inside of it.
+///
+/// # Failure
+///
+/// It changes no answer. The `error.type` is `abandoned`, the code of a dead letter or of an undecodable body, `Panicked`,
+/// `LockLost`, `LockExpired`, `Timeout`, `cancelled` for a call that is dropped, and `_OTHER` for every other error and for the
+/// codes of an application, of which there may be any number. The text of an error stands nowhere, for it may quote a message.
+///
+/// # Order
+///
+/// Outermost in a receiving stack, so that it sees what the other layers answer.
+///
+/// # Cost
+///
+/// A span with its attributes, a duration and a count.
+#[derive(Clone, Debug)]
+pub struct ProcessLayer {
+    telemetry: Telemetry,
+    target: Arc<Target>,
+}
+
+impl ProcessLayer {
+    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination) -> Self {
+        Self { telemetry: telemetry.clone(), target: destination.target(Operation::PROCESS) }
+    }
+}
+
+impl<S> Layer<S> for ProcessLayer {
+    type Service = Process<S>;
+
+    fn layer(&self, inner: S) -> Process<S> {
+        Process { inner, layer: self.clone() }
+    }
+}
+
+/// Opens a `process` span; see [`ProcessLayer`].
+#[derive(Clone)]
+pub struct Process<S> {
+    inner: S,
+    layer: ProcessLayer,
+}
+
+impl<S> Service<Message> for Process<S>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = ProcessFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, message: Message) -> Self::Future {
+        let running = self.layer.begin(&message);
+        let _current = running.context().clone().attach();
+        ProcessFuture { handler: self.inner.call(message), running }
+    }
+}
+
+impl ProcessLayer {
+    fn begin(&self, message: &Message) -> Running {
+        let carried = extract_counted(message, self.telemetry.metrics());
+        let (parent, links) = self.telemetry.relation(carried);
+        let begin = Begin {
+            telemetry: &self.telemetry,
+            target: &self.target,
+            kind: SpanKind::Consumer,
+            parent: &parent,
+            links,
+            attributes: attributes::received(message),
+        };
+        begin.run(|metrics| &metrics.process).counting(1, |metrics| &metrics.consumed)
+    }
+}
+
+pin_project! {
+    /// The future of a handler in its span.
+    pub struct ProcessFuture<F> {
+        #[pin]
+        handler: F,
+        running: Running,
+    }
+}
+
+impl<F, E> Future for ProcessFuture<F>
+where
+    F: Future<Output = Result<Disposition, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<Disposition, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let current = this.running.context().clone().attach();
+        let answer = ready!(this.handler.poll(cx)).map_err(Into::into);
+        drop(current);
+        ended(this.running, &answer);
+        Poll::Ready(answer)
+    }
+}
+
+fn ended(running: &mut Running, answer: &Result<Disposition, BoxError>) {
+    let (error, reason) = match answer {
+        Ok(disposition) => {
+            let name = KeyValue::new(attribute::DISPOSITION, outcome::name_of(disposition));
+            running.context().span().set_attribute(name);
+            let reason = match disposition {
+                Disposition::DeadLetter(letter) => Some(letter.reason.clone()),
+                _ => None,
+            };
+            (outcome::error_of(disposition), reason)
+        }
+        Err(error) => (Some(outcome::error_type(error)), error.downcast_ref::<Undecodable>().map(Undecodable::reason)),
+    };
+    if let Some(reason) = reason.filter(is_refusal) {
+        refused(running, &reason);
+    }
+    running.end(error);
+}
+
+/// Whether a message was not what it should be because somebody may have wanted that.
+fn is_refusal(reason: &DeadLetterReason) -> bool {
+    matches!(reason, DeadLetterReason::ReplyAddressNotAllowed | DeadLetterReason::SignatureInvalid)
+}
+
+#[cold]
+fn refused(running: &Running, reason: &DeadLetterReason) {
+    let reason = KeyValue::new(attribute::REASON, outcome::code_of(reason));
+    let labels: Vec<_> = running.target().counts.iter().cloned().chain([reason]).collect();
+    running.telemetry().metrics().refused.add(1, &labels);
+}
+
+impl<S: fmt::Debug> fmt::Debug for Process<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for ProcessFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessFuture").finish_non_exhaustive()
+    }
+}
