@@ -1,0 +1,183 @@
+//! What is done for those who cannot wait: a delivery that is dropped gives its message back.
+//!
+//! Each delivery holds a place in the queue of these jobs from its receive on. So a drop neither waits nor fails, and the
+//! queue has a bound.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use consign::transport::SettleError;
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::{
+    database::Database,
+    failure::Failure,
+    lease::{Action, Settled, Token},
+    schema::Schema,
+};
+
+/// A place for one job.
+pub(crate) type Place = mpsc::OwnedPermit<Job>;
+
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Gives a message back.
+    GiveBack { token: Token, action: Action, answer: Option<oneshot::Sender<Result<(), SettleError>>> },
+    /// Gives a session up.
+    CloseSession { entity: i64, session: Vec<u8>, token: Uuid },
+    /// Gives back what a receive may have locked whose answer was lost.
+    ReleaseAll { entity: i64, holder: i32, token: Uuid },
+    /// Wakes receivers of other processes.
+    Notify(i64),
+}
+
+impl Job {
+    /// Whether a delivery that is given back counts goes by whether its session was given up before.
+    fn is_in_order(&self) -> bool {
+        match self {
+            Self::GiveBack { token, .. } => token.session.is_some(),
+            Self::CloseSession { .. } => true,
+            Self::ReleaseAll { .. } | Self::Notify(_) => false,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Chores {
+    jobs: mpsc::Sender<Job>,
+    /// Until somebody does them.
+    pub(crate) idle: Mutex<Option<mpsc::Receiver<Job>>>,
+}
+
+impl Chores {
+    pub(crate) fn new(places: usize) -> (Self, mpsc::Receiver<Job>) {
+        let (jobs, receiver) = mpsc::channel(places);
+        (Self { jobs, idle: Mutex::new(None) }, receiver)
+    }
+
+    /// 1 to `max` places, waiting for the first.
+    pub(crate) async fn places(&self, max: usize) -> Vec<Place> {
+        let mut places = Vec::new();
+        // It is closed only when the runtime ends.
+        places.extend(self.jobs.clone().reserve_owned().await);
+        while places.len() < max {
+            match self.jobs.clone().try_reserve_owned() {
+                Ok(place) => places.push(place),
+                Err(_) => break,
+            }
+        }
+        places
+    }
+
+    /// Adds a job that may be left out.
+    pub(crate) fn try_add(&self, job: Job) {
+        let _ = self.jobs.try_send(job);
+    }
+}
+
+/// How many jobs are begun together.
+const BATCH: usize = 256;
+/// How many are under way.
+const AT_ONCE: usize = 4;
+/// How often a job is tried whose connection is lost, or that another transaction holds up. After the last its lock runs out by itself.
+const TRIES: u32 = 6;
+
+/// Does jobs until nobody can add one.
+pub(crate) async fn run(database: Database, schema: Schema, mut jobs: mpsc::Receiver<Job>) {
+    let worker = Arc::new(Worker { database, schema });
+    let mut batch = Vec::new();
+    while jobs.recv_many(&mut batch, BATCH).await > 0 {
+        let mut entities = BTreeSet::new();
+        batch.retain(|job| match job {
+            Job::Notify(entity) => {
+                entities.insert(*entity);
+                false
+            }
+            _ => true,
+        });
+        let run = |job| {
+            let worker = Arc::clone(&worker);
+            async move { worker.run(job).await }
+        };
+        let (in_order, others): (Vec<Job>, Vec<Job>) = batch.drain(..).partition(Job::is_in_order);
+        let others = stream::iter(others).for_each_concurrent(AT_ONCE, run);
+        let in_order = stream::iter(in_order).for_each(run);
+        tokio::join!(others, in_order);
+        if !entities.is_empty() {
+            worker.notify(entities).await;
+        }
+    }
+}
+
+struct Worker {
+    database: Database,
+    schema: Schema,
+}
+
+impl Worker {
+    async fn run(&self, job: Job) {
+        let mut pause = Duration::from_millis(50);
+        for attempt in 1..=TRIES {
+            let answer = self.attempt(&job).await;
+            match answer {
+                Err(failure) if (failure.is_of_connection() || failure.is_passing()) && attempt < TRIES => {
+                    sleep(pause).await;
+                    pause *= 3;
+                }
+                answer => {
+                    if let Job::GiveBack { answer: Some(asked), token, .. } = job {
+                        let _ = asked.send(match answer {
+                            Ok(settled) => settled.into_result(&token),
+                            Err(failure) => Err(failure.into()),
+                        });
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn attempt(&self, job: &Job) -> Result<Settled, Failure> {
+        let sql = |template: &str| template.replace("{s}", &self.schema.identifier);
+        match job {
+            Job::GiveBack { token, action, .. } => {
+                let settled = self
+                    .database
+                    .with(async |client| crate::lease::settle(&***client, &self.schema, token, action).await)
+                    .await?;
+                if settled != Settled::Lost {
+                    self.notify(BTreeSet::from([token.entity])).await;
+                }
+                Ok(settled)
+            }
+            Job::CloseSession { entity, session, token } => {
+                let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+                    [(entity, Type::INT8), (session, Type::BYTEA), (token, Type::UUID)];
+                self.database.rows(&sql("SELECT {s}.close_session($1, $2, $3)"), &parameters).await?;
+                self.notify(BTreeSet::from([*entity])).await;
+                Ok(Settled::Done)
+            }
+            Job::ReleaseAll { entity, holder, token } => {
+                let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+                    [(entity, Type::INT8), (holder, Type::INT4), (token, Type::UUID)];
+                self.database.rows(&sql("SELECT {s}.release_all($1, $2, $3)"), &parameters).await?;
+                Ok(Settled::Done)
+            }
+            Job::Notify(_) => Ok(Settled::Done),
+        }
+    }
+
+    /// Wakes all receivers of these entities. Receivers look now and then, so it is no matter if it fails.
+    async fn notify(&self, entities: BTreeSet<i64>) {
+        let channel = &self.schema.channel_literal;
+        let sql = format!("SELECT pg_notify({channel}, entity::text) FROM unnest($1) AS entity");
+        let entities: Vec<i64> = entities.into_iter().collect();
+        let _ = self.database.rows(&sql, &[(&entities, Type::INT8_ARRAY)]).await;
+    }
+}

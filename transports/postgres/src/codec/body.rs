@@ -1,0 +1,88 @@
+use bytes::Bytes;
+use consign::message::{Body, Value};
+use serde::{Deserialize, Serialize};
+
+use super::{Unreadable, Unwritable, value::Any};
+
+/// What kind of body the bytes are.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Shape {
+    /// They are one section.
+    #[default]
+    Bytes,
+    /// They are sections of these lengths.
+    Sections(Vec<usize>),
+    /// They are one AMQP value as JSON.
+    Value,
+    /// They are AMQP sequences as JSON.
+    Sequence,
+}
+
+impl Shape {
+    pub(super) fn is_bytes(&self) -> bool {
+        *self == Self::Bytes
+    }
+}
+
+pub(super) fn shape(body: &Body) -> Shape {
+    match body {
+        Body::Value(_) => Shape::Value,
+        Body::Sequence(_) => Shape::Sequence,
+        Body::Data(data) if data.sections().len() > 1 => {
+            Shape::Sections(data.sections().iter().map(Bytes::len).collect())
+        }
+        _ => Shape::Bytes,
+    }
+}
+
+pub(super) fn write(body: &Body) -> Result<(Shape, Vec<u8>), Unwritable> {
+    // What is made of strings, numbers and lists of them can be written.
+    let json = |value: &dyn erased::Json| value.to_vec();
+    let bytes = match body {
+        Body::Data(data) => data.sections().concat(),
+        Body::Value(value) => json(&Any::of(value)?),
+        Body::Sequence(sequences) => {
+            let all = sequences.iter().map(|values| values.iter().map(Any::of).collect::<Result<Vec<_>, _>>());
+            json(&all.collect::<Result<Vec<_>, _>>()?)
+        }
+        _ => Vec::new(),
+    };
+    Ok((shape(body), bytes))
+}
+
+mod erased {
+    pub(super) trait Json {
+        fn to_vec(&self) -> Vec<u8>;
+    }
+
+    impl<T: serde::Serialize> Json for T {
+        fn to_vec(&self) -> Vec<u8> {
+            serde_json::to_vec(self).unwrap_or_default()
+        }
+    }
+}
+
+pub(super) fn read(shape: Shape, bytes: Vec<u8>) -> Result<Body, Unreadable> {
+    match shape {
+        Shape::Bytes => Ok(Body::from(bytes)),
+        Shape::Sections(lengths) => {
+            let mut rest = Bytes::from(bytes);
+            let mut sections = Vec::with_capacity(lengths.len());
+            for length in lengths {
+                if length > rest.len() {
+                    return Err(Unreadable::Sections);
+                }
+                sections.push(rest.split_to(length));
+            }
+            if rest.is_empty() { Ok(Body::sections(sections)) } else { Err(Unreadable::Sections) }
+        }
+        Shape::Value => Ok(serde_json::from_slice::<Any>(&bytes)?.into_value()?.into()),
+        Shape::Sequence => {
+            let sequences: Vec<Vec<Any>> = serde_json::from_slice(&bytes)?;
+            let values = |values: Vec<Any>| values.into_iter().map(Any::into_value).collect::<Result<Vec<Value>, _>>();
+            let sequences = sequences.into_iter().map(values).collect::<Result<Vec<_>, _>>()?;
+            Ok(Body::Sequence(sequences.into()))
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Messages as rows hold them: the properties as JSON that a person can read, the body as its bytes.
+//!
+//! Every type comes back as what it was. What JSON has no word for is text in hexadecimal, and floating-point numbers are
+//! their bits, for a decimal fraction may come back as its neighbour.
+
+mod body;
+mod properties;
+mod value;
+
+use std::{collections::BTreeMap, fmt};
+
+use consign::{
+    Message,
+    message::{ApplicationProperties, InvalidArgument, Properties, PropertyValue},
+    transport::SendError,
+};
+
+use self::value::Simple;
+
+/// A message as it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) properties: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Properties and body of a message for a row.
+pub(crate) fn write(message: &Message) -> Result<Written, Unwritable> {
+    let (shape, body) = body::write(message.body())?;
+    let properties = properties::write(message.properties(), shape)?;
+    Ok(Written { properties, body })
+}
+
+/// The properties alone, of a message whose body stays as it is.
+pub(crate) fn write_properties(message: &Message, properties: &Properties) -> Result<String, Unwritable> {
+    properties::write(properties, body::shape(message.body()))
+}
+
+/// The message of a row.
+pub(crate) fn read(properties: &str, body: Vec<u8>) -> Result<Message, Unreadable> {
+    let (properties, shape) = properties::read(properties)?;
+    Ok(Message::from_parts(properties, body::read(shape, body)?))
+}
+
+/// A value has more levels than are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwritable;
+
+impl fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a value has more than {} levels", value::MAX_DEPTH)
+    }
+}
+
+impl std::error::Error for Unwritable {}
+
+impl From<Unwritable> for SendError {
+    fn from(error: Unwritable) -> Self {
+        Self::new(consign::transport::ErrorKind::Serialization).with_detail(error.to_string()).with_source(error)
+    }
+}
+
+/// A row that no version of this library has written.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    Json(serde_json::Error),
+    Rule(InvalidArgument),
+    Hexadecimal,
+    Sections,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(error) => write!(f, "the properties cannot be read: {error}"),
+            Self::Rule(error) => write!(f, "the properties break a rule: {error}"),
+            Self::Hexadecimal => f.write_str("a value is not hexadecimal"),
+            Self::Sections => f.write_str("the sections are not as long as the body"),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Unreadable {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
+}
+
+impl From<InvalidArgument> for Unreadable {
+    fn from(error: InvalidArgument) -> Self {
+        Self::Rule(error)
+    }
+}
+
+/// The values of application properties in other JSON.
+pub(crate) fn write_values(values: &ApplicationProperties) -> BTreeMap<String, serde_json::Value> {
+    let json = |value| serde_json::to_value(Simple::of(value)).unwrap_or_default();
+    values.iter().map(|(key, value)| (key.to_owned(), json(value))).collect()
+}
+
+/// What [`write_values`] wrote.
+pub(crate) fn read_value(value: serde_json::Value) -> Result<PropertyValue, Unreadable> {
+    serde_json::from_value::<Simple>(value)?.into_value()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Completions that wait for each other are one statement.
+
+use std::collections::HashSet;
+
+use consign::transport::SettleError;
+use futures_util::{StreamExt, stream};
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::{
+    database::{Database, Parameter},
+    failure::Failure,
+    lease::{self, Action, Token},
+    schema::Schema,
+};
+
+/// A message that is done with, of no session, and who waits for it.
+pub(crate) struct Completion {
+    pub(crate) token: Token,
+    pub(crate) answer: oneshot::Sender<Result<(), SettleError>>,
+}
+
+/// How many are completed together at most, and how many may wait for that.
+const TOGETHER: usize = 1_024;
+pub(crate) const WAITING: usize = 1_024;
+/// Statements under way.
+const AT_ONCE: usize = 2;
+
+/// Completes until nobody can ask for it.
+pub(crate) async fn run(database: Database, schema: Schema, requests: mpsc::Receiver<Completion>) {
+    let batches = stream::unfold(requests, |mut requests| async {
+        let mut batch = Vec::new();
+        (requests.recv_many(&mut batch, TOGETHER).await > 0).then_some((batch, requests))
+    });
+    batches.for_each_concurrent(AT_ONCE, |batch| complete(&database, &schema, batch)).await;
+}
+
+async fn complete(database: &Database, schema: &Schema, batch: Vec<Completion>) {
+    let done = if batch.len() > 1 { together(database, schema, &batch).await } else { Ok(HashSet::new()) };
+    let done = match done {
+        Err(failure) if failure.is_of_connection() => {
+            let error = SettleError::from(failure);
+            for request in batch {
+                let detail = error.description().unwrap_or_default().to_owned();
+                let _ = request.answer.send(Err(SettleError::new(error.kind()).with_detail(detail)));
+            }
+            return;
+        }
+        // One of them was in the way, and the others are not to suffer.
+        Err(_) => HashSet::new(),
+        Ok(done) => done,
+    };
+    for Completion { token, answer } in batch {
+        let outcome =
+            if done.contains(&(token.id, token.lock)) { Ok(()) } else { alone(database, schema, &token).await };
+        let _ = answer.send(outcome);
+    }
+}
+
+/// Those of them that are completed.
+async fn together(database: &Database, schema: &Schema, batch: &[Completion]) -> Result<HashSet<(i64, Uuid)>, Failure> {
+    let sql = format!("SELECT id, token FROM {}.complete($1, $2)", schema.identifier);
+    let ids: Vec<i64> = batch.iter().map(|request| request.token.id).collect();
+    let tokens: Vec<Uuid> = batch.iter().map(|request| request.token.lock).collect();
+    let parameters: [Parameter<'_>; 2] = [(&ids, Type::INT8_ARRAY), (&tokens, Type::UUID_ARRAY)];
+    let rows = database.rows(&sql, &parameters).await?;
+    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+/// Says also why it is not completed.
+pub(crate) async fn alone(database: &Database, schema: &Schema, token: &Token) -> Result<(), SettleError> {
+    let settled =
+        database.with(async |client| lease::settle(&***client, schema, token, &Action::complete()).await).await;
+    settled?.into_result(token)
+}

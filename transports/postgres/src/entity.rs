@@ -1,0 +1,62 @@
+use std::time::Duration;
+
+use consign::{
+    broker::EntityKind,
+    message::EntityPath,
+    transport::{ErrorKind, ManageError},
+};
+use tokio_postgres::types::Type;
+
+use crate::{Inner, failure::Failure};
+
+/// An entity as it was when it was looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct Entity {
+    pub(crate) id: i64,
+    pub(crate) path: EntityPath,
+    pub(crate) kind: EntityKind,
+    /// The entity that a transaction is about that works on this one.
+    pub(crate) top_level: i64,
+    pub(crate) lock: Duration,
+    pub(crate) max_size: u64,
+    /// Whether messages leave it.
+    pub(crate) forwards: bool,
+}
+
+/// What equal paths have in common.
+pub(crate) fn key(path: &EntityPath) -> String {
+    path.as_str().to_lowercase()
+}
+
+impl Inner {
+    /// The entity of a path, or of the sub-queue of one.
+    pub(crate) async fn find(&self, path: &EntityPath) -> Result<Entity, ManageError> {
+        let sql = self.sql(
+            "SELECT id, path, kind, coalesce(topic, id), lock_ms, max_size, kind = 1 OR forward_to IS NOT NULL
+            FROM {s}.entities WHERE key = $1",
+        );
+        let row = self.database.row(&sql, &[(&key(&path.parent()), Type::TEXT)]).await?;
+        let Some(row) = row else {
+            return Err(ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string()));
+        };
+        let read = || -> Result<_, tokio_postgres::Error> {
+            let (name, kind, lock, size): (String, i16, i64, i64) =
+                (row.try_get(1)?, row.try_get(2)?, row.try_get(4)?, row.try_get(5)?);
+            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, size, row.try_get(6)?))
+        };
+        let (id, name, kind, top_level, lock, size, forwards) = read().map_err(Failure::from)?;
+        Ok(Entity {
+            id,
+            path: EntityPath::new(&name)?,
+            kind: match kind {
+                0 => EntityKind::Queue,
+                1 => EntityKind::Topic,
+                _ => EntityKind::Subscription,
+            },
+            top_level,
+            lock: Duration::from_millis(u64::try_from(lock).unwrap_or(0)),
+            max_size: u64::try_from(size).unwrap_or(u64::MAX),
+            forwards,
+        })
+    }
+}

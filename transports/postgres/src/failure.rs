@@ -1,0 +1,163 @@
+use std::{error, fmt};
+
+use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
+use deadpool_postgres::{HookError, PoolError};
+use tokio_postgres::{Error, error::SqlState};
+
+/// Why the database did not do what it was asked for.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Database(Error),
+    Pool(PoolError),
+    TooLate(TooLate),
+}
+
+/// The database did not answer within the time limit. Whether it did what it was asked for is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLate;
+
+impl fmt::Display for TooLate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the database did not answer in time")
+    }
+}
+
+impl error::Error for TooLate {}
+
+impl Failure {
+    /// Whether the connection is lost, or as good as lost.
+    pub(crate) fn is_of_connection(&self) -> bool {
+        match self {
+            Self::Database(error) => error.as_db_error().is_none_or(|error| is_end(error.code())),
+            Self::TooLate(_) => true,
+            Self::Pool(_) => false,
+        }
+    }
+
+    /// Whether the database did nothing, and may do it the next time.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.state().is_some_and(|state| matches!(state, "40001" | "40P01" | "55P03") || state.starts_with("53"))
+            || matches!(self, Self::Pool(PoolError::Timeout(_)))
+    }
+
+    /// What the database calls it.
+    pub(crate) fn state(&self) -> Option<&str> {
+        match self {
+            Self::Database(error) => error.code().map(SqlState::code),
+            Self::Pool(_) | Self::TooLate(_) => None,
+        }
+    }
+
+    /// What it means, and whether the same call may succeed later if that is not the same for all of this kind.
+    fn kind(&self) -> (ErrorKind, Option<bool>) {
+        match self {
+            Self::Database(error) => match error.as_db_error() {
+                Some(error) => of_state(error.code()),
+                None => (ErrorKind::CommunicationProblem, None),
+            },
+            Self::Pool(PoolError::Timeout(_)) => (ErrorKind::ServiceBusy, None),
+            Self::Pool(PoolError::Closed) => (ErrorKind::CommunicationProblem, Some(false)),
+            Self::Pool(_) => (ErrorKind::CommunicationProblem, None),
+            Self::TooLate(_) => (ErrorKind::ServiceTimeout, None),
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Self::Database(error) => match error.as_db_error() {
+                Some(error) if is_missing(error.code()) => {
+                    format!("{}; Postgres::migrate makes the tables", error.message())
+                }
+                Some(error) => error.message().to_owned(),
+                None => error.to_string(),
+            },
+            Self::Pool(error) => error.to_string(),
+            Self::TooLate(error) => error.to_string(),
+        }
+    }
+}
+
+fn is_end(state: &SqlState) -> bool {
+    let ends = [
+        // The server is not the one that is written to any more: another connection may lead to that.
+        &SqlState::READ_ONLY_SQL_TRANSACTION,
+        &SqlState::ADMIN_SHUTDOWN,
+        &SqlState::CRASH_SHUTDOWN,
+        &SqlState::CANNOT_CONNECT_NOW,
+        &SqlState::IDLE_SESSION_TIMEOUT,
+        &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    ];
+    ends.contains(&state) || state.code().starts_with("08")
+}
+
+fn is_missing(state: &SqlState) -> bool {
+    [&SqlState::UNDEFINED_TABLE, &SqlState::UNDEFINED_FUNCTION, &SqlState::INVALID_SCHEMA_NAME].contains(&state)
+}
+
+/// The states that begin with `CN` are those of the functions of the schema.
+fn of_state(state: &SqlState) -> (ErrorKind, Option<bool>) {
+    let kind = match state.code() {
+        "CN404" => ErrorKind::EntityNotFound,
+        "CN409" => ErrorKind::InvalidOperation,
+        "CN410" => ErrorKind::MessageNotFound,
+        "CN411" => ErrorKind::SessionLockLost,
+        "CN412" => ErrorKind::SessionCannotBeLocked,
+        "CN413" => ErrorKind::MessageSizeExceeded,
+        "CN423" => ErrorKind::EntityDisabled,
+        "CN430" => ErrorKind::Transaction,
+        _ if is_end(state) => ErrorKind::CommunicationProblem,
+        // A deadlock or a conflict that PostgreSQL has ended, a lock that took too long, and a lack of resources: nothing was
+        // done, and the next attempt may fare better.
+        "40001" | "40P01" | "55P03" => ErrorKind::ServiceBusy,
+        code if code.starts_with("53") => ErrorKind::ServiceBusy,
+        "57014" => ErrorKind::ServiceTimeout,
+        "23505" => ErrorKind::AlreadyExists,
+        "42501" => ErrorKind::Unauthorized,
+        code if code.starts_with("28") => ErrorKind::Unauthorized,
+        _ => return (ErrorKind::General, Some(false)),
+    };
+    (kind, None)
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => Self::Database(error),
+            error => Self::Pool(error),
+        }
+    }
+}
+
+impl From<Failure> for std::io::Error {
+    fn from(failure: Failure) -> Self {
+        Self::other(failure.detail())
+    }
+}
+
+macro_rules! into_operation_error {
+    ($($error:ident),*) => {$(
+        impl From<Failure> for $error {
+            fn from(failure: Failure) -> Self {
+                let (kind, retryable) = failure.kind();
+                let error = Self::new(kind).with_detail(failure.detail());
+                let error = match retryable {
+                    Some(retryable) => error.with_retryable(retryable),
+                    None => error,
+                };
+                match failure {
+                    Failure::Database(source) => error.with_source(source),
+                    Failure::Pool(source) => error.with_source(source),
+                    Failure::TooLate(source) => error.with_source(source),
+                }
+            }
+        }
+    )*};
+}
+
+into_operation_error!(SendError, ReceiveError, SettleError, ManageError);

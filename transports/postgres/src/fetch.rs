@@ -1,0 +1,177 @@
+//! A call that locks something, run beside the one who polls for it: when that one goes away, what was locked is given back.
+
+use std::{
+    future::Future,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use consign::transport::{ErrorKind, ReceiveError};
+use parking_lot::Mutex;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+/// What a call answers with.
+pub(crate) trait Locked: Send + 'static {
+    /// Gives up what nobody has seen.
+    fn give_back(self);
+}
+
+/// At most one call under way.
+pub(crate) struct Fetch<T: Locked> {
+    call: Option<Arc<Call<T>>>,
+    /// Retryable ones in a row.
+    failures: u32,
+    /// When the next call may begin. Callers that are less patient than that come nearer to it with each call.
+    not_before: Option<Instant>,
+}
+
+/// A call under way.
+pub(crate) struct Call<T> {
+    state: Mutex<State<T>>,
+    unwanted: Notify,
+}
+
+struct State<T> {
+    is_wanted: bool,
+    answer: Option<Result<T, ReceiveError>>,
+    waker: Option<Waker>,
+}
+
+impl<T> Call<T> {
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.state.lock().is_wanted
+    }
+
+    /// Ends early when the call is not wanted any more.
+    pub(crate) async fn pause(&self, waiting: impl Future<Output = ()>) {
+        tokio::select! {
+            () = waiting => {}
+            () = self.unwanted.notified() => {}
+        }
+    }
+}
+
+impl<T: Locked> Call<T> {
+    fn end(&self, answer: Result<T, ReceiveError>) {
+        let mut state = self.state.lock();
+        if !state.is_wanted {
+            drop(state);
+            if let Ok(locked) = answer {
+                locked.give_back();
+            }
+            return;
+        }
+        state.answer = Some(answer);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<T: Locked> Fetch<T> {
+    pub(crate) const fn new() -> Self {
+        Self { call: None, failures: 0, not_before: None }
+    }
+
+    /// The answer of the call under way, or of one that `start` begins.
+    pub(crate) fn poll<F>(
+        &mut self,
+        cx: &mut Context<'_>,
+        start: impl FnOnce(Arc<Call<T>>) -> F,
+    ) -> Poll<Result<T, ReceiveError>>
+    where
+        F: Future<Output = Result<T, ReceiveError>> + Send + 'static,
+    {
+        if self.call.is_none() {
+            self.begin(start);
+        }
+        let Some(call) = &self.call else { return Poll::Pending };
+        let mut state = call.state.lock();
+        match state.answer.take() {
+            None => {
+                state.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(answer) => {
+                drop(state);
+                self.call = None;
+                (self.failures, self.not_before) = match &answer {
+                    Err(error) if error.is_retryable() => {
+                        let failures = self.failures.saturating_add(1);
+                        (failures, Some(Instant::now() + back_off(failures)))
+                    }
+                    _ => (0, None),
+                };
+                Poll::Ready(answer)
+            }
+        }
+    }
+
+    fn begin<F>(&mut self, start: impl FnOnce(Arc<Call<T>>) -> F)
+    where
+        F: Future<Output = Result<T, ReceiveError>> + Send + 'static,
+    {
+        let state = State { is_wanted: true, answer: None, waker: None };
+        let call = Arc::new(Call { state: Mutex::new(state), unwanted: Notify::new() });
+        let (begun, not_before) = (start(Arc::clone(&call)), self.not_before);
+        let running = Arc::clone(&call);
+        tokio::spawn(async move {
+            let guard = Guard(running);
+            if let Some(instant) = not_before {
+                guard.0.pause(sleep_until(instant)).await;
+            }
+            let answer = begun.await;
+            guard.0.end(answer);
+        });
+        self.call = Some(call);
+    }
+
+    /// Nobody waits for the call any more.
+    pub(crate) fn stop(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        let answer = {
+            let mut state = call.state.lock();
+            state.is_wanted = false;
+            state.answer.take()
+        };
+        call.unwanted.notify_one();
+        if let Some(Ok(locked)) = answer {
+            locked.give_back();
+        }
+    }
+}
+
+impl<T: Locked> Drop for Fetch<T> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Answers for a call that panicked, or whose runtime ends.
+struct Guard<T: Locked>(Arc<Call<T>>);
+
+impl<T: Locked> Drop for Guard<T> {
+    fn drop(&mut self) {
+        let has_ended = {
+            let state = self.0.state.lock();
+            state.answer.is_some() || !state.is_wanted
+        };
+        // The caller may have taken the answer already, and then nobody looks at this one.
+        if !has_ended {
+            self.0.end(Err(ReceiveError::new(ErrorKind::General).with_detail("the call was dropped")));
+        }
+    }
+}
+
+/// How long to wait after so many failures in a row, at least 1: 50 ms to 2 s, each chosen between half of it and all.
+fn back_off(failures: u32) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(2);
+    let longest = Duration::from_millis(50u64 << failures.saturating_sub(1).min(7)).min(LONGEST);
+    longest.mul_f64(0.5 + fastrand::f64() / 2.0)
+}

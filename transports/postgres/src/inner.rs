@@ -1,0 +1,218 @@
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::{
+    time::Timestamp,
+    transport::{ErrorKind, SettleError},
+};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_postgres::types::Type;
+
+use crate::{
+    Options,
+    chores::{self, Chores, Job},
+    completions::{self, Completion},
+    database::{Database, Parameter},
+    failure::{Failure, TooLate},
+    hub::Hub,
+    lease::Token,
+    listener::{self, Connector},
+    quota::Quota,
+    rules,
+    schema::Schema,
+    sweeper,
+};
+
+/// Under whose name messages are locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The first connection that listens is being made.
+    Unknown,
+    /// There is no such connection: locks run out.
+    Nobody,
+    Known(i32),
+}
+
+/// What all handles of one broker share.
+pub(crate) struct Inner {
+    pub(crate) database: Database,
+    pub(crate) schema: Schema,
+    pub(crate) options: Options,
+    pub(crate) hub: Hub,
+    pub(crate) chores: Chores,
+    pub(crate) quota: Quota,
+    pub(crate) rules: rules::Cache,
+    connector: Option<Arc<Connector>>,
+    started: AtomicBool,
+    completions: mpsc::Sender<Completion>,
+    uncompleted: Mutex<Option<mpsc::Receiver<Completion>>>,
+    holder: watch::Sender<Holder>,
+    /// Whether other processes may be listening.
+    has_company: AtomicBool,
+    gone: watch::Sender<()>,
+}
+
+impl Inner {
+    pub(crate) fn new(
+        database: Database,
+        schema: Schema,
+        options: Options,
+        connector: Option<Arc<Connector>>,
+    ) -> Arc<Self> {
+        let (chores, jobs) = Chores::new(options.max_deliveries);
+        let (completions, uncompleted) = mpsc::channel(completions::WAITING);
+        let inner = Arc::new(Self {
+            database,
+            schema,
+            options,
+            hub: Hub::default(),
+            chores,
+            quota: Quota::default(),
+            rules: rules::Cache::default(),
+            connector,
+            started: AtomicBool::new(false),
+            completions,
+            uncompleted: Mutex::new(Some(uncompleted)),
+            holder: watch::channel(Holder::Unknown).0,
+            has_company: AtomicBool::new(true),
+            gone: watch::channel(()).0,
+        });
+        *inner.chores.idle.lock() = Some(jobs);
+        inner
+    }
+
+    /// Starts what runs beside the calls, once the tables are known to be there.
+    pub(crate) fn start(self: &Arc<Self>) {
+        if self.started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(connector) = &self.connector {
+            tokio::spawn(listener::run(Arc::downgrade(self), Arc::clone(connector)));
+        }
+        if let Some(jobs) = self.chores.idle.lock().take() {
+            tokio::spawn(chores::run(self.database.clone(), self.schema.clone(), jobs));
+        }
+        if let Some(requests) = self.uncompleted.lock().take() {
+            tokio::spawn(completions::run(self.database.clone(), self.schema.clone(), requests));
+        }
+        tokio::spawn(sweeper::run(Arc::downgrade(self)));
+    }
+
+    /// A statement with the name of the schema.
+    pub(crate) fn sql(&self, template: &str) -> String {
+        template.replace("{s}", &self.schema.identifier)
+    }
+
+    /// Completes a message of no session, together with others that are done with.
+    pub(crate) async fn complete(&self, token: Token) -> Result<(), SettleError> {
+        let (answer, answered) = oneshot::channel();
+        let asked = async {
+            let Ok(()) = self.completions.send(Completion { token, answer }).await else {
+                // The runtime that the broker was started in has ended.
+                return completions::alone(&self.database, &self.schema, &token).await;
+            };
+            let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime ends");
+            answered.await.unwrap_or_else(|_| Err(gone()))
+        };
+        tokio::time::timeout(self.database.timeout, asked)
+            .await
+            .unwrap_or_else(|_| Err(Failure::TooLate(TooLate).into()))
+    }
+
+    /// Under whose name messages are locked. Right after the start it waits a little for the connection that says so.
+    pub(crate) async fn holder(&self) -> Option<i32> {
+        const WAIT: Duration = Duration::from_secs(2);
+        self.connector.as_ref()?;
+        let mut holder = self.holder.subscribe();
+        let known = tokio::time::timeout(WAIT, holder.wait_for(|holder| *holder != Holder::Unknown)).await;
+        match known.ok()?.ok().as_deref() {
+            Some(Holder::Known(holder)) => Some(*holder),
+            _ => None,
+        }
+    }
+
+    /// The connection that listens is there.
+    pub(crate) fn listening(&self, holder: Option<i32>, has_company: bool) {
+        self.has_company.store(has_company, Ordering::Relaxed);
+        self.holder.send_replace(holder.map_or(Holder::Nobody, Holder::Known));
+    }
+
+    /// There is none. What was locked under the name of the last one stays locked under it for a while.
+    pub(crate) fn not_listening(&self) {
+        self.holder.send_if_modified(|holder| {
+            let is_first = *holder == Holder::Unknown;
+            if is_first {
+                *holder = Holder::Nobody;
+            }
+            is_first
+        });
+    }
+
+    /// A process of this holder listens from now on.
+    pub(crate) fn joined(&self, holder: &str) {
+        let own = *self.holder.borrow();
+        if holder.parse().is_ok_and(|holder| own != Holder::Known(holder)) {
+            self.has_company.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// How many listen, this process among them.
+    pub(crate) fn set_listeners(&self, listeners: i64) {
+        let is_one = matches!(*self.holder.borrow(), Holder::Known(_));
+        self.has_company.store(!is_one || listeners > 1, Ordering::Relaxed);
+    }
+
+    /// Ends when the broker does.
+    pub(crate) fn gone(&self) -> watch::Receiver<()> {
+        self.gone.subscribe()
+    }
+
+    /// There may be something new at an entity: those who wait here and elsewhere are to look.
+    pub(crate) fn arrived(&self, entity: i64) {
+        self.hub.wake(entity);
+        if self.has_company.load(Ordering::Relaxed) {
+            self.chores.try_add(Job::Notify(entity));
+        }
+    }
+
+    /// The first value of the first row.
+    pub(crate) async fn value<T>(&self, template: &str, parameters: &[Parameter<'_>]) -> Result<Option<T>, Failure>
+    where
+        T: for<'r> tokio_postgres::types::FromSql<'r>,
+    {
+        let row = self.database.row(&self.sql(template), parameters).await?;
+        Ok(row.map(|row| row.try_get::<_, Option<T>>(0)).transpose()?.flatten())
+    }
+
+    /// The time of the database.
+    pub(crate) async fn now(&self) -> Result<Timestamp, Failure> {
+        let millis: Option<i64> = self.value("SELECT {s}.ms({s}.now())", &[]).await?;
+        Ok(Timestamp::from_millis(millis.unwrap_or_default()))
+    }
+
+    /// Brings an entity up to date, and hands on what is to leave it.
+    pub(crate) fn step(self: &Arc<Self>, entity: i64) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+        let inner = Arc::clone(self);
+        async move {
+            let sql = inner.sql("SELECT leaving, more FROM {s}.step($1)");
+            loop {
+                let row = inner.database.row(&sql, &[(&entity, Type::INT8)]).await?;
+                let Some(row) = row else { return Ok(()) };
+                if row.try_get(0)? {
+                    crate::pump::pump(&inner, entity).await?;
+                }
+                let is_more: bool = row.try_get(1)?;
+                if !is_more {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,384 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use consign::{
+    Disposition, Message,
+    message::{ApplicationProperties, LockToken, Properties, limits},
+    settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
+    transport::{BoxFuture, ErrorKind, Lease, SettleError},
+};
+use tokio::sync::oneshot;
+use tokio_postgres::{GenericClient, Transaction, types::Type};
+use uuid::Uuid;
+
+use crate::{
+    Inner,
+    chores::{Job, Place},
+    codec,
+    database::{Parameter, rows},
+    failure::Failure,
+    schema::Schema,
+};
+
+/// What a delivery is locked by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    pub(crate) entity: i64,
+    pub(crate) id: i64,
+    pub(crate) lock: Uuid,
+    /// The lock of its session.
+    pub(crate) session: Option<Uuid>,
+}
+
+/// What a settlement does.
+#[derive(Clone, Debug)]
+pub(crate) struct Action {
+    code: i16,
+    /// Properties and size, if they change.
+    changed: Option<(String, i32)>,
+    delay: Option<Duration>,
+}
+
+impl Action {
+    const COMPLETE: i16 = 0;
+    const ABANDON: i16 = 1;
+    const DEAD_LETTER: i16 = 2;
+    const DEFER: i16 = 3;
+    const RELEASE: i16 = 4;
+    const RETRY: i16 = 5;
+
+    const fn plain(code: i16) -> Self {
+        Self { code, changed: None, delay: None }
+    }
+
+    pub(crate) const fn complete() -> Self {
+        Self::plain(Self::COMPLETE)
+    }
+
+    pub(crate) const fn abandon() -> Self {
+        Self::plain(Self::ABANDON)
+    }
+
+    const fn release() -> Self {
+        Self::plain(Self::RELEASE)
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.code == Self::COMPLETE
+    }
+
+    /// What a disposition does to this message.
+    fn of(disposition: Disposition, message: &Message, is_dead: bool) -> Result<Self, SettleError> {
+        let changes = match disposition {
+            Disposition::Complete => return Ok(Self::plain(Self::COMPLETE)),
+            Disposition::Abandon(changes) => (Self::ABANDON, changes),
+            Disposition::Defer(changes) => (Self::DEFER, changes),
+            Disposition::DeadLetter(dead_letter) => {
+                check_text(DeadLetter::REASON, dead_letter.reason.as_str())?;
+                check_text(DeadLetter::DESCRIPTION, &dead_letter.description)?;
+                return Self::bury(*dead_letter, message);
+            }
+        };
+        let (code, changes) = changes;
+        if changes.is_empty() {
+            return Ok(Self::plain(code));
+        }
+        let mut properties = message.properties().clone();
+        let mut changes = changes.into_properties();
+        changes.remove(DeadLetter::REASON);
+        changes.remove(DeadLetter::DESCRIPTION);
+        properties.application_mut().merge(changes);
+        if properties.check().is_ok() {
+            return Self::changed(code, message, &properties);
+        }
+        if is_dead {
+            // Its properties outgrew their limit where it is dead already: it stays as it was.
+            return Ok(Self::plain(Self::RELEASE));
+        }
+        Self::bury(header_size_exceeded(), message)
+    }
+
+    fn bury(dead_letter: DeadLetter, message: &Message) -> Result<Self, SettleError> {
+        let mark = |dead_letter: DeadLetter| {
+            let mut properties = message.properties().clone();
+            let application: &mut ApplicationProperties = properties.application_mut();
+            application.merge(dead_letter.changes.into_properties());
+            application.insert(DeadLetter::REASON, dead_letter.reason.as_str());
+            application.remove(DeadLetter::DESCRIPTION);
+            if !dead_letter.description.is_empty() {
+                application.insert(DeadLetter::DESCRIPTION, dead_letter.description.into_owned());
+            }
+            properties
+        };
+        let is_plain = dead_letter.changes.is_empty() && dead_letter.description.is_empty();
+        let mut properties = mark(dead_letter);
+        if !is_plain && properties.check().is_err() {
+            properties = mark(header_size_exceeded());
+        }
+        Self::changed(Self::DEAD_LETTER, message, &properties)
+    }
+
+    fn changed(code: i16, message: &Message, properties: &Properties) -> Result<Self, SettleError> {
+        let size = i32::try_from(properties.size() + message.body().size()).unwrap_or(i32::MAX);
+        let text = codec::write_properties(message, properties)
+            .map_err(|error| SettleError::new(ErrorKind::Serialization).with_source(error))?;
+        Ok(Self { code, changed: Some((text, size)), delay: None })
+    }
+}
+
+fn check_text(name: &str, text: &str) -> Result<(), SettleError> {
+    let limit = limits::DEAD_LETTER_TEXT;
+    if text.encode_utf16().count() > limit {
+        let detail = format!("{name} has more than {limit} UTF-16 code units");
+        return Err(SettleError::new(ErrorKind::InvalidArgument).with_detail(detail));
+    }
+    Ok(())
+}
+
+fn header_size_exceeded() -> DeadLetter {
+    let text = "The properties of the message exceed 65534 bytes.";
+    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
+}
+
+/// What became of a settlement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Done,
+    /// And messages wait to leave the entity.
+    Leaving,
+    Lost,
+    AlreadyDead,
+    Closed,
+}
+
+impl Settled {
+    pub(crate) fn into_result(self, token: &Token) -> Result<(), SettleError> {
+        match self {
+            Self::Done | Self::Leaving => Ok(()),
+            Self::Lost if token.session.is_some() => Err(SettleError::new(ErrorKind::SessionLockLost)),
+            Self::Lost => Err(SettleError::new(ErrorKind::MessageLockLost)),
+            Self::AlreadyDead => {
+                Err(SettleError::new(ErrorKind::InvalidOperation).with_detail("it is a dead letter already"))
+            }
+            Self::Closed => Err(SettleError::new(ErrorKind::EntityDisabled)),
+        }
+    }
+}
+
+/// Settles on a connection or in a transaction.
+pub(crate) async fn settle<C: GenericClient + Sync>(
+    client: &C,
+    schema: &Schema,
+    token: &Token,
+    action: &Action,
+) -> Result<Settled, Failure> {
+    let sql = format!("SELECT {}.settle($1, $2, $3, $4, $5, $6, $7)", schema.identifier);
+    let (text, size) = match &action.changed {
+        Some((text, size)) => (Some(text), Some(size)),
+        None => (None, None),
+    };
+    let delay = action.delay.map(|delay| i64::try_from(delay.as_millis()).unwrap_or(i64::MAX).min(i64::from(u32::MAX)));
+    let parameters: [Parameter<'_>; 7] = [
+        (&token.id, Type::INT8),
+        (&token.lock, Type::UUID),
+        (&token.session, Type::UUID),
+        (&action.code, Type::INT2),
+        (&text, Type::TEXT),
+        (&size, Type::INT4),
+        (&delay, Type::INT8),
+    ];
+    let answer = rows(client, &sql, &parameters).await?;
+    let code: i16 = answer.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(2);
+    Ok(match code {
+        0 => Settled::Done,
+        1 => Settled::Leaving,
+        4 => Settled::AlreadyDead,
+        5 => Settled::Closed,
+        _ => Settled::Lost,
+    })
+}
+
+/// The right to settle a message. Dropped it abandons the message in the background.
+///
+/// Errors: [`MessageLockLost`](ErrorKind::MessageLockLost), or [`SessionLockLost`](ErrorKind::SessionLockLost) for a message
+/// of a session; [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted, for a dead
+/// letter that is to be dead-lettered, and for the renewal of a message of a session;
+/// [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or a description that is too long;
+/// [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to receivers, which a release does not mind;
+/// [`CommunicationProblem`](ErrorKind::CommunicationProblem) and [`ServiceTimeout`](ErrorKind::ServiceTimeout), where the
+/// outcome is unknown and the lock runs out unless the message was settled.
+pub struct PostgresLease {
+    inner: Arc<Inner>,
+    /// `None` once it is settled, and from the start if the message was removed when it was received.
+    held: Option<Held>,
+    message: Message,
+    lock_duration: Duration,
+}
+
+pub(crate) struct Held {
+    pub(crate) token: Token,
+    place: Place,
+}
+
+impl PostgresLease {
+    pub(crate) fn new(inner: Arc<Inner>, token: Token, place: Place, message: Message, lock: Duration) -> Self {
+        Self { inner, held: Some(Held { token, place }), message, lock_duration: lock }
+    }
+
+    pub(crate) fn deleted(inner: Arc<Inner>, message: Message) -> Self {
+        Self { inner, held: None, message, lock_duration: Duration::ZERO }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    pub(crate) fn token(&self) -> Result<Token, SettleError> {
+        self.held.as_ref().map(|held| held.token).ok_or_else(received_and_deleted)
+    }
+
+    pub(crate) fn action(&self, disposition: Disposition) -> Result<Action, SettleError> {
+        Action::of(disposition, &self.message, self.message.received().is_some_and(|said| said.dead_lettered))
+    }
+
+    /// It was settled.
+    pub(crate) fn forget(mut self) {
+        self.held = None;
+    }
+
+    /// Settles in a transaction of yours: with it the message is settled, or is not. Until its end the message stays
+    /// locked, and nobody waits for it. When it is rolled back, or never ends, the lock holds until it runs out.
+    ///
+    /// The lease is used up. An error leaves the transaction as it is, unless it comes from the database: roll it back then.
+    pub async fn settle_in(self, transaction: &Transaction<'_>, disposition: Disposition) -> Result<(), SettleError> {
+        let action = self.action(disposition)?;
+        let token = self.token()?;
+        let settled = settle(transaction, &self.inner.schema, &token, &action).await;
+        let is_done = matches!(settled, Ok(Settled::Done | Settled::Leaving));
+        if is_done && !action.is_complete() {
+            notify_in(transaction, &self.inner.schema, token.entity).await?;
+        }
+        self.forget();
+        settled?.into_result(&token)
+    }
+
+    /// Gives the message back so that it comes again after `delay`, at most 49 days, and not before. The delivery counts,
+    /// and the message keeps its number and its place. After the last delivery it is dead-lettered at once. Errors: as of
+    /// the others.
+    #[must_use = "a message whose settlement is dropped is abandoned"]
+    pub fn retry_after(self, delay: Duration) -> BoxFuture<Result<(), SettleError>> {
+        self.run(Ok(Action { code: Action::RETRY, changed: None, delay: Some(delay) }))
+    }
+
+    fn run(self, action: Result<Action, SettleError>) -> BoxFuture<Result<(), SettleError>> {
+        Box::pin(async move {
+            let token = self.token()?;
+            let action = match action {
+                Ok(action) => action,
+                Err(refused) => {
+                    // As with what the broker refuses, the lock holds until it runs out.
+                    self.forget();
+                    return Err(refused);
+                }
+            };
+            let inner = Arc::clone(&self.inner);
+            if action.is_complete() && token.session.is_none() {
+                let completed = inner.complete(token).await;
+                self.forget();
+                return completed;
+            }
+            let settled =
+                inner.database.with(async |client| settle(&***client, &inner.schema, &token, &action).await).await;
+            self.forget();
+            let settled = settled?;
+            if settled == Settled::Leaving {
+                let _ = crate::pump::pump(&inner, token.entity).await;
+            }
+            if !action.is_complete() && matches!(settled, Settled::Done | Settled::Leaving) {
+                inner.arrived(token.entity);
+            }
+            settled.into_result(&token)
+        })
+    }
+
+    fn give_back(&mut self, action: Action, answer: Option<oneshot::Sender<Result<(), SettleError>>>) {
+        if let Some(Held { token, place }) = self.held.take() {
+            place.send(Job::GiveBack { token, action, answer });
+        }
+    }
+}
+
+/// Wakes receivers when a transaction of the user's is committed.
+pub(crate) async fn notify_in(transaction: &Transaction<'_>, schema: &Schema, entity: i64) -> Result<(), Failure> {
+    let sql = format!("SELECT pg_notify({}, $1)", schema.channel_literal);
+    rows(transaction, &sql, &[(&entity.to_string(), Type::TEXT)]).await.map(drop)
+}
+
+fn received_and_deleted() -> SettleError {
+    SettleError::new(ErrorKind::InvalidOperation).with_detail("received and deleted")
+}
+
+impl Lease for PostgresLease {
+    type Settle = BoxFuture<Result<(), SettleError>>;
+    type Renew = BoxFuture<Result<Timestamp, SettleError>>;
+
+    fn settle(self, disposition: Disposition) -> Self::Settle {
+        let action = self.token().and_then(|_| self.action(disposition));
+        self.run(action)
+    }
+
+    fn release(mut self) -> Self::Settle {
+        if let Err(refused) = self.token() {
+            return Box::pin(async { Err(refused) });
+        }
+        let (answer, answered) = oneshot::channel();
+        let (inner, entity) = (Arc::clone(&self.inner), self.token().map(|token| token.entity));
+        self.give_back(Action::release(), Some(answer));
+        Box::pin(async move {
+            let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime ends");
+            let released = answered.await.unwrap_or_else(|_| Err(gone()));
+            if let Ok(entity) = entity {
+                inner.hub.wake(entity);
+            }
+            released
+        })
+    }
+
+    fn renew(&self) -> Self::Renew {
+        let (inner, token) = (Arc::clone(&self.inner), self.token());
+        Box::pin(async move {
+            let token = token?;
+            if token.session.is_some() {
+                let refused = SettleError::new(ErrorKind::InvalidOperation);
+                return Err(refused.with_detail("the session is renewed, not its messages"));
+            }
+            let parameters: [Parameter<'_>; 2] = [(&token.id, Type::INT8), (&token.lock, Type::UUID)];
+            let until: Option<i64> = inner.value("SELECT {s}.renew($1, $2)", &parameters).await?;
+            until.map(Timestamp::from_millis).ok_or_else(|| SettleError::new(ErrorKind::MessageLockLost))
+        })
+    }
+
+    fn lock_duration(&self) -> Option<Duration> {
+        self.held.as_ref().map(|_| self.lock_duration)
+    }
+
+    /// Of two messages of one receive it differs.
+    fn lock_token(&self) -> Option<LockToken> {
+        let token = self.held.as_ref()?.token;
+        let id = u128::from(token.id.cast_unsigned());
+        Some(LockToken::from_bytes((token.lock.as_u128() ^ id).to_be_bytes()))
+    }
+}
+
+/// Abandons what was not settled.
+impl Drop for PostgresLease {
+    fn drop(&mut self) {
+        self.give_back(Action::abandon(), None);
+    }
+}
+
+impl fmt::Debug for PostgresLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresLease").field("lock_token", &self.lock_token()).finish_non_exhaustive()
+    }
+}

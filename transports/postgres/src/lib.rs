@@ -1,0 +1,46 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod chores;
+mod codec;
+mod completions;
+mod database;
+mod entity;
+mod failure;
+mod fetch;
+mod hub;
+mod inner;
+mod lease;
+mod listener;
+mod manage;
+mod options;
+mod postgres;
+mod prepared;
+mod pump;
+mod quota;
+mod receiver;
+mod row;
+mod rules;
+mod schema;
+mod sender;
+mod session;
+mod sweeper;
+mod tls;
+mod transaction;
+
+pub use deadpool_postgres;
+pub use tokio_postgres;
+
+pub(crate) use crate::inner::Inner;
+pub use crate::{
+    codec::Unwritable,
+    failure::TooLate,
+    lease::PostgresLease,
+    manage::Counts,
+    options::Options,
+    postgres::Postgres,
+    receiver::PostgresReceiver,
+    sender::PostgresSender,
+    session::{PostgresSession, PostgresSessions},
+    transaction::{Committed, Transaction, TransactionError},
+};

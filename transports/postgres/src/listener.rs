@@ -1,0 +1,173 @@
+//! The connection that listens: it wakes receivers, and as long as it lasts the locks of this process do.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use futures_util::{
+    StreamExt,
+    future::BoxFuture,
+    stream::{BoxStream, poll_fn},
+};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, Error, Socket,
+    tls::{MakeTlsConnect, TlsConnect},
+    types::Type,
+};
+
+use crate::{
+    Inner,
+    failure::{Failure, TooLate},
+};
+
+/// What every connection of this transport begins with. A statement that waits for a row that another transaction has would
+/// keep its connection from others.
+pub(crate) const SESSION: &str =
+    "SET lock_timeout = '5s'; SET jit = off; SET default_transaction_isolation = 'read committed'";
+
+type Messages = BoxStream<'static, Result<AsyncMessage, Error>>;
+type Connecting = BoxFuture<'static, Result<(Client, Messages), Error>>;
+
+/// Makes connections that give their notifications away.
+pub(crate) struct Connector(Box<dyn Fn() -> Connecting + Send + Sync>);
+
+impl Connector {
+    pub(crate) fn new<T>(config: Config, tls: T) -> Arc<Self>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        Arc::new(Self(Box::new(move || {
+            let (config, tls) = (config.clone(), tls.clone());
+            Box::pin(async move {
+                let (client, mut connection) = config.connect(tls).await?;
+                let messages = poll_fn(move |cx| Pin::new(&mut connection).poll_message(cx));
+                Ok((client, messages.boxed() as Messages))
+            })
+        })))
+    }
+}
+
+/// How often the connection is asked whether it is there.
+const PING: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Listens until the broker is gone, and connects again when the connection is lost.
+pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
+    let mut holder = None;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let Some(limit) = inner.upgrade().map(|inner| inner.database.timeout) else { return };
+        let began = Instant::now();
+        let ended = match timeout(limit, (connector.0)()).await {
+            Ok(Ok((client, messages))) => listen(&inner, &client, messages, &mut holder).await,
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(Failure::TooLate(TooLate)),
+        };
+        let Some(strong) = inner.upgrade() else { return };
+        if let Err(failure) = ended {
+            tracing::warn!(failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not listening");
+        }
+        strong.not_listening();
+        strong.hub.wake_all();
+        drop(strong);
+        if began.elapsed() > LONGEST_PAUSE {
+            pause = FIRST_PAUSE;
+        }
+        sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Listens as long as the connection lasts.
+async fn listen(
+    inner: &Weak<Inner>,
+    client: &Client,
+    mut messages: Messages,
+    holder: &mut Option<i32>,
+) -> Result<(), Failure> {
+    let dispatched = async {
+        while let Some(message) = messages.next().await {
+            if let AsyncMessage::Notification(notification) = message? {
+                let Some(inner) = inner.upgrade() else { return Ok(()) };
+                let payload = notification.payload();
+                if let Some(holder) = payload.strip_prefix('+') {
+                    inner.joined(holder);
+                    continue;
+                }
+                match payload.strip_prefix('!').unwrap_or(payload).parse() {
+                    Ok(entity) if payload.starts_with('!') => drop(tokio::spawn(inner.step(entity))),
+                    Ok(entity) => inner.hub.wake(entity),
+                    Err(_) => inner.hub.wake_all(),
+                }
+            }
+        }
+        Ok(())
+    };
+    let asked = async {
+        let Some(strong) = inner.upgrade() else { return Ok(()) };
+        let (mut gone, limit) = (strong.gone(), strong.database.timeout);
+        // It changes nothing, and fails on a server that is not written to any more.
+        let ping = strong.sql("UPDATE {s}.holders SET lost = NULL WHERE false");
+        drop(strong);
+        let hello = hello(inner, client, holder);
+        timeout(limit, hello).await.map_err(|_| Failure::TooLate(TooLate))??;
+        loop {
+            if timeout(PING, gone.changed()).await.is_ok() {
+                // The broker is gone, and nobody is to wait for the end of a lock that nobody has.
+                return Ok(());
+            }
+            timeout(limit, client.batch_execute(&ping)).await.map_err(|_| Failure::TooLate(TooLate))??;
+        }
+    };
+    tokio::select! {
+        ended = dispatched => ended,
+        ended = asked => ended,
+    }
+}
+
+async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -> Result<(), Failure> {
+    let Some(inner) = inner.upgrade() else { return Ok(()) };
+    client.batch_execute(SESSION).await?;
+    client.batch_execute(&format!("LISTEN {}", inner.schema.channel)).await?;
+    let lock = inner.sql("SELECT pg_advisory_lock({s}.lock_class(), $1)");
+    if let Some(id) = *holder {
+        // A server that has not noticed that the last connection is lost keeps its lock: nobody else has had this one.
+        let last = inner.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks
+            WHERE locktype = 'advisory' AND granted AND pid <> pg_backend_pid() AND objsubid = 2
+                AND classid::bigint = {s}.lock_class()::bigint & 4294967295 AND objid::bigint = $1::bigint
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        );
+        let _ = client.query_typed(&last, &[(&id, Type::INT4)]).await;
+        client.query_typed(&lock, &[(&id, Type::INT4)]).await?;
+        let back = inner.sql("UPDATE {s}.holders SET lost = NULL WHERE id = $1 RETURNING id");
+        if client.query_typed(&back, &[(&id, Type::INT4)]).await?.is_empty() {
+            // It took too long: its messages are others' by now.
+            *holder = None;
+        }
+    }
+    let joined = format!("SELECT pg_notify({}, '+' || $1)", inner.schema.channel_literal);
+    if holder.is_none() {
+        // Nobody sees the row before its lock is taken.
+        client.batch_execute("BEGIN").await?;
+        let row = client.query_typed(&inner.sql("INSERT INTO {s}.holders DEFAULT VALUES RETURNING id"), &[]).await?;
+        let id: Option<i32> = row.first().map(|row| row.try_get(0)).transpose()?;
+        client.query_typed(&lock, &[(&id, Type::INT4)]).await?;
+        client.batch_execute("COMMIT").await?;
+        *holder = id;
+    }
+    // Whoever is there from here on says so; who was there before is in the table.
+    client.query_typed(&joined, &[(&holder.unwrap_or_default().to_string(), Type::TEXT)]).await?;
+    let others = inner.sql("SELECT FROM {s}.holders WHERE id <> $1 LIMIT 1");
+    let others = client.query_typed(&others, &[(holder, Type::INT4)]).await?;
+    inner.listening(*holder, !others.is_empty());
+    inner.hub.wake_all();
+    Ok(())
+}

@@ -1,0 +1,163 @@
+use std::{fmt, sync::Arc};
+
+use consign::{
+    message::{EntityPath, SequenceNumber},
+    time::Timestamp,
+    transport::{Capabilities, Capability, Delivery, ErrorKind, Level, ManageError, ReceiveError, SendError},
+};
+use deadpool_postgres::Pool;
+
+use crate::{
+    Inner, Options, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession, PostgresSessions, Transaction,
+    database::Database,
+    listener::Connector,
+    receiver::{self, Source},
+    schema::Schema,
+    session,
+};
+
+/// A broker in a PostgreSQL database. Clones are handles to one.
+#[derive(Clone)]
+pub struct Postgres {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Postgres {
+    /// What it can do: everything but two things of its own. Request and reply takes two queues, and that the messages of a
+    /// lost connection come back is told from an advisory lock, by other processes.
+    pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
+        .with(Capability::RequestReply, Level::Emulated)
+        .with(Capability::ReleaseOnDisconnect, Level::Emulated);
+
+    pub(crate) fn new(database: Database, schema: Schema, options: Options, connector: Option<Arc<Connector>>) -> Self {
+        Self { inner: Inner::new(database, schema, options, connector) }
+    }
+
+    /// How a broker is to be reached.
+    pub fn options() -> Options {
+        Options::new()
+    }
+
+    /// Connects to the database at `url` with the defaults of [`Options`]: [`Options::connect`].
+    pub async fn connect(url: &str) -> Result<Self, ManageError> {
+        Self::options().connect(url).await
+    }
+
+    /// Uses connections of a pool that is there, with the defaults of [`Options`]: [`Options::wrap`].
+    pub fn wrap(pool: Pool) -> Result<Self, ManageError> {
+        Self::options().wrap(pool)
+    }
+
+    /// Makes the schema with its tables and functions, or brings them to the version of this library. If they are there
+    /// nothing happens; several processes may do it at the same time. It takes the right to make a schema in the database.
+    ///
+    /// Errors: [`Unauthorized`](ErrorKind::Unauthorized), [`NotSupported`](ErrorKind::NotSupported) for a database that is
+    /// not in UTF-8, and for a schema that a newer version of this library has made,
+    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout) after a minute, or [`Options::timeout`] if that is longer.
+    pub async fn migrate(&self) -> Result<(), ManageError> {
+        self.inner.schema.migrate(&self.inner.database).await
+    }
+
+    /// The time of the database, which is that of every message and every lock.
+    pub async fn now(&self) -> Result<Timestamp, ManageError> {
+        Ok(self.inner.now().await?)
+    }
+
+    /// The connections of this broker.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.inner.database.pool
+    }
+
+    /// What sends to the queue or the topic at `path`. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound),
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a subscription and a sub-queue.
+    pub async fn sender(&self, path: &str) -> Result<PostgresSender, SendError> {
+        let path = EntityPath::new(path)?;
+        let entity = self.inner.find(&path).await.map_err(send_error)?;
+        self.inner.start();
+        PostgresSender::new(Arc::clone(&self.inner), &path, entity)
+    }
+
+    /// A receiver in peek-lock mode from the queue, the subscription or the dead-letter sub-queue at `path`. Errors:
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub async fn receiver(&self, path: &str) -> Result<PostgresReceiver, ReceiveError> {
+        let source = self.source(path, false).await?;
+        Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
+    }
+
+    /// A receiver that removes each message as it delivers it. A message that is lost on the way is lost. Errors: those of
+    /// [`Postgres::receiver`].
+    pub async fn receive_and_delete(&self, path: &str) -> Result<PostgresReceiver, ReceiveError> {
+        let source = self.source(path, true).await?;
+        Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
+    }
+
+    /// Locks messages that were set aside, by their sequence numbers: all, or none. Errors:
+    /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them is not deferred here, or has expired; those of a
+    /// receive. Messages of a session are fetched by [`PostgresSession::receive_deferred`].
+    pub async fn receive_deferred(
+        &self,
+        path: &str,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
+        let source = self.source(path, false).await?;
+        receiver::receive_deferred(&self.inner, &source, numbers).await
+    }
+
+    /// Locks the session of this id, which may be empty so far. It does not wait. Errors:
+    /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it,
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units,
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue.
+    pub async fn accept_session(&self, path: &str, id: &str) -> Result<PostgresSession, ReceiveError> {
+        let source = self.with_sessions(path).await?;
+        session::accept(Arc::clone(&self.inner), source.entity, id.to_owned()).await
+    }
+
+    /// Locks sessions of the queue or the subscription at `path`, one after the other. Errors: those of
+    /// [`Postgres::receiver`], and [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
+    pub async fn sessions(&self, path: &str) -> Result<PostgresSessions, ReceiveError> {
+        let source = self.with_sessions(path).await?;
+        Ok(PostgresSessions::new(Arc::clone(&self.inner), source.entity))
+    }
+
+    /// Begins a transaction of settlements and sends. For your own writes beside them take one of your own:
+    /// [`PostgresSender::send_in`], [`PostgresLease::settle_in`].
+    pub fn begin(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.inner))
+    }
+
+    async fn with_sessions(&self, path: &str) -> Result<Source, ReceiveError> {
+        let source = self.source(path, false).await?;
+        if source.part != 0 {
+            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue has no sessions"));
+        }
+        Ok(source)
+    }
+
+    async fn source(&self, path: &str, deletes: bool) -> Result<Source, ReceiveError> {
+        let path = EntityPath::new(path)?;
+        if path.is_transfer_dead_letter() {
+            let refused = ReceiveError::new(ErrorKind::NotSupported);
+            return Err(refused.with_detail("there is no transfer dead-letter sub-queue"));
+        }
+        let entity = self.inner.find(&path).await.map_err(receive_error)?;
+        self.inner.start();
+        Ok(Source { entity, part: i16::from(path.is_dead_letter()), deletes, session: None })
+    }
+}
+
+fn send_error(error: ManageError) -> SendError {
+    let detail = error.description().unwrap_or_default().to_owned();
+    SendError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable()).with_source(error)
+}
+
+pub(crate) fn receive_error(error: ManageError) -> ReceiveError {
+    let detail = error.description().unwrap_or_default().to_owned();
+    ReceiveError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable()).with_source(error)
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres").field("schema", &self.inner.options.schema).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Messages as they are inserted.
+
+use consign::{
+    Message,
+    settlement::DeadLetter,
+    time::Timestamp,
+    transport::{ErrorKind, SendError},
+};
+use tokio_postgres::{GenericClient, types::Type};
+use uuid::Uuid;
+
+use crate::{
+    codec,
+    database::{Parameter, rows},
+    failure::Failure,
+    schema::Schema,
+};
+
+/// A message as it is inserted.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    properties: String,
+    body: Vec<u8>,
+    pub(crate) size: i32,
+    id: Vec<u8>,
+    session: Option<Vec<u8>>,
+    at: Option<i64>,
+    ttl: Option<i64>,
+}
+
+impl Prepared {
+    /// What was received with the message is left out, and with it what says that it was dead-lettered.
+    pub(crate) fn new(message: Message, at: Option<Timestamp>) -> Result<Self, SendError> {
+        let mut message = message.without_received();
+        if let Some(at) = at {
+            message.properties_mut().set_scheduled_enqueue_time(at);
+        }
+        if !message.application().is_empty() {
+            for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
+                if message.application().get(key).is_some() {
+                    message.properties_mut().application_mut().remove(key);
+                }
+            }
+        }
+        message.properties().check()?;
+        Self::of(message)
+    }
+
+    /// A message that goes on as it is.
+    pub(crate) fn of(mut message: Message) -> Result<Self, SendError> {
+        let size = i32::try_from(message.size())
+            .map_err(|_| SendError::new(ErrorKind::MessageSizeExceeded).with_detail("a message has less than 2 GiB"))?;
+        if message.message_id().is_none() {
+            message.properties_mut().set_message_id(Uuid::new_v4().to_string())?;
+        }
+        let codec::Written { properties, body } = codec::write(&message)?;
+        let millis = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Ok(Self {
+            properties,
+            body,
+            size,
+            id: message.message_id().unwrap_or_default().as_bytes().to_vec(),
+            session: message.session_id().map(|id| id.as_bytes().to_vec()),
+            at: message.scheduled_enqueue_time().map(Timestamp::as_millis),
+            // Beyond that it never expires.
+            ttl: message.time_to_live().map(millis).filter(|&ttl| ttl < 253_402_300_799_999),
+        })
+    }
+
+    /// It is not for later.
+    pub(crate) fn now(mut self) -> Self {
+        self.at = None;
+        self
+    }
+
+    pub(crate) fn into_parts(self) -> (String, Vec<u8>, i32, Option<Vec<u8>>, Option<i64>) {
+        (self.properties, self.body, self.size, self.session, self.ttl)
+    }
+}
+
+/// From where a message was forwarded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Origin<'o> {
+    pub(crate) number: i64,
+    pub(crate) hops: i16,
+    pub(crate) source: Option<&'o str>,
+}
+
+/// The row of a message that was sent; of a duplicate, that of the scheduled message that it repeats, if that is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sent {
+    New(i64),
+    Duplicate(Option<i64>),
+}
+
+/// Inserts messages: all of them, or an error and none.
+pub(crate) async fn insert<C: GenericClient + Sync>(
+    client: &C,
+    schema: &Schema,
+    entity: i64,
+    messages: &[&Prepared],
+    origin: Origin<'_>,
+) -> Result<Vec<Sent>, Failure> {
+    let sql =
+        format!("SELECT message, first FROM {}.send($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", schema.identifier);
+    let properties: Vec<&str> = messages.iter().map(|message| message.properties.as_str()).collect();
+    let bodies: Vec<&[u8]> = messages.iter().map(|message| message.body.as_slice()).collect();
+    let sizes: Vec<i32> = messages.iter().map(|message| message.size).collect();
+    let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
+    let sessions: Vec<Option<&[u8]>> = messages.iter().map(|message| message.session.as_deref()).collect();
+    let ats: Vec<Option<i64>> = messages.iter().map(|message| message.at).collect();
+    let ttls: Vec<Option<i64>> = messages.iter().map(|message| message.ttl).collect();
+    let parameters: [Parameter<'_>; 11] = [
+        (&entity, Type::INT8),
+        (&properties, Type::TEXT_ARRAY),
+        (&bodies, Type::BYTEA_ARRAY),
+        (&sizes, Type::INT4_ARRAY),
+        (&ids, Type::BYTEA_ARRAY),
+        (&sessions, Type::BYTEA_ARRAY),
+        (&ats, Type::INT8_ARRAY),
+        (&ttls, Type::INT8_ARRAY),
+        (&origin.number, Type::INT8),
+        (&origin.hops, Type::INT2),
+        (&origin.source, Type::TEXT),
+    ];
+    let mut sent = Vec::with_capacity(messages.len());
+    for row in rows(client, &sql, &parameters).await? {
+        sent.push(match row.try_get(0)? {
+            Some(id) => Sent::New(id),
+            None => Sent::Duplicate(row.try_get(1)?),
+        });
+    }
+    Ok(sent)
+}

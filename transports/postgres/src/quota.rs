@@ -1,0 +1,76 @@
+//! How full entities are.
+//!
+//! To count it exactly each send would have to lock a row for its entity, and those in transactions of users would keep it.
+//! So a small entity is summed up with each send, and a large one after as many bytes as may matter: processes that send at
+//! the same time may exceed the size of a large entity a little.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use consign::{
+    broker::QueueSettings,
+    transport::{ErrorKind, SendError},
+};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_postgres::types::Type;
+
+use crate::{Inner, entity::Entity};
+
+/// Up to this size an entity is summed up each time.
+const SMALL: u64 = 4 << 20;
+/// How long a sum is good for.
+const FRESH: Duration = Duration::from_secs(60);
+/// How soon a large entity that was full is summed up again.
+const FULL: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub(crate) struct Quota(Mutex<HashMap<i64, Known>>);
+
+#[derive(Clone, Copy)]
+struct Known {
+    used: u64,
+    /// What this process has sent since.
+    added: u64,
+    at: Instant,
+}
+
+impl Known {
+    /// Whether the entity may have room for so many bytes; `None` if it is to be summed up.
+    fn has_room(&self, bytes: u64, limit: u64) -> Option<bool> {
+        let free = limit.saturating_sub(self.used);
+        let age = self.at.elapsed();
+        if bytes > free {
+            return (age < FULL).then_some(false);
+        }
+        // Others may be sending as well.
+        (age < FRESH && self.added.saturating_add(bytes) <= free / 8).then_some(true)
+    }
+}
+
+/// Whether an entity has room for messages of so many bytes in all. Errors: [`ErrorKind::QuotaExceeded`].
+pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, count: usize, bytes: u64) -> Result<(), SendError> {
+    let limit = entity.max_size;
+    let bytes = bytes.saturating_add((count as u64).saturating_mul(QueueSettings::OVERHEAD));
+    let known = inner.quota.0.lock().get(&entity.id).copied();
+    let room = known.filter(|_| limit > SMALL).and_then(|known| known.has_room(bytes, limit));
+    let room = if let Some(room) = room {
+        room
+    } else {
+        let used: Option<i64> = inner.value("SELECT {s}.used($1)", &[(&entity.id, Type::INT8)]).await?;
+        let used = u64::try_from(used.unwrap_or(0)).unwrap_or(0);
+        let mut all = inner.quota.0.lock();
+        if all.len() > 10_000 {
+            all.clear();
+        }
+        all.insert(entity.id, Known { used, added: 0, at: Instant::now() });
+        used.saturating_add(bytes) <= limit
+    };
+    if !room {
+        let detail = format!("the entity holds at most {limit} bytes");
+        return Err(SendError::new(ErrorKind::QuotaExceeded).with_detail(detail));
+    }
+    if let Some(known) = inner.quota.0.lock().get_mut(&entity.id) {
+        known.added += bytes;
+    }
+    Ok(())
+}

@@ -1,0 +1,374 @@
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use consign::{
+    message::{EntityPath, SequenceNumber},
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{Delivery, ErrorKind, Lease, ReceiveError, Receiver},
+};
+use tokio::time::sleep;
+use tokio_postgres::{Row, types::Type};
+use uuid::Uuid;
+
+use crate::{
+    Inner, PostgresLease,
+    chores::{Job, Place},
+    database::Parameter,
+    entity::Entity,
+    failure::Failure,
+    fetch::{Call, Fetch, Locked},
+    lease::Token,
+    row::{COLUMNS, Stored},
+};
+
+/// Where messages are received from.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) entity: Entity,
+    pub(crate) part: i16,
+    /// Whether messages are removed as they are delivered.
+    pub(crate) deletes: bool,
+    /// The session and its lock.
+    pub(crate) session: Option<(Vec<u8>, Uuid)>,
+}
+
+pub(crate) type Deliveries = Vec<Delivery<PostgresLease>>;
+
+impl Locked for Deliveries {
+    fn give_back(self) {
+        for delivery in self {
+            // It begins when it is called.
+            drop(delivery.lease.release());
+        }
+    }
+}
+
+/// Receives from a queue, a subscription, or a dead-letter sub-queue.
+///
+/// What is fetched is locked in the database in the moment in which it is fetched, never ahead, and no more than the caller
+/// has asked for. A receive that is dropped gives back what it has locked, without counting the delivery.
+///
+/// When the connection is lost a receive fails as [`CommunicationProblem`](ErrorKind::CommunicationProblem) or
+/// [`ServiceTimeout`](ErrorKind::ServiceTimeout), which is retryable: the next call connects again, after 25 ms at first and
+/// 2 s at most. Other errors: [`EntityNotFound`](ErrorKind::EntityNotFound),
+/// [`EntityDisabled`](ErrorKind::EntityDisabled), and [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity that
+/// requires sessions.
+pub struct PostgresReceiver {
+    inner: Arc<Inner>,
+    pub(crate) source: Arc<Source>,
+    fetch: Fetch<Deliveries>,
+    /// What a caller had asked for and then did not want, the oldest last.
+    spare: Deliveries,
+}
+
+impl PostgresReceiver {
+    pub(crate) fn new(inner: Arc<Inner>, source: Source) -> Self {
+        Self { inner, source: Arc::new(source), fetch: Fetch::new(), spare: Vec::new() }
+    }
+
+    /// The path of the entity.
+    #[must_use]
+    pub fn path(&self) -> EntityPath {
+        match self.source.part {
+            0 => self.source.entity.path.clone(),
+            _ => self.source.entity.path.dead_letter(),
+        }
+    }
+}
+
+impl Receiver for PostgresReceiver {
+    type Lease = PostgresLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<PostgresLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let max = max.max(1);
+        if self.spare.is_empty() {
+            let (inner, source) = (&self.inner, &self.source);
+            let fetched = self.fetch.poll(cx, |call| receive(Arc::clone(inner), Arc::clone(source), max, call));
+            self.spare = ready!(fetched)?;
+            self.spare.reverse();
+        }
+        let taken = self.spare.len().min(max);
+        let rest = self.spare.len() - taken;
+        out.extend(self.spare.drain(rest..).rev());
+        Poll::Ready(Ok(taken))
+    }
+
+    fn stop(&mut self) {
+        self.fetch.stop();
+        std::mem::take(&mut self.spare).give_back();
+    }
+}
+
+impl Drop for PostgresReceiver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for PostgresReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresReceiver").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+/// Messages of one receive at most.
+const BATCH: usize = 1_000;
+/// Bytes from which on it has no further message.
+const BATCH_BYTES: i64 = 16 << 20;
+
+/// Receives 1 to `max` messages, waiting for the first, or none if they are not wanted any more.
+async fn receive(
+    inner: Arc<Inner>,
+    source: Arc<Source>,
+    max: usize,
+    call: Arc<Call<Deliveries>>,
+) -> Result<Deliveries, ReceiveError> {
+    let max = max.min(BATCH);
+    while call.is_wanted() {
+        let holder = inner.holder().await;
+        // What is delivered under a lock has a place for its being dropped. Whoever waits for a message keeps none of them
+        // from those who have one.
+        let mut places = Vec::new();
+        if !source.deletes {
+            call.pause(async { places = inner.chores.places(max).await }).await;
+            if places.is_empty() {
+                if !call.is_wanted() {
+                    break;
+                }
+                return Err(ReceiveError::new(ErrorKind::General).with_detail("the runtime ends"));
+            }
+        }
+        let max = if source.deletes { max } else { places.len() };
+        let mut news = inner.hub.watch(source.entity.id);
+        let fetched = fetch(&inner, &source, max, holder, &mut places).await?;
+        if !fetched.deliveries.is_empty() {
+            return Ok(fetched.deliveries);
+        }
+        if fetched.is_more {
+            continue;
+        }
+        drop(places);
+        let wait = fetched.wait.map_or(inner.options.poll, |due| due.min(inner.options.poll));
+        call.pause(async {
+            tokio::select! {
+                _ = news.changed() => {}
+                () = sleep(wait) => {}
+            }
+        })
+        .await;
+    }
+    Ok(Vec::new())
+}
+
+/// How long until something is due, of the microseconds that the database says. What is overdue and was not done is kept by
+/// another transaction, whose end nobody knows.
+pub(crate) fn until_due(micros: Option<i64>) -> Option<Duration> {
+    let micros = u64::try_from(micros?).ok().filter(|micros| *micros > 0)?;
+    Some(Duration::from_micros(micros) + Duration::from_millis(1))
+}
+
+/// What one statement has brought.
+struct Fetched {
+    deliveries: Deliveries,
+    /// When something happens by itself.
+    wait: Option<Duration>,
+    /// Whether it is to be asked again at once.
+    is_more: bool,
+}
+
+async fn fetch(
+    inner: &Arc<Inner>,
+    source: &Source,
+    max: usize,
+    holder: Option<i32>,
+    places: &mut Vec<Place>,
+) -> Result<Fetched, ReceiveError> {
+    let lock = (!source.deletes).then(Uuid::new_v4);
+    let max = i32::try_from(max).unwrap_or(i32::MAX);
+    let (session, session_lock) = match &source.session {
+        Some((session, lock)) => (Some(session), Some(lock)),
+        None => (None, None),
+    };
+    let sql = inner.sql("SELECT * FROM {s}.receive($1, $2, $3, $4, $5, $6, $7, $8)");
+    let parameters: [Parameter<'_>; 8] = [
+        (&source.entity.id, Type::INT8),
+        (&source.part, Type::INT2),
+        (&max, Type::INT4),
+        (&BATCH_BYTES, Type::INT8),
+        (&holder, Type::INT4),
+        (&lock, Type::UUID),
+        (&session, Type::BYTEA),
+        (&session_lock, Type::UUID),
+    ];
+    let rows = match inner.database.rows(&sql, &parameters).await {
+        Ok(rows) => rows,
+        Err(failure) => {
+            lost(&failure, source.entity.id, holder, lock, places);
+            return Err(failure.into());
+        }
+    };
+    let Some((first, rows)) = rows.split_first() else {
+        return Ok(Fetched { deliveries: Vec::new(), wait: None, is_more: false });
+    };
+    let unreadable = |error: tokio_postgres::Error| ReceiveError::from(Failure::from(error));
+    let wait: Option<i64> = first.try_get(0).map_err(unreadable)?;
+    let mut deliveries = deliveries(inner, source, lock, rows, 3, places).await.map_err(unreadable)?;
+    deliveries.sort_unstable_by_key(|delivery| delivery.message.received().map(|received| received.sequence_number));
+    let is_leaving: bool = first.try_get(1).map_err(unreadable)?;
+    let is_more: bool = first.try_get(2).map_err(unreadable)?;
+    if is_leaving {
+        let _ = crate::pump::pump(inner, source.entity.id).await;
+    }
+    Ok(Fetched { is_more: deliveries.is_empty() && (is_more || !rows.is_empty()), deliveries, wait: until_due(wait) })
+}
+
+/// What a receive may have locked whose answer is lost is given back later, if it can be told from others.
+fn lost(failure: &Failure, entity: i64, holder: Option<i32>, lock: Option<Uuid>, places: &mut Vec<Place>) {
+    if failure.is_of_connection()
+        && let (Some(holder), Some(token), Some(place)) = (holder, lock, places.pop())
+    {
+        place.send(Job::ReleaseAll { entity, holder, token });
+    }
+}
+
+/// What rows deliver. A row that cannot be read is a dead letter that says so.
+async fn deliveries(
+    inner: &Arc<Inner>,
+    source: &Source,
+    lock: Option<Uuid>,
+    rows: &[Row],
+    skip: usize,
+    places: &mut Vec<Place>,
+) -> Result<Deliveries, tokio_postgres::Error> {
+    let mut deliveries = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Stored { id, message, .. } = Stored::read(row, skip, true)?;
+        let message = match message {
+            Ok(message) => message,
+            Err(error) => {
+                bury(inner, source, id, lock, row, skip, &error.to_string()).await;
+                continue;
+            }
+        };
+        let session = source.session.as_ref().map(|(_, lock)| *lock);
+        let lease = match (lock, places.pop()) {
+            (Some(lock), Some(place)) => {
+                let token = Token { entity: source.entity.id, id, lock, session };
+                PostgresLease::new(Arc::clone(inner), token, place, message.clone(), source.entity.lock)
+            }
+            _ => PostgresLease::deleted(Arc::clone(inner), message.clone()),
+        };
+        deliveries.push(Delivery { message, lease });
+    }
+    Ok(deliveries)
+}
+
+/// Where nobody can receive it, a row that cannot be read does no harm. One that was removed as it was received is put there.
+async fn bury(inner: &Arc<Inner>, source: &Source, id: i64, lock: Option<Uuid>, row: &Row, skip: usize, why: &str) {
+    tracing::error!(id, why, "a message cannot be read");
+    let reason = DeadLetter::new(DeadLetterReason::DeserializationFailed, "").reason.as_str().to_owned();
+    let buried = async {
+        let Some(lock) = lock else {
+            let sql = inner.sql(
+                "INSERT INTO {s}.messages (
+                    entity, number, origin, enqueued, expires, failures, size, part, state, reason, description, properties,
+                    body
+                ) SELECT $1, $2, $3, {s}.now(), 'infinity', $4, octet_length($8), 1, CASE $5 WHEN 1 THEN 3 ELSE 1 END, $6,
+                    $7, $9::json, $8",
+            );
+            let (number, origin, failures): (Option<i64>, i64, i32) =
+                (row.try_get(skip + 1)?, row.try_get(skip + 2)?, row.try_get(skip + 6)?);
+            let (properties, body): (&str, &[u8]) = (row.try_get(skip + 13)?, row.try_get(skip + 14)?);
+            let parameters: [Parameter<'_>; 9] = [
+                (&source.entity.id, Type::INT8),
+                (&number, Type::INT8),
+                (&origin, Type::INT8),
+                (&failures, Type::INT4),
+                (&source.part, Type::INT2),
+                (&reason, Type::TEXT),
+                (&why, Type::TEXT),
+                (&body, Type::BYTEA),
+                (&properties, Type::TEXT),
+            ];
+            return inner.database.rows(&sql, &parameters).await;
+        };
+        let sql = inner.sql(
+            "UPDATE {s}.messages SET part = 1, state = CASE WHEN part = 1 THEN 3 ELSE 1 END, token = NULL, holder = NULL,
+                due = 'infinity', expires = 'infinity', session = NULL, reason = $3, description = $4
+            WHERE id = $1 AND token = $2",
+        );
+        let parameters: [Parameter<'_>; 4] =
+            [(&id, Type::INT8), (&lock, Type::UUID), (&reason, Type::TEXT), (&why, Type::TEXT)];
+        inner.database.rows(&sql, &parameters).await
+    };
+    let buried: Result<Vec<Row>, Failure> = buried.await;
+    if let Err(failure) = buried {
+        tracing::error!(id, failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not set aside");
+    }
+}
+
+/// Locks messages that were set aside: all of them, or none.
+pub(crate) async fn receive_deferred(
+    inner: &Arc<Inner>,
+    source: &Source,
+    numbers: &[SequenceNumber],
+) -> Result<Deliveries, ReceiveError> {
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let numbers: Vec<i64> = numbers.iter().map(|number| number.get().cast_signed()).collect();
+    let mut places = inner.chores.places(numbers.len()).await;
+    if places.len() < numbers.len() {
+        return Err(ReceiveError::new(ErrorKind::Throttled).with_detail("too many deliveries are unsettled"));
+    }
+    let (holder, lock) = (inner.holder().await, Uuid::new_v4());
+    let (session, session_lock) = match &source.session {
+        Some((session, lock)) => (Some(session), Some(lock)),
+        None => (None, None),
+    };
+    let sql =
+        inner.sql(&format!("SELECT {COLUMNS} FROM {{s}}.receive_deferred($1, $2, $3, $4, $5, $6, $7) AS delivery"));
+    let parameters: [Parameter<'_>; 7] = [
+        (&source.entity.id, Type::INT8),
+        (&source.part, Type::INT2),
+        (&numbers, Type::INT8_ARRAY),
+        (&holder, Type::INT4),
+        (&lock, Type::UUID),
+        (&session, Type::BYTEA),
+        (&session_lock, Type::UUID),
+    ];
+    let mut asked = Asked { entity: source.entity.id, holder, lock, places: &mut places, is_answered: false };
+    let answer = inner.database.rows(&sql, &parameters).await;
+    asked.is_answered = answer.as_ref().is_ok() || !answer.as_ref().is_err_and(Failure::is_of_connection);
+    drop(asked);
+    let rows = answer?;
+    deliveries(inner, source, Some(lock), &rows, 0, &mut places).await.map_err(|error| Failure::from(error).into())
+}
+
+/// Gives back what a call may have locked that was dropped, or whose answer is lost.
+struct Asked<'p> {
+    entity: i64,
+    holder: Option<i32>,
+    lock: Uuid,
+    places: &'p mut Vec<Place>,
+    is_answered: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered
+            && let (Some(holder), Some(place)) = (self.holder, self.places.pop())
+        {
+            place.send(Job::ReleaseAll { entity: self.entity, holder, token: self.lock });
+        }
+    }
+}

@@ -1,0 +1,101 @@
+use std::time::Duration;
+
+use consign::{
+    Message,
+    message::{MessageState, Received, SequenceNumber},
+    settlement::DeadLetter,
+    time::Timestamp,
+};
+use tokio_postgres::{
+    Error, Row,
+    types::{FromSql, Type},
+};
+
+use crate::codec::{self, Unreadable};
+
+/// The columns of a message as they are selected, of the expression that they are put behind.
+pub(crate) const COLUMNS: &str = "(delivery).id, (delivery).number, (delivery).origin, (delivery).enqueued, \
+    (delivery).expires, (delivery).locked_until, (delivery).failures, (delivery).part, (delivery).state, \
+    (delivery).ttl_ms, (delivery).reason, (delivery).description, (delivery).source, (delivery).properties, \
+    (delivery).body";
+
+/// A message of the database.
+pub(crate) struct Stored {
+    pub(crate) id: i64,
+    pub(crate) part: i16,
+    pub(crate) message: Result<Message, Unreadable>,
+}
+
+/// A point in time as the database has it. What never comes is the last one of the model.
+struct Instant(Timestamp);
+
+impl Instant {
+    /// From 1970 to 2000.
+    const EPOCH: i64 = 946_684_800_000;
+    const LAST: i64 = 253_402_300_799_999;
+}
+
+impl<'r> FromSql<'r> for Instant {
+    fn from_sql(_: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        let micros = i64::from_be_bytes(raw.try_into()?);
+        Ok(Self(Timestamp::from_millis((micros.div_euclid(1_000) + Self::EPOCH).min(Self::LAST))))
+    }
+
+    fn accepts(of: &Type) -> bool {
+        *of == Type::TIMESTAMPTZ
+    }
+}
+
+fn number(number: i64) -> SequenceNumber {
+    SequenceNumber::new(number.cast_unsigned())
+}
+
+impl Stored {
+    /// From a row with these columns, behind `skip` others. `delivered` counts this delivery.
+    pub(crate) fn read(row: &Row, skip: usize, delivered: bool) -> Result<Self, Error> {
+        let (failures, part, state): (i32, i16, i16) =
+            (row.try_get(skip + 6)?, row.try_get(skip + 7)?, row.try_get(skip + 8)?);
+        let failures = u32::try_from(failures).unwrap_or(0);
+        let Instant(enqueued) = row.try_get(skip + 3)?;
+        let mut received = Received::new(
+            number(row.try_get::<_, Option<i64>>(skip + 1)?.unwrap_or_default()),
+            enqueued,
+            if delivered { failures.saturating_add(1) } else { failures },
+        );
+        received.enqueued_sequence_number = number(row.try_get(skip + 2)?);
+        received.expires_at = row.try_get::<_, Instant>(skip + 4)?.0;
+        received.locked_until = row.try_get::<_, Option<Instant>>(skip + 5)?.map(|Instant(until)| until);
+        received.dead_lettered = part == 1;
+        received.state = match state {
+            3 | 4 => MessageState::Deferred,
+            5 => MessageState::Scheduled,
+            _ => MessageState::Active,
+        };
+        if delivered {
+            received.state = MessageState::Active;
+        }
+        let ttl: Option<i64> = row.try_get(skip + 9)?;
+        let (reason, description, source): (Option<&str>, Option<&str>, Option<&str>) =
+            (row.try_get(skip + 10)?, row.try_get(skip + 11)?, row.try_get(skip + 12)?);
+        let message = codec::read(row.try_get(skip + 13)?, row.try_get(skip + 14)?);
+        let message = message.and_then(|mut message| {
+            let properties = message.properties_mut();
+            if let Some(ttl) = ttl.and_then(|ttl| u64::try_from(ttl).ok()).map(Duration::from_millis)
+                && properties.time_to_live() != Some(ttl)
+            {
+                properties.set_time_to_live(ttl)?;
+            }
+            for (key, value) in [(DeadLetter::REASON, reason), (DeadLetter::DESCRIPTION, description)] {
+                if let Some(value) = value {
+                    properties.application_mut().insert(key, value);
+                }
+            }
+            let message = message.with_received(received);
+            Ok(match source {
+                Some(source) => message.with_dead_letter_source(source),
+                None => message,
+            })
+        });
+        Ok(Self { id: row.try_get(skip)?, part, message })
+    }
+}

@@ -1,0 +1,97 @@
+//! The tables and functions, by version.
+
+use std::time::Duration;
+
+use consign::transport::{ErrorKind, ManageError};
+
+use deadpool_postgres::Object;
+
+use crate::{
+    database::{Database, within},
+    failure::Failure,
+};
+
+/// The versions in their order. One that was released is never changed; what is new is another version.
+const VERSIONS: [&str; 1] = [concat!(
+    include_str!("../schema/1/tables.sql"),
+    include_str!("../schema/1/due.sql"),
+    include_str!("../schema/1/messages.sql"),
+    include_str!("../schema/1/sessions.sql"),
+    include_str!("../schema/1/upkeep.sql"),
+)];
+
+/// How long a migration may take, with waiting for others who do it.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The name of a schema, quoted.
+#[derive(Clone, Debug)]
+pub(crate) struct Schema {
+    pub(crate) identifier: String,
+    pub(crate) literal: String,
+    /// The channel of its notifications, quoted.
+    pub(crate) channel: String,
+    pub(crate) channel_literal: String,
+}
+
+impl Schema {
+    pub(crate) fn new(name: &str) -> Self {
+        let identifier = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let channel = format!("consign {name}");
+        Self {
+            identifier: identifier(name),
+            literal: literal(name),
+            channel: identifier(&channel),
+            channel_literal: literal(&channel),
+        }
+    }
+
+    fn fill(&self, sql: &str) -> String {
+        sql.replace("{s}", &self.identifier).replace("{l}", &self.literal)
+    }
+
+    /// Brings the schema to the newest version, in one transaction.
+    pub(crate) async fn migrate(&self, database: &Database) -> Result<(), ManageError> {
+        // Of several that do it at once the others wait.
+        let begin = format!(
+            "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;
+            SELECT pg_advisory_xact_lock(hashtext('consign'), hashtext({}));",
+            self.literal
+        );
+        let table = self.fill(
+            "CREATE SCHEMA IF NOT EXISTS {s};
+            CREATE TABLE IF NOT EXISTS {s}.version (version integer NOT NULL);",
+        );
+        let newest = i32::try_from(VERSIONS.len()).unwrap_or(i32::MAX);
+        let mut client = database.client().await?;
+        let migrating = async {
+            let transaction = client.transaction().await?;
+            transaction.batch_execute(&begin).await?;
+            let encoding = transaction.query_one("SELECT current_setting('server_encoding')", &[]).await?;
+            if encoding.try_get::<_, &str>(0)? != "UTF8" {
+                let refused = ManageError::new(ErrorKind::NotSupported);
+                return Ok(Err(refused.with_detail("the encoding of the database is not UTF8")));
+            }
+            transaction.batch_execute(&table).await?;
+            let version = self.fill("SELECT coalesce(max(version), 0) FROM {s}.version");
+            let version: i32 = transaction.query_one(&version, &[]).await?.try_get(0)?;
+            if version > newest {
+                let detail = format!("the schema has version {version}, and this library knows {newest}");
+                return Ok(Err(ManageError::new(ErrorKind::NotSupported).with_detail(detail)));
+            }
+            for (sql, number) in VERSIONS.iter().zip(1..).skip(usize::try_from(version).unwrap_or(0)) {
+                transaction.batch_execute(&self.fill(sql)).await?;
+                let done = self.fill("INSERT INTO {s}.version (version) VALUES ($1)");
+                transaction.execute(&done, &[&number]).await?;
+            }
+            transaction.commit().await?;
+            Ok(Ok(()))
+        };
+        let migrated: Result<Result<(), ManageError>, Failure> = within(database.timeout.max(LONGEST), migrating).await;
+        if migrated.as_ref().is_err_and(Failure::is_of_connection) {
+            // What it has begun ends with it.
+            drop(Object::take(client));
+        }
+        migrated?
+    }
+}

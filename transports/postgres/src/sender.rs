@@ -1,0 +1,294 @@
+use std::{fmt, sync::Arc};
+
+use consign::{
+    Message,
+    broker::EntityKind,
+    message::{EntityPath, SequenceNumber},
+    time::Timestamp,
+    transport::{Batch, BoxFuture, ErrorKind, SendError, Sender},
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::{Transaction, types::Type};
+
+use crate::{
+    Inner,
+    database::{Parameter, rows},
+    entity::Entity,
+    prepared::{Origin, Prepared, Sent, insert},
+    quota,
+};
+
+/// Several messages that are sent together, and who waits for it.
+struct Request {
+    messages: Vec<Prepared>,
+    answer: oneshot::Sender<Result<(), SendError>>,
+}
+
+impl Request {
+    fn bytes(&self) -> u64 {
+        bytes(&self.messages)
+    }
+}
+
+fn bytes(messages: &[Prepared]) -> u64 {
+    messages.iter().map(|message| u64::try_from(message.size).unwrap_or(0)).sum()
+}
+
+/// Sends to a queue or a topic. The future of a send ends when its transaction is committed.
+///
+/// Sends are accepted in the order of the calls, and those that wait for each other are committed together. Dropping the
+/// future does not cancel the send. At most [1,000](PostgresSender::WAITING) calls wait; then the next ones wait for these.
+///
+/// Refusals: [`InvalidArgument`](ErrorKind::InvalidArgument) names the field,
+/// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) and [`QuotaExceeded`](ErrorKind::QuotaExceeded) the limit,
+/// [`Serialization`](ErrorKind::Serialization) is a value of more than 32 levels,
+/// [`InvalidOperation`](ErrorKind::InvalidOperation) says that the entity requires sessions and the message has none,
+/// [`EntityDisabled`](ErrorKind::EntityDisabled) and [`EntityNotFound`](ErrorKind::EntityNotFound). After
+/// [`CommunicationProblem`](ErrorKind::CommunicationProblem) and [`ServiceTimeout`](ErrorKind::ServiceTimeout) the outcome
+/// is unknown, and whoever sends again may send twice: a duplicate window drops the second.
+#[derive(Clone)]
+pub struct PostgresSender {
+    inner: Arc<Inner>,
+    pub(crate) entity: Entity,
+    requests: mpsc::Sender<Request>,
+}
+
+impl PostgresSender {
+    /// Most calls that wait.
+    pub const WAITING: usize = 1_000;
+    /// Most bytes of a batch of several messages, bodies and properties.
+    pub const MAX_BATCH: usize = 1 << 20;
+
+    /// Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) for what takes no messages.
+    pub(crate) fn new(inner: Arc<Inner>, path: &EntityPath, entity: Entity) -> Result<Self, SendError> {
+        let refused = |detail: &'static str| SendError::new(ErrorKind::InvalidOperation).with_detail(detail);
+        if path.is_sub_queue() {
+            return Err(refused("a dead-letter sub-queue takes no messages"));
+        }
+        if entity.kind == EntityKind::Subscription {
+            return Err(refused("a subscription takes messages from its topic only"));
+        }
+        let (requests, receiver) = mpsc::channel(Self::WAITING);
+        tokio::spawn(run(Arc::clone(&inner), entity.clone(), receiver));
+        Ok(Self { inner, entity, requests })
+    }
+
+    /// The path of the entity.
+    #[must_use]
+    pub fn path(&self) -> &EntityPath {
+        &self.entity.path
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// Sends messages that cannot be received before `at`; if that has passed they are sent as any other. All are accepted,
+    /// or none. Answers with their sequence numbers, in order. A duplicate answers with the number of the scheduled message
+    /// that it repeats, or with 0 if that is none any more.
+    pub async fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
+        let messages = messages.into_iter().map(|message| Prepared::new(message, Some(at)));
+        let messages = messages.collect::<Result<Vec<_>, _>>()?;
+        check(&self.inner, &self.entity, &messages).await.map_err(rejection)?;
+        let all: Vec<&Prepared> = messages.iter().collect();
+        let (inner, entity) = (&self.inner, self.entity.id);
+        let sent = inner
+            .database
+            .with(async |client| insert(&***client, &inner.schema, entity, &all, Origin::default()).await)
+            .await;
+        let sent = sent.map_err(|failure| rejection(failure.into()))?;
+        let numbers = numbers(inner, entity, &sent).await?;
+        arrived(inner, &self.entity).await;
+        Ok(numbers)
+    }
+
+    /// Takes scheduled messages back: all of them, or none. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one of
+    /// them is not scheduled here, because it has become active or was cancelled.
+    pub async fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
+        let numbers: Vec<i64> = numbers.iter().map(|number| number.get().cast_signed()).collect();
+        let parameters: [Parameter<'_>; 2] = [(&self.entity.id, Type::INT8), (&numbers, Type::INT8_ARRAY)];
+        self.inner.database.rows(&self.inner.sql("SELECT {s}.cancel($1, $2)"), &parameters).await?;
+        Ok(())
+    }
+
+    /// Sends messages in a transaction of yours: with it they are sent, or are not, and nobody waits for its end. Their
+    /// numbers are given after it. With a time they are scheduled. The size of the entity is checked against what is
+    /// committed.
+    ///
+    /// After an error that comes from the database, such as that of a disabled entity, the transaction can only be rolled
+    /// back.
+    pub async fn send_in(
+        &self,
+        transaction: &Transaction<'_>,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<(), SendError> {
+        let messages = messages.into_iter().map(|message| Prepared::new(message, None));
+        let messages = messages.collect::<Result<Vec<_>, _>>()?;
+        check(&self.inner, &self.entity, &messages).await?;
+        let all: Vec<&Prepared> = messages.iter().collect();
+        insert(transaction, &self.inner.schema, self.entity.id, &all, Origin::default()).await?;
+        // What leaves the entity has to be asked for.
+        let mark = if self.entity.forwards { "!" } else { "" };
+        let sql = format!("SELECT pg_notify({}, $1)", self.inner.schema.channel_literal);
+        rows(transaction, &sql, &[(&format!("{mark}{}", self.entity.id), Type::TEXT)]).await?;
+        Ok(())
+    }
+}
+
+/// The numbers of what was sent; 0 for what has none any more.
+pub(crate) async fn numbers(inner: &Inner, entity: i64, sent: &[Sent]) -> Result<Vec<SequenceNumber>, SendError> {
+    let ids: Vec<Option<i64>> = sent
+        .iter()
+        .map(|sent| match sent {
+            Sent::New(id) => Some(*id),
+            Sent::Duplicate(first) => *first,
+        })
+        .collect();
+    let parameters: [Parameter<'_>; 2] = [(&entity, Type::INT8), (&ids, Type::INT8_ARRAY)];
+    // They are numbered a batch at a time, and others may be before them.
+    loop {
+        let numbers: Option<Vec<Option<i64>>> = inner.value("SELECT {s}.numbers_of($1, $2)", &parameters).await?;
+        if let Some(numbers) = numbers.unwrap_or_default().into_iter().collect::<Option<Vec<i64>>>() {
+            return Ok(numbers.into_iter().map(|number| SequenceNumber::new(number.cast_unsigned())).collect());
+        }
+    }
+}
+
+/// Whether the entity would take these, as far as the database does not say so itself.
+pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, messages: &[Prepared]) -> Result<(), SendError> {
+    quota::check(inner, entity, messages.len(), bytes(messages)).await
+}
+
+/// Adds what a broker says of each refusal.
+pub(crate) fn rejection(error: SendError) -> SendError {
+    match error.kind().condition() {
+        Some(condition) if error.condition().is_none() && !error.is_retryable() => error.with_condition(condition),
+        _ => error,
+    }
+}
+
+/// Messages have come to an entity.
+pub(crate) async fn arrived(inner: &Arc<Inner>, entity: &Entity) {
+    if entity.forwards {
+        // They are accepted. If it fails, the next one who looks hands them on.
+        let _ = crate::pump::pump(inner, entity.id).await;
+    }
+    inner.arrived(entity.id);
+}
+
+/// Requests that are committed together at most.
+const TOGETHER: usize = 1_000;
+/// Bytes from which on no further request is committed with others. A statement has less than 1 GiB.
+const TOGETHER_BYTES: u64 = 4 << 20;
+
+/// Sends what is asked for, in order, until nobody can ask.
+async fn run(inner: Arc<Inner>, entity: Entity, mut requests: mpsc::Receiver<Request>) {
+    let mut waiting = Vec::new();
+    while requests.recv_many(&mut waiting, TOGETHER).await > 0 {
+        while !waiting.is_empty() {
+            let mut bytes = 0;
+            let large = waiting.iter().position(|request| {
+                bytes += request.bytes();
+                bytes >= TOGETHER_BYTES
+            });
+            let count = large.map_or(waiting.len(), |last| last + 1);
+            send_together(&inner, &entity, waiting.drain(..count).collect()).await;
+        }
+    }
+}
+
+async fn send_together(inner: &Arc<Inner>, entity: &Entity, batch: Vec<Request>) {
+    let outcome = if batch.len() > 1 { send(inner, entity, &batch).await } else { Ok(false) };
+    match outcome {
+        Ok(true) => {
+            arrived(inner, entity).await;
+            for request in batch {
+                let _ = request.answer.send(Ok(()));
+            }
+        }
+        // One of them may be refused, and the others are not to suffer.
+        Ok(false) => {
+            for request in batch {
+                let outcome = send(inner, entity, std::slice::from_ref(&request)).await;
+                if outcome.is_ok() {
+                    arrived(inner, entity).await;
+                }
+                let _ = request.answer.send(outcome.map(drop));
+            }
+        }
+        Err(error) => {
+            let (kind, detail) = (error.kind(), error.description().unwrap_or_default().to_owned());
+            for request in batch {
+                let _ = request.answer.send(Err(SendError::new(kind).with_detail(detail.clone())));
+            }
+        }
+    }
+}
+
+/// Sends requests in one transaction. `false` if several are refused together, and none is sent.
+async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Result<bool, SendError> {
+    let messages: Vec<&Prepared> = requests.iter().flat_map(|request| &request.messages).collect();
+    let bytes = requests.iter().map(Request::bytes).sum();
+    let sent = async {
+        quota::check(inner, entity, messages.len(), bytes).await?;
+        let inserted = inner
+            .database
+            .with(async |client| insert(&***client, &inner.schema, entity.id, &messages, Origin::default()).await)
+            .await;
+        Ok(inserted.map(drop)?)
+    };
+    match sent.await {
+        Ok(()) => Ok(true),
+        Err(error) if requests.len() > 1 && !SendError::is_outcome_unknown(&error) => Ok(false),
+        Err(error) => Err(rejection(error)),
+    }
+}
+
+impl PostgresSender {
+    fn request(&self, messages: Result<Vec<Prepared>, SendError>) -> BoxFuture<Result<(), SendError>> {
+        let messages = match messages {
+            Ok(messages) => messages,
+            Err(refused) => return Box::pin(async { Err(rejection(refused)) }),
+        };
+        let (answer, answered) = oneshot::channel();
+        let request = Request { messages, answer };
+        // What is sent first comes first, whoever polls first.
+        let left = match self.requests.try_send(request) {
+            Ok(()) => None,
+            Err(mpsc::error::TrySendError::Full(request) | mpsc::error::TrySendError::Closed(request)) => {
+                Some((self.requests.clone(), request))
+            }
+        };
+        Box::pin(async move {
+            let gone = || SendError::new(ErrorKind::CommunicationProblem).with_detail("the runtime ends");
+            if let Some((requests, request)) = left {
+                requests.send(request).await.map_err(|_| gone())?;
+            }
+            answered.await.unwrap_or_else(|_| Err(gone()))
+        })
+    }
+}
+
+impl Sender for PostgresSender {
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, message: Message) -> Self::Send {
+        self.request(Prepared::new(message, None).map(|message| vec![message]))
+    }
+
+    fn send_batch(&self, batch: Batch) -> Self::Send {
+        let size: usize = batch.0.iter().map(Message::size).sum();
+        if batch.0.len() > 1 && size > Self::MAX_BATCH {
+            let detail = format!("{size} bytes in one batch, at most {}", Self::MAX_BATCH);
+            let refused = SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail);
+            return self.request(Err(refused));
+        }
+        self.request(batch.0.into_iter().map(|message| Prepared::new(message, None)).collect())
+    }
+}
+
+impl fmt::Debug for PostgresSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresSender").field("path", &self.entity.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,314 @@
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use consign::{
+    Message,
+    message::{SequenceNumber, limits},
+    time::Timestamp,
+    transport::{
+        AcceptSession, BoxFuture, Delivery, ErrorKind, ReceiveError, Receiver, Session, SessionSource, SettleError,
+    },
+};
+use tokio::time::sleep;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::{
+    Inner, PostgresLease, PostgresReceiver,
+    chores::{Job, Place},
+    database::Parameter,
+    entity::Entity,
+    failure::Failure,
+    fetch::{Call, Fetch, Locked},
+    receiver::{self, Source},
+};
+
+/// Locks sessions of a queue or a subscription: one by its id, or whichever waits longest.
+///
+/// Errors are those of a receive, and [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity without sessions,
+/// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) for a session that another holds.
+pub struct PostgresSessions {
+    inner: Arc<Inner>,
+    entity: Entity,
+    fetch: Fetch<PostgresSession>,
+}
+
+impl PostgresSessions {
+    pub(crate) fn new(inner: Arc<Inner>, entity: Entity) -> Self {
+        Self { inner, entity, fetch: Fetch::new() }
+    }
+
+    /// Locks the session that waits longest, as soon as there is one that has a message and no holder. None within `wait` is
+    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout).
+    pub async fn next_within(&mut self, wait: Duration) -> Result<PostgresSession, ReceiveError> {
+        let waiting = Waiting(self);
+        let accepted = std::future::poll_fn(|cx| waiting.0.poll_accept(cx));
+        match tokio::time::timeout(wait, accepted).await {
+            Ok(accepted) => accepted,
+            Err(_) => Err(ReceiveError::new(ErrorKind::ServiceTimeout).with_detail("no session")),
+        }
+    }
+}
+
+struct Waiting<'s>(&'s mut PostgresSessions);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl SessionSource for PostgresSessions {
+    type Session = PostgresSession;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<PostgresSession, ReceiveError>> {
+        let (inner, entity) = (&self.inner, &self.entity);
+        self.fetch.poll(cx, |call| next(Arc::clone(inner), entity.clone(), call))
+    }
+
+    fn stop(&mut self) {
+        self.fetch.stop();
+    }
+}
+
+impl AcceptSession for PostgresSessions {
+    type Session = PostgresSession;
+    type Accept = BoxFuture<Result<PostgresSession, ReceiveError>>;
+
+    fn accept(&mut self, id: &str) -> Self::Accept {
+        Box::pin(accept(Arc::clone(&self.inner), self.entity.clone(), id.to_owned()))
+    }
+}
+
+impl fmt::Debug for PostgresSessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresSessions").field("path", &self.entity.path).finish_non_exhaustive()
+    }
+}
+
+/// A lock on a session, which is given up when it is dropped.
+struct Lock {
+    entity: i64,
+    session: Vec<u8>,
+    token: Uuid,
+    /// `None` once it is given up.
+    place: Option<Place>,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            let session = std::mem::take(&mut self.session);
+            place.send(Job::CloseSession { entity: self.entity, session, token: self.token });
+        }
+    }
+}
+
+async fn place(inner: &Inner) -> Result<Place, ReceiveError> {
+    let place = inner.chores.places(1).await.pop();
+    place.ok_or_else(|| ReceiveError::new(ErrorKind::General).with_detail("the runtime ends"))
+}
+
+pub(crate) async fn accept(inner: Arc<Inner>, entity: Entity, id: String) -> Result<PostgresSession, ReceiveError> {
+    if id.encode_utf16().count() > limits::ID {
+        let refused = ReceiveError::new(ErrorKind::InvalidArgument);
+        return Err(refused.with_detail("a SessionId has at most 128 UTF-16 code units"));
+    }
+    let (place, holder) = (place(&inner).await?, inner.holder().await);
+    // From here on it is given up if the call is dropped or its answer is lost.
+    let mut lock = Lock { entity: entity.id, session: id.into_bytes(), token: Uuid::new_v4(), place: Some(place) };
+    let sql = inner.sql("SELECT until, lock_ms FROM {s}.accept_session($1, $2, $3, $4)");
+    let parameters: [Parameter<'_>; 4] =
+        [(&entity.id, Type::INT8), (&lock.session, Type::BYTEA), (&holder, Type::INT4), (&lock.token, Type::UUID)];
+    if let Err(failure) = inner.database.rows(&sql, &parameters).await {
+        if !failure.is_of_connection() {
+            lock.place = None;
+        }
+        return Err(failure.into());
+    }
+    PostgresSession::new(inner, entity, lock)
+}
+
+/// Locks the next session, waiting for one as long as it is wanted.
+async fn next(
+    inner: Arc<Inner>,
+    entity: Entity,
+    call: Arc<Call<PostgresSession>>,
+) -> Result<PostgresSession, ReceiveError> {
+    let token = Uuid::new_v4();
+    let sql = inner.sql("SELECT session, wait_us, leaving, more FROM {s}.next_session($1, $2, $3)");
+    while call.is_wanted() {
+        let (place, holder) = (place(&inner).await?, inner.holder().await);
+        let mut news = inner.hub.watch(entity.id);
+        let parameters: [Parameter<'_>; 3] = [(&entity.id, Type::INT8), (&holder, Type::INT4), (&token, Type::UUID)];
+        // If the answer is lost nobody knows which session it is: its lock runs out.
+        let Some(row) = inner.database.row(&sql, &parameters).await? else { continue };
+        let read =
+            || Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?));
+        let (session, wait, leaving, is_more): (Option<Vec<u8>>, Option<i64>, bool, bool) =
+            read().map_err(Failure::from)?;
+        if leaving {
+            let _ = crate::pump::pump(&inner, entity.id).await;
+        }
+        if let Some(session) = session {
+            let lock = Lock { entity: entity.id, session, token, place: Some(place) };
+            return PostgresSession::new(inner, entity, lock);
+        }
+        drop(place);
+        if is_more {
+            continue;
+        }
+        let wait = receiver::until_due(wait).map_or(inner.options.poll, |due| due.min(inner.options.poll));
+        call.pause(async {
+            tokio::select! {
+                _ = news.changed() => {}
+                () = sleep(wait) => {}
+            }
+        })
+        .await;
+    }
+    Err(ReceiveError::new(ErrorKind::ServiceTimeout))
+}
+
+/// A locked session: its messages in order, and its state. Dropped it is given up in the background.
+///
+/// When the lock runs out, or is lost with the connection, every call answers
+/// [`SessionLockLost`](ErrorKind::SessionLockLost).
+pub struct PostgresSession {
+    inner: Arc<Inner>,
+    id: String,
+    receiver: PostgresReceiver,
+    lock: Lock,
+    lock_duration: Duration,
+    /// Where the next peek goes on.
+    peeked: SequenceNumber,
+}
+
+impl Locked for PostgresSession {
+    fn give_back(self) {}
+}
+
+impl PostgresSession {
+    fn new(inner: Arc<Inner>, entity: Entity, lock: Lock) -> Result<Self, ReceiveError> {
+        let id = String::from_utf8(lock.session.clone()).map_err(|error| {
+            ReceiveError::new(ErrorKind::General).with_detail("a SessionId is not UTF-8").with_source(error)
+        })?;
+        let lock_duration = entity.lock;
+        let source = Source { entity, part: 0, deletes: false, session: Some((lock.session.clone(), lock.token)) };
+        let receiver = PostgresReceiver::new(Arc::clone(&inner), source);
+        Ok(Self { inner, id, receiver, lock, lock_duration, peeked: SequenceNumber::new(0) })
+    }
+
+    /// The state of the session; `None` if there is none.
+    pub async fn state(&self) -> Result<Option<Bytes>, SettleError> {
+        let sql = "SELECT state FROM {s}.sessions
+            WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now()";
+        let row = self.inner.database.row(&self.inner.sql(sql), &self.named()).await?;
+        let row = row.ok_or_else(lost)?;
+        let state: Option<Vec<u8>> = row.try_get(0).map_err(Failure::from)?;
+        Ok(state.map(Bytes::from))
+    }
+
+    /// Sets the state of the session, or clears it. It stays when the session is given up. Errors also:
+    /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) beyond 1 MiB.
+    pub async fn set_state(&self, state: Option<Bytes>) -> Result<(), SettleError> {
+        if state.as_ref().is_some_and(|state| state.len() > 1 << 20) {
+            return Err(SettleError::new(ErrorKind::MessageSizeExceeded).with_detail("a state has at most 1 MiB"));
+        }
+        let sql = "UPDATE {s}.sessions SET state = $4
+            WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now() RETURNING 1";
+        let state = state.as_deref();
+        let [one, two, three] = self.named();
+        let row = self.inner.database.row(&self.inner.sql(sql), &[one, two, three, (&state, Type::BYTEA)]).await?;
+        row.map(drop).ok_or_else(lost)
+    }
+
+    /// Locks messages of the session that were set aside: all, or none. Errors also:
+    /// [`MessageNotFound`](ErrorKind::MessageNotFound).
+    pub async fn receive_deferred(
+        &mut self,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
+        receiver::receive_deferred(&self.inner, &self.receiver.source, numbers).await
+    }
+
+    /// Looks at up to `max` messages of the session, going on behind the last one that was looked at.
+    pub async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        let (entity, session) = (self.lock.entity, Some(&self.lock.session));
+        let messages = crate::manage::peek(&self.inner, entity, 0, self.peeked, max, session).await?;
+        if let Some(last) = messages.last().and_then(Message::received) {
+            self.peeked = last.sequence_number.next();
+        }
+        Ok(messages)
+    }
+
+    fn named(&self) -> [Parameter<'_>; 3] {
+        [(&self.lock.entity, Type::INT8), (&self.lock.session, Type::BYTEA), (&self.lock.token, Type::UUID)]
+    }
+}
+
+fn lost() -> SettleError {
+    SettleError::new(ErrorKind::SessionLockLost)
+}
+
+impl Receiver for PostgresSession {
+    type Lease = PostgresLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<PostgresLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        Poll::Ready(ready!(self.receiver.poll_receive(cx, max, out)))
+    }
+
+    fn stop(&mut self) {
+        self.receiver.stop();
+    }
+}
+
+impl Session for PostgresSession {
+    type Renew = BoxFuture<Result<Timestamp, SettleError>>;
+    type Close = BoxFuture<Result<(), SettleError>>;
+
+    fn session_id(&self) -> &str {
+        &self.id
+    }
+
+    fn lock_duration(&self) -> Duration {
+        self.lock_duration
+    }
+
+    fn renew(&self) -> Self::Renew {
+        let (inner, entity, token) = (Arc::clone(&self.inner), self.lock.entity, self.lock.token);
+        let session = self.lock.session.clone();
+        Box::pin(async move {
+            let parameters: [Parameter<'_>; 3] = [(&entity, Type::INT8), (&session, Type::BYTEA), (&token, Type::UUID)];
+            let until: Option<i64> = inner.value("SELECT {s}.renew_session($1, $2, $3)", &parameters).await?;
+            until.map(Timestamp::from_millis).ok_or_else(lost)
+        })
+    }
+
+    fn close(mut self) -> Self::Close {
+        Box::pin(async move {
+            self.receiver.stop();
+            let sql = "SELECT {s}.close_session($1, $2, $3)";
+            let held: Option<bool> = self.inner.value(sql, &self.named()).await?;
+            self.lock.place = None;
+            self.inner.arrived(self.lock.entity);
+            if held == Some(true) { Ok(()) } else { Err(lost()) }
+        })
+    }
+}
+
+impl fmt::Debug for PostgresSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresSession").field("session_id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,61 @@
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use tokio::time::sleep;
+use tokio_postgres::types::Type;
+
+use crate::{Inner, failure::Failure};
+
+/// Does now and then what nobody waits for: what is due at entities that nobody receives from, what was left on its way, and
+/// what processes held that are gone.
+pub(crate) async fn run(inner: Weak<Inner>) {
+    loop {
+        let Some(interval) = inner.upgrade().map(|inner| inner.options.poll) else { return };
+        // Processes that were started together do not sweep together.
+        sleep(interval.mul_f64(0.5 + fastrand::f64())).await;
+        let Some(strong) = inner.upgrade() else { return };
+        if let Err(failure) = company(&strong).await {
+            tracing::debug!(failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not looked");
+        }
+        // A batch at a time, for as long as it is not too long.
+        for _ in 0..ROUNDS {
+            match sweep(&strong).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(failure) => {
+                    tracing::debug!(failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not swept");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+const ROUNDS: usize = 5;
+
+/// Looks whether other processes listen. Those who come say so.
+async fn company(inner: &Inner) -> Result<(), Failure> {
+    let listeners: Option<i64> = inner.value("SELECT count(*) FROM {s}.holders", &[]).await?;
+    inner.set_listeners(listeners.unwrap_or(0));
+    Ok(())
+}
+
+/// Whether there was something to do.
+async fn sweep(inner: &Arc<Inner>) -> Result<bool, Failure> {
+    let grace = i64::try_from(inner.options.grace.min(Duration::from_secs(3_600)).as_millis()).unwrap_or(i64::MAX);
+    let sql = inner.sql("SELECT {s}.sweep($1)");
+    let behind = inner.database.rows(&sql, &[(&grace, Type::INT8)]).await?;
+    let mut is_stuck = false;
+    for row in &behind {
+        let entity: i64 = row.try_get(0)?;
+        if let Err(failure) = inner.step(entity).await {
+            // One that another transaction keeps does not hold up the others.
+            tracing::debug!(entity, failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not swept");
+            is_stuck = true;
+        }
+        inner.hub.wake(entity);
+    }
+    Ok(!behind.is_empty() && !is_stuck)
+}

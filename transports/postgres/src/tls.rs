@@ -1,0 +1,70 @@
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode},
+};
+
+/// Whether connections are encrypted: if that is asked for, and if nothing is said and a host is another machine.
+pub(crate) fn is_wanted(config: &Config) -> bool {
+    match config.get_ssl_mode() {
+        SslMode::Disable => false,
+        SslMode::Prefer => {
+            config.get_hosts().iter().any(|host| !is_here(host))
+                || config.get_hostaddrs().iter().any(|address| !address.is_loopback())
+        }
+        _ => true,
+    }
+}
+
+fn is_here(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+/// What encrypts, and trusts what the system trusts.
+#[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, consign::transport::ManageError> {
+    use consign::transport::{ErrorKind, ManageError};
+
+    let refused = |detail: &'static str| ManageError::new(ErrorKind::General).with_detail(detail);
+    let mut roots = rustls::RootCertStore::empty();
+    let native = rustls_native_certs::load_native_certs();
+    let (added, _) = roots.add_parsable_certificates(native.certs);
+    if added == 0 {
+        return Err(refused("the system trusts no certificate"));
+    }
+    #[cfg(feature = "tls-aws-lc")]
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    #[cfg(not(feature = "tls-aws-lc"))]
+    let provider = rustls::crypto::ring::default_provider();
+    let config = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| refused("no version of TLS is left").with_source(error))?;
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    Ok(tokio_postgres_rustls::MakeRustlsConnect::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leaves_the_machine_is_encrypted_unless_told_otherwise() {
+        for (url, wanted) in [
+            ("postgresql://u@127.0.0.1/d", false),
+            ("postgresql://u@localhost,[::1]/d", false),
+            ("host=/run/postgresql user=u", false),
+            ("postgresql://u@db.example/d", true),
+            ("postgresql://u@localhost,db.example/d", true),
+            ("host=localhost hostaddr=192.0.2.1 user=u", true),
+            ("postgresql://u@db.example/d?sslmode=disable", false),
+            ("postgresql://u@127.0.0.1/d?sslmode=require", true),
+        ] {
+            assert_eq!(is_wanted(&url.parse().unwrap()), wanted, "{url}");
+        }
+    }
+}

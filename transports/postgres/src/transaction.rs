@@ -1,0 +1,309 @@
+use std::{collections::BTreeSet, error, fmt, sync::Arc, time::Duration};
+
+use consign::{
+    Disposition, Message,
+    message::SequenceNumber,
+    time::Timestamp,
+    transport::{ErrorKind, SendError, SettleError},
+};
+use tokio_postgres::types::Type;
+
+use crate::{
+    Inner, PostgresLease, PostgresSender,
+    database::rows,
+    entity::Entity,
+    failure::Failure,
+    lease::{self, Action, Settled},
+    prepared::{self, Origin, Prepared, Sent},
+    sender,
+};
+
+/// Settlements and sends of which all happen, or none.
+///
+/// It is about one entity, that of its first operation, where a subscription counts as its topic. Nothing of it is in the
+/// database before [`commit`](Transaction::commit), and the locks of what is settled hold until then. For several entities,
+/// and for your own writes beside these, use a transaction of the client: [`PostgresSender::send_in`],
+/// [`PostgresLease::settle_in`].
+#[must_use = "a transaction that is dropped has no effect, and abandons what it was to settle"]
+pub struct Transaction {
+    inner: Arc<Inner>,
+    top_level: Option<i64>,
+    settlements: Vec<(PostgresLease, Action)>,
+    sends: Vec<(Entity, Prepared, bool)>,
+    /// By the database's clock.
+    begun: Option<Timestamp>,
+}
+
+/// What a transaction did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Committed {
+    /// The sequence numbers of the messages that were scheduled, in order.
+    pub scheduled: Vec<SequenceNumber>,
+}
+
+/// Why a transaction had no effect, or did not take a settlement. The messages that were to be settled are still locked:
+/// [`into_leases`](TransactionError::into_leases) gives back the right to settle them, and dropping the error abandons them.
+#[derive(Debug)]
+pub struct TransactionError {
+    cause: Cause,
+    leases: Vec<PostgresLease>,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Send(SendError),
+    Settle(SettleError),
+}
+
+impl TransactionError {
+    fn new(cause: impl Into<Cause>, leases: Vec<PostgresLease>) -> Self {
+        Self { cause: cause.into(), leases }
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &self.cause {
+            Cause::Send(error) => error.kind(),
+            Cause::Settle(error) => error.kind(),
+        }
+    }
+
+    /// The right to settle what was to be settled.
+    #[must_use]
+    pub fn into_leases(self) -> Vec<PostgresLease> {
+        self.leases
+    }
+}
+
+impl From<SendError> for Cause {
+    fn from(error: SendError) -> Self {
+        Self::Send(error)
+    }
+}
+
+impl From<SettleError> for Cause {
+    fn from(error: SettleError) -> Self {
+        Self::Settle(error)
+    }
+}
+
+impl fmt::Display for TransactionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the transaction had no effect, unless its connection was lost at its end")
+    }
+}
+
+impl error::Error for TransactionError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        Some(match &self.cause {
+            Cause::Send(error) => error,
+            Cause::Settle(error) => error,
+        })
+    }
+}
+
+impl Transaction {
+    /// Most messages of a transaction: sent, scheduled or settled.
+    pub const MAX_MESSAGES: usize = 100;
+    /// How long it lasts at most, from its first operation on.
+    pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, top_level: None, settlements: Vec::new(), sends: Vec::new(), begun: None }
+    }
+
+    /// Sends a message when it commits. Errors: [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message,
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for another entity than the one that the transaction is about, and
+    /// those of a send that are known already.
+    pub async fn send(&mut self, sender: &PostgresSender, message: Message) -> Result<(), SendError> {
+        self.add(sender, message, None).await
+    }
+
+    /// Schedules a message for `at` when it commits; the number is in [`Committed`]. Errors: those of [`Transaction::send`].
+    pub async fn schedule(
+        &mut self,
+        sender: &PostgresSender,
+        message: Message,
+        at: Timestamp,
+    ) -> Result<(), SendError> {
+        self.add(sender, message, Some(at)).await
+    }
+
+    async fn add(&mut self, sender: &PostgresSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
+        let prepared = Prepared::new(message, at)?;
+        if !Arc::ptr_eq(&self.inner, sender.inner()) {
+            let refused = SendError::new(ErrorKind::InvalidOperation);
+            return Err(refused.with_detail("the sender is of another broker"));
+        }
+        self.admit(sender.entity.top_level).await.map_err(|(kind, detail)| SendError::new(kind).with_detail(detail))?;
+        self.sends.push((sender.entity.clone(), prepared, at.is_some()));
+        Ok(())
+    }
+
+    /// Settles a delivery when it commits. Errors: those of [`Transaction::send`] about its limits, and of the settlement
+    /// what is known already. The error gives the lease back.
+    pub async fn settle(&mut self, lease: PostgresLease, disposition: Disposition) -> Result<(), TransactionError> {
+        let planned = lease.token().and_then(|token| Ok((token, lease.action(disposition)?)));
+        let (token, action) = match planned {
+            Ok(planned) => planned,
+            Err(refused) => return Err(TransactionError::new(refused, vec![lease])),
+        };
+        let top_level: Result<Option<i64>, Failure> = self
+            .inner
+            .value("SELECT coalesce(topic, id) FROM {s}.entities WHERE id = $1", &[(&token.entity, Type::INT8)])
+            .await;
+        let top_level = match top_level {
+            Ok(Some(top_level)) if Arc::ptr_eq(&self.inner, lease.inner()) => top_level,
+            Ok(_) => {
+                let lost = SettleError::new(ErrorKind::MessageLockLost);
+                return Err(TransactionError::new(lost, vec![lease]));
+            }
+            Err(failure) => return Err(TransactionError::new(SettleError::from(failure), vec![lease])),
+        };
+        if let Err((kind, detail)) = self.admit(top_level).await {
+            return Err(TransactionError::new(SettleError::new(kind).with_detail(detail), vec![lease]));
+        }
+        self.settlements.push((lease, action));
+        Ok(())
+    }
+
+    /// Whether it takes one more operation on this entity.
+    async fn admit(&mut self, top_level: i64) -> Result<(), (ErrorKind, &'static str)> {
+        if self.top_level.is_some_and(|own| own != top_level) {
+            return Err((ErrorKind::InvalidOperation, "a transaction is about one entity"));
+        }
+        if self.settlements.len() + self.sends.len() >= Self::MAX_MESSAGES {
+            return Err((ErrorKind::QuotaExceeded, "a transaction has at most 100 messages"));
+        }
+        if self.begun.is_none() {
+            let now = self.inner.now().await;
+            self.begun = Some(now.map_err(|_| (ErrorKind::CommunicationProblem, "the database does not answer"))?);
+        }
+        self.top_level = Some(top_level);
+        Ok(())
+    }
+
+    /// Makes all of it happen, or nothing. Errors: those of the sends and settlements, and
+    /// [`Transaction`](ErrorKind::Transaction) after [`Transaction::TIMEOUT`]. If the connection is lost while it commits
+    /// the outcome is unknown.
+    pub async fn commit(mut self) -> Result<Committed, TransactionError> {
+        let (settlements, sends) = (std::mem::take(&mut self.settlements), std::mem::take(&mut self.sends));
+        if settlements.is_empty() && sends.is_empty() {
+            return Ok(Committed { scheduled: Vec::new() });
+        }
+        match self.apply(&settlements, &sends).await {
+            Ok(applied) => {
+                let entities: BTreeSet<i64> = settlements
+                    .iter()
+                    .filter_map(|(lease, action)| (!action.is_complete()).then(|| lease.token().ok()).flatten())
+                    .map(|token| token.entity)
+                    .collect();
+                for (lease, _) in settlements {
+                    lease.forget();
+                }
+                let committed = self.committed(&sends, &applied).await;
+                for entity in entities {
+                    self.inner.arrived(entity);
+                }
+                Ok(committed)
+            }
+            Err(cause) => {
+                let leases = settlements.into_iter().map(|(lease, _)| lease).collect();
+                Err(TransactionError { cause, leases })
+            }
+        }
+    }
+
+    async fn apply(
+        &self,
+        settlements: &[(PostgresLease, Action)],
+        sends: &[(Entity, Prepared, bool)],
+    ) -> Result<Applied, Cause> {
+        let inner = &self.inner;
+        if let Some((entity, ..)) = sends.first() {
+            let all: Vec<Prepared> = sends.iter().map(|(_, prepared, _)| prepared.clone()).collect();
+            sender::check(inner, entity, &all).await?;
+        }
+        let begun = self.begun.map_or(0, Timestamp::as_millis);
+        let applied = inner.database.with(async |client| {
+            let transaction = client.transaction().await?;
+            let sql = inner.sql("SELECT {s}.ms({s}.now()) - $1");
+            let age = rows(&*transaction, &sql, &[(&begun, Type::INT8)]).await?;
+            let age: i64 = age.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(0);
+            if u128::try_from(age).is_ok_and(|age| age > Self::TIMEOUT.as_millis()) {
+                return Ok(Err(SettleError::new(ErrorKind::Transaction).with_detail("it took too long").into()));
+            }
+            let mut leaving = BTreeSet::new();
+            for (lease, action) in settlements {
+                let token = match lease.token() {
+                    Ok(token) => token,
+                    Err(refused) => return Ok(Err(refused.into())),
+                };
+                let settled = lease::settle(&*transaction, &inner.schema, &token, action).await?;
+                if settled == Settled::Leaving {
+                    leaving.insert(token.entity);
+                }
+                if let Err(refused) = settled.into_result(&token) {
+                    return Ok(Err(refused.into()));
+                }
+            }
+            let mut sent = Vec::new();
+            if let Some((entity, ..)) = sends.first() {
+                let all: Vec<&Prepared> = sends.iter().map(|(_, prepared, _)| prepared).collect();
+                match prepared::insert(&*transaction, &inner.schema, entity.id, &all, Origin::default()).await {
+                    Err(failure) if failure.state().is_some_and(|state| state.starts_with("CN")) => {
+                        return Ok(Err(sender::rejection(failure.into()).into()));
+                    }
+                    inserted => sent = inserted?,
+                }
+            }
+            transaction.commit().await?;
+            Ok(Ok(Applied { sent, leaving }))
+        });
+        match applied.await {
+            Ok(applied) => applied,
+            Err(failure) => Err(Cause::Settle(failure.into())),
+        }
+    }
+
+    async fn committed(&self, sends: &[(Entity, Prepared, bool)], applied: &Applied) -> Committed {
+        let mut scheduled = Vec::new();
+        if let Some((entity, ..)) = sends.first() {
+            let of_later = sends.iter().zip(&applied.sent).filter(|((.., is_later), _)| *is_later);
+            let of_later: Vec<Sent> = of_later.map(|(_, sent)| *sent).collect();
+            if !of_later.is_empty() {
+                // It is committed: without an answer the numbers are unknown, and it is no failure.
+                scheduled = sender::numbers(&self.inner, entity.id, &of_later).await.unwrap_or_default();
+                scheduled.resize(of_later.len(), SequenceNumber::new(0));
+            }
+            sender::arrived(&self.inner, entity).await;
+        }
+        for entity in &applied.leaving {
+            let _ = crate::pump::pump(&self.inner, *entity).await;
+        }
+        Committed { scheduled }
+    }
+
+    /// Makes none of it happen, and gives back the right to settle.
+    #[must_use = "leases that are dropped abandon their messages"]
+    pub fn rollback(self) -> Vec<PostgresLease> {
+        self.settlements.into_iter().map(|(lease, _)| lease).collect()
+    }
+}
+
+struct Applied {
+    sent: Vec<Sent>,
+    /// Entities that dead letters are to leave.
+    leaving: BTreeSet<i64>,
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("settlements", &self.settlements.len())
+            .field("sends", &self.sends.len())
+            .finish_non_exhaustive()
+    }
+}

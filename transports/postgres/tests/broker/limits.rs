@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use consign::{
+    Message,
+    broker::QueueSettings,
+    message::Value,
+    transport::{ErrorKind, ReceiverExt, Sender},
+};
+use consign_postgres::Postgres;
+
+use crate::{Fixture, QUEUE};
+
+#[tokio::test]
+async fn migrating_again_and_at_the_same_time_changes_nothing() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let other = fixture.other().await;
+    let (one, two, three) = tokio::join!(other.migrate(), fixture.postgres.migrate(), fixture.postgres.migrate());
+    one.and(two).and(three).unwrap();
+    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    fixture.run("UPDATE {s}.version SET version = 1000").await;
+    assert_eq!(other.migrate().await.unwrap_err().kind(), ErrorKind::NotSupported);
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn what_is_missing_is_said() {
+    let Some(url) = crate::server::url().await else { return };
+    for name in ["", "a$$b", "{l}", "a\0"] {
+        let error = Postgres::options().schema(name).connect(&url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name}");
+    }
+    let postgres = Postgres::options().schema(crate::server::schema()).connect(&url).await.unwrap();
+    let error = postgres.sender("a").await.unwrap_err();
+    assert!(!error.is_retryable() && error.to_string().contains("migrate"), "{error}");
+    assert_eq!(Postgres::connect("nonsense://").await.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    // Port 1 is nobody's.
+    let error = Postgres::connect("postgresql://nobody@127.0.0.1:1/nothing").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
+    for settings in [
+        QueueSettings::default().with_partitioned(true),
+        QueueSettings::default().with_auto_delete_on_idle(Duration::from_secs(600)),
+        QueueSettings::default().with_max_duplicate_ids(5),
+    ] {
+        let error = postgres.create_queue("a", settings).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+    }
+}
+
+/// A row that nobody can read becomes a dead letter, and does not stop those behind it.
+#[tokio::test]
+async fn what_cannot_be_read_is_set_aside() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("bad")).await.unwrap();
+    fixture.run(r#"UPDATE {s}.messages SET properties = '{"body": {"sections": [1000]}}'"#).await;
+    sender.send(Message::new("good")).await.unwrap();
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(delivery.message.payload(), Some(&b"good"[..]));
+    delivery.complete().await.unwrap();
+    assert_eq!(postgres.counts(QUEUE).await.unwrap().dead_lettered, 1);
+    let client = postgres.pool().get().await.unwrap();
+    let sql = format!("SELECT reason, description FROM {}.messages", fixture.schema);
+    let row = client.query_one(&sql, &[]).await.unwrap();
+    assert!(row.get::<_, &str>(0) == "DeserializationFailed" && row.get::<_, &str>(1).contains("sections"));
+    drop(client);
+    fixture.end().await;
+}
+
+/// It is not lost either where a message is removed as it is received.
+#[tokio::test]
+async fn what_cannot_be_read_is_set_aside_though_it_was_removed() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("bad")).await.unwrap();
+    fixture.run(r#"UPDATE {s}.messages SET properties = '{"body": {"sections": [1000]}}'"#).await;
+    sender.send(Message::new("good")).await.unwrap();
+    let mut receiver = postgres.receive_and_delete(QUEUE).await.unwrap();
+    let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(delivery.message.payload(), Some(&b"good"[..]));
+    let client = postgres.pool().get().await.unwrap();
+    let sql = format!("SELECT part, number, reason, body FROM {}.messages", fixture.schema);
+    let row = client.query_one(&sql, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i16>(0), row.get::<_, i64>(1)), (1, 1));
+    assert_eq!((row.get::<_, &str>(2), row.get::<_, &[u8]>(3)), ("DeserializationFailed", &b"bad"[..]));
+    drop(client);
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_again_is_refused() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let deep = (0..100).fold(Value::from(1), |inner, _| Value::List(vec![inner]));
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    assert_eq!(sender.send(Message::new(deep)).await.unwrap_err().kind(), ErrorKind::Serialization);
+    fixture.end().await;
+}
+
+/// A pool that is there gives no notifications away: messages of other processes are found by looking.
+#[tokio::test]
+async fn a_wrapped_pool_finds_messages_of_others() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let wrapped = crate::options(&fixture.schema).wrap(fixture.other().await.pool().clone()).unwrap();
+    let mut receiver = wrapped.receiver(QUEUE).await.unwrap();
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    let (received, sent) =
+        tokio::join!(receiver.receive_within(Duration::from_secs(10)), sender.send(Message::new("a")));
+    sent.unwrap();
+    received.unwrap().complete().await.unwrap();
+    fixture.end().await;
+}
+
+/// A receiver that waits takes nothing from what the others may hold.
+#[tokio::test]
+async fn who_waits_for_a_message_keeps_nobody_from_receiving() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = crate::options(&fixture.schema).max_deliveries(1).connect(&fixture.url).await.unwrap();
+    postgres.create_queue("idle", QueueSettings::default()).await.unwrap();
+    let mut idle = postgres.receiver("idle").await.unwrap();
+    assert!(idle.receive_within(Duration::from_millis(1)).await.is_err());
+    let waiting = tokio::spawn(async move { idle.receive_within(Duration::from_secs(60)).await.is_ok() });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    delivery.complete().await.unwrap();
+    waiting.abort();
+    fixture.end().await;
+}
+
+/// Completions at the same time are one statement, and each has the answer that is its own.
+#[tokio::test]
+async fn s_54_completions_at_the_same_time_have_each_their_own_answer() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    futures_util::future::join_all((0..300).map(|_| sender.send(Message::new("a")))).await;
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    let mut stale = Vec::new();
+    while stale.len() < 300 {
+        stale.extend(receiver.receive_batch(300 - stale.len()).await.unwrap());
+    }
+    // A third of them are delivered again.
+    fixture.run("UPDATE {s}.messages SET due = clock_timestamp() WHERE number % 3 = 0").await;
+    let mut current = Vec::new();
+    while current.len() < 100 {
+        current.extend(receiver.receive_batch(100 - current.len()).await.unwrap());
+    }
+    let settled = stale.into_iter().chain(current).map(|delivery| {
+        let received = delivery.message.received().unwrap();
+        let is_lost = received.sequence_number.get() % 3 == 0 && received.delivery_count == 1;
+        async move { (is_lost, delivery.complete().await) }
+    });
+    for (is_lost, settled) in futures_util::future::join_all(settled).await {
+        assert_eq!(settled.err().map(|error| error.kind()), is_lost.then_some(ErrorKind::MessageLockLost));
+    }
+    assert_eq!(postgres.counts(QUEUE).await.unwrap(), consign_postgres::Counts::default());
+    fixture.end().await;
+}

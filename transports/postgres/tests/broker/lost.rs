@@ -1,0 +1,137 @@
+use std::time::Duration;
+
+use consign::{
+    Message,
+    broker::QueueSettings,
+    transport::{ErrorKind, Lease, ReceiverExt, Sender},
+};
+
+use crate::{Fixture, QUEUE, until};
+
+/// Ends the connections of a process, as a network does.
+async fn cut(fixture: &Fixture, application: &str) {
+    fixture
+        .run(&format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE application_name = '{application}' AND pid <> pg_backend_pid()"
+        ))
+        .await;
+}
+
+fn named(url: &str, application: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}application_name={application}")
+}
+
+/// The locks of a process that is gone are given back without a count, long before they run out.
+#[tokio::test]
+async fn s_29_s_73_the_messages_of_a_lost_process_come_back_uncounted() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let name = format!("{}_lost", fixture.schema);
+    let postgres = &fixture.postgres;
+    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let lost = crate::options(&fixture.schema);
+    let url = named(&fixture.url, &name);
+    let held = runtime
+        .spawn(async move {
+            let lost = lost.connect(&url).await.unwrap();
+            let mut receiver = lost.receiver(QUEUE).await.unwrap();
+            let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+            (lost, delivery)
+        })
+        .await
+        .unwrap();
+    // Its tasks stop where they are, and its connections end.
+    runtime.shutdown_background();
+    cut(&fixture, &name).await;
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    let delivery = receiver.receive_within(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
+    delivery.complete().await.unwrap();
+    drop(held);
+    fixture.end().await;
+}
+
+/// A process that is back in time keeps its locks.
+#[tokio::test]
+async fn locks_outlive_a_lost_connection() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let name = format!("{}_back", fixture.schema);
+    let options = crate::options(&fixture.schema).grace(Duration::from_secs(30));
+    let back = options.connect(&named(&fixture.url, &name)).await.unwrap();
+    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let mut receiver = back.receiver(QUEUE).await.unwrap();
+    let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    cut(&fixture, &name).await;
+    // The connection may turn out to be lost only when it is used.
+    until(async || delivery.lease.renew().await.is_ok()).await;
+    delivery.complete().await.unwrap();
+    fixture.end().await;
+}
+
+/// A receive that waits when its connection is lost says so at most once for each, and goes on.
+#[tokio::test]
+async fn a_receiver_goes_on_after_its_connection_was_lost() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let name = format!("{}_on", fixture.schema);
+    let on = crate::options(&fixture.schema).connect(&named(&fixture.url, &name)).await.unwrap();
+    let mut receiver = on.receiver(QUEUE).await.unwrap();
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    for round in 0..5 {
+        let waiting = async {
+            let mut errors = 0;
+            loop {
+                match receiver.receive_within(Duration::from_secs(10)).await {
+                    Ok(delivery) => return (delivery, errors),
+                    Err(error) => {
+                        assert!(error.is_retryable() && error.kind() == ErrorKind::CommunicationProblem, "{error:?}");
+                        errors += 1;
+                    }
+                }
+            }
+        };
+        let breaking = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            cut(&fixture, &name).await;
+            sender.send(Message::new(format!("{round}"))).await.unwrap();
+        };
+        let ((delivery, errors), ()) = tokio::join!(waiting, breaking);
+        assert!(errors <= 5, "{errors} errors for 5 connections");
+        until(async || delivery.lease.renew().await.is_ok()).await;
+        delivery.complete().await.unwrap();
+    }
+    fixture.end().await;
+}
+
+/// A server that has not noticed that a connection is lost keeps its lock. The process that comes back takes it over.
+#[tokio::test]
+async fn a_connection_that_the_server_believes_in_keeps_nobody_from_listening() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let name = format!("{}_half", fixture.schema);
+    let back = crate::options(&fixture.schema).grace(Duration::from_secs(60));
+    let back = back.connect(&named(&fixture.url, &name)).await.unwrap();
+    let _receiver = back.receiver(QUEUE).await.unwrap();
+    let client = fixture.postgres.pool().get().await.unwrap();
+    let listens = format!(
+        "SELECT l.objid::bigint::integer FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+        WHERE l.locktype = 'advisory' AND l.granted AND a.application_name = '{name}'"
+    );
+    let holder = async || client.query(&listens, &[]).await.unwrap().first().map(|row| row.get::<_, i32>(0));
+    until(async || holder().await.is_some()).await;
+    let id = holder().await.unwrap();
+    // Another gets the lock in the moment in which it is free, and stays connected.
+    let other = fixture.other().await;
+    let ghost = other.pool().get().await.unwrap();
+    let lock = format!("SET lock_timeout = 0; SELECT pg_advisory_lock({}.lock_class(), {id})", fixture.schema);
+    let waits = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid::bigint = $1::bigint";
+    let waiting = async || until(async || !client.query(waits, &[&i64::from(id)]).await.unwrap().is_empty()).await;
+    let (locked, ()) = tokio::join!(ghost.batch_execute(&lock), async {
+        waiting().await;
+        cut(&fixture, &name).await;
+    });
+    locked.unwrap();
+    until(async || holder().await == Some(id)).await;
+    drop(client);
+    fixture.end().await;
+}

@@ -1,0 +1,65 @@
+//! What the suite does not ask for: dropped calls, lost connections, transactions of the application.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod dropped;
+mod limits;
+mod lost;
+mod order;
+mod outbox;
+#[path = "../support/server.rs"]
+mod server;
+mod stack;
+mod upkeep;
+
+use std::{future::Future, time::Duration};
+
+use consign::broker::QueueSettings;
+use consign_postgres::{Options, Postgres};
+
+/// A broker in a schema of its own, with a queue.
+struct Fixture {
+    url: String,
+    schema: String,
+    postgres: Postgres,
+}
+
+const QUEUE: &str = "queue";
+
+impl Fixture {
+    async fn new(settings: QueueSettings) -> Option<Self> {
+        let (url, schema) = (server::url().await?, server::schema());
+        let postgres = options(&schema).connect(&url).await.unwrap();
+        postgres.migrate().await.unwrap();
+        postgres.create_queue(QUEUE, settings).await.unwrap();
+        Some(Self { url, schema, postgres })
+    }
+
+    /// As another process has it.
+    async fn other(&self) -> Postgres {
+        options(&self.schema).connect(&self.url).await.unwrap()
+    }
+
+    async fn run(&self, sql: &str) {
+        let sql = sql.replace("{s}", &self.schema);
+        self.postgres.pool().get().await.unwrap().batch_execute(&sql).await.unwrap();
+    }
+
+    async fn end(self) {
+        server::drop_schema(&self.postgres, &self.schema).await;
+    }
+}
+
+fn options(schema: &str) -> Options {
+    let poll = Duration::from_millis(100);
+    Postgres::options().schema(schema).connections(4).poll_every(poll).grace(Duration::from_millis(300))
+}
+
+/// Waits until `condition` holds, for 20 s at most.
+async fn until<F: Future<Output = bool>>(condition: impl Fn() -> F) {
+    let waited = tokio::time::timeout(Duration::from_secs(20), async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    waited.await.expect("it did not become true");
+}

@@ -1,0 +1,101 @@
+//! Numbers: dense, and in the order of arrival.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use consign::{
+    Message,
+    broker::QueueSettings,
+    transport::{ReceiverExt, Sender},
+};
+use consign_postgres::PostgresReceiver;
+
+use crate::{Fixture, QUEUE};
+
+async fn take(receiver: &mut PostgresReceiver) -> (u64, Vec<u8>) {
+    let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    let number = delivery.message.received().unwrap().sequence_number.get();
+    let body = delivery.message.payload().unwrap().to_vec();
+    delivery.complete().await.unwrap();
+    (number, body)
+}
+
+/// Receivers that number what they take at the same time, others that number ahead, and sends that are rolled back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn q_02_numbers_are_dense_however_many_receive() {
+    const MESSAGES: usize = 600;
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    let sending = async {
+        for round in 0..MESSAGES / 20 {
+            if round % 5 == 0 {
+                let mut client = postgres.pool().get().await.unwrap();
+                let transaction = client.transaction().await.unwrap();
+                sender.send_in(&transaction, [Message::new("never")]).await.unwrap();
+                transaction.rollback().await.unwrap();
+            }
+            if round % 7 == 0 {
+                postgres.peek(QUEUE, consign::message::SequenceNumber::new(0), 5).await.unwrap();
+            }
+            futures_util::future::try_join_all((0..20).map(|_| sender.send(Message::new("a")))).await.unwrap();
+        }
+    };
+    let receiving = (1..=3).map(|width| {
+        let broker = postgres.clone();
+        async move {
+            let (mut receiver, mut seen) = (broker.receiver(QUEUE).await.unwrap(), Vec::new());
+            while let Ok(Ok(batch)) =
+                tokio::time::timeout(Duration::from_secs(3), receiver.receive_batch(width * 7)).await
+            {
+                for delivery in batch {
+                    seen.push(delivery.message.received().unwrap().sequence_number.get());
+                    delivery.complete().await.unwrap();
+                }
+            }
+            seen
+        }
+    });
+    let (seen, ()) = tokio::join!(futures_util::future::join_all(receiving), sending);
+    let all: Vec<u64> = seen.concat();
+    let different: BTreeSet<u64> = all.iter().copied().collect();
+    assert_eq!(all.len(), MESSAGES, "one of them came twice, or not");
+    assert_eq!(different, (1..=MESSAGES as u64).collect());
+    fixture.end().await;
+}
+
+/// Messages of one sender keep their order when the clock of the server is set back.
+#[tokio::test]
+async fn a_clock_that_goes_back_changes_no_order() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("first")).await.unwrap();
+    fixture
+        .run(
+            "CREATE OR REPLACE FUNCTION {s}.now() RETURNS timestamptz LANGUAGE sql VOLATILE
+            AS $$ SELECT clock_timestamp() - interval '1 hour' $$",
+        )
+        .await;
+    sender.send(Message::new("second")).await.unwrap();
+    let mut receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    assert_eq!(take(&mut receiver).await, (1, b"first".to_vec()));
+    assert_eq!(take(&mut receiver).await, (2, b"second".to_vec()));
+    fixture.end().await;
+}
+
+/// Of large messages a receive takes a few.
+#[tokio::test]
+async fn a_receive_has_a_bound_of_bytes() {
+    let settings = QueueSettings::default().with_max_message_size(20 << 20);
+    let Some(fixture) = Fixture::new(settings).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    for _ in 0..3 {
+        sender.send(Message::new(vec![0; 9 << 20])).await.unwrap();
+    }
+    let mut receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    let batch = receiver.receive_batch(10).await.unwrap();
+    assert_eq!(batch.len(), 2);
+    let rest = receiver.receive_batch(10).await.unwrap();
+    assert_eq!(rest.len(), 1);
+    drop((batch, rest));
+    fixture.end().await;
+}

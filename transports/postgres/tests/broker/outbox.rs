@@ -1,0 +1,169 @@
+use std::time::Duration;
+
+use consign::{
+    Disposition, Message,
+    broker::{QueueSettings, SubscriptionSettings, TopicSettings},
+    message::SequenceNumber,
+    settlement::Changes,
+    transport::{ErrorKind, ReceiverExt, Sender, Session},
+};
+use consign_postgres::Counts;
+
+use crate::{Fixture, QUEUE, until};
+
+/// The application's row, a settlement and a send happen together, or not at all.
+#[tokio::test]
+async fn t_71_a_transaction_of_the_application_settles_and_sends() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    fixture.run("CREATE TABLE {s}.effects (name text)").await;
+    postgres.create_queue("other", QueueSettings::default()).await.unwrap();
+    let (sender, other) = (postgres.sender(QUEUE).await.unwrap(), postgres.sender("other").await.unwrap());
+    sender.send(Message::new("a")).await.unwrap();
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    let insert = format!("INSERT INTO {}.effects VALUES ('done')", fixture.schema);
+    let mut client = postgres.pool().get().await.unwrap();
+    for commits in [false, true] {
+        let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+        let transaction = client.transaction().await.unwrap();
+        transaction.batch_execute(&insert).await.unwrap();
+        other.send_in(&transaction, [Message::new("b"), Message::new("c")]).await.unwrap();
+        let disposition = if commits { Disposition::Complete } else { Disposition::ABANDON };
+        delivery.lease.settle_in(&transaction, disposition).await.unwrap();
+        // Nobody sees any of it, and nobody waits for it: others receive and send meanwhile.
+        assert_eq!(postgres.peek("other", SequenceNumber::new(0), 10).await.unwrap().len(), 0);
+        sender.send(Message::new("meanwhile")).await.unwrap();
+        let meanwhile = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+        assert_eq!(meanwhile.message.payload(), Some(&b"meanwhile"[..]));
+        meanwhile.complete().await.unwrap();
+        if commits {
+            transaction.commit().await.unwrap();
+        } else {
+            transaction.rollback().await.unwrap();
+            // The lock is as it was until it runs out.
+            assert_eq!(postgres.counts(QUEUE).await.unwrap().locked, 1);
+            fixture.run("UPDATE {s}.messages SET due = clock_timestamp() WHERE state = 2").await;
+        }
+    }
+    let texts = postgres.peek("other", SequenceNumber::new(0), 10).await.unwrap();
+    let numbers: Vec<u64> = texts.iter().map(|message| message.received().unwrap().sequence_number.get()).collect();
+    // What was rolled back has left no gap.
+    assert_eq!(numbers, [1, 2]);
+    assert_eq!(postgres.counts(QUEUE).await.unwrap(), Counts::default());
+    let rows = client.query(&format!("SELECT 1 FROM {}.effects", fixture.schema), &[]).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    drop(client);
+    fixture.end().await;
+}
+
+/// What is sent to a topic in such a transaction is copied after it, by whoever listens.
+#[tokio::test]
+async fn t_51_a_transaction_of_the_application_sends_to_a_topic() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.create_topic("topic", TopicSettings::default()).await.unwrap();
+    postgres.create_subscription("topic", "one", SubscriptionSettings::default()).await.unwrap();
+    let sender = postgres.sender("topic").await.unwrap();
+    let mut receiver = postgres.receiver("topic/Subscriptions/one").await.unwrap();
+    let mut client = postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    sender.send_in(&transaction, [Message::new("a")]).await.unwrap();
+    transaction.commit().await.unwrap();
+    receiver.receive_within(Duration::from_secs(10)).await.unwrap().complete().await.unwrap();
+    drop(client);
+    fixture.end().await;
+}
+
+/// Transactions commit in another order than they insert in. Numbers have no gap and do not go back.
+#[tokio::test]
+async fn q_02_numbers_follow_the_commits() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    let mut client = postgres.pool().get().await.unwrap();
+    let first = client.transaction().await.unwrap();
+    sender.send_in(&first, [Message::new("late")]).await.unwrap();
+    sender.send(Message::new("early")).await.unwrap();
+    let peeked = postgres.peek(QUEUE, SequenceNumber::new(0), 10).await.unwrap();
+    assert_eq!(peeked[0].payload(), Some(&b"early"[..]));
+    first.commit().await.unwrap();
+    let peeked = postgres.peek(QUEUE, SequenceNumber::new(0), 10).await.unwrap();
+    let numbers: Vec<u64> = peeked.iter().map(|message| message.received().unwrap().sequence_number.get()).collect();
+    assert_eq!((numbers, peeked[1].payload()), (vec![1, 2], Some(&b"late"[..])));
+    drop(client);
+    fixture.end().await;
+}
+
+/// A stale lease changes nothing in a transaction of the application, which goes on.
+#[tokio::test]
+async fn s_54_a_lost_lock_is_said_and_the_transaction_is_left_alone() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    let stale = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    fixture.run("UPDATE {s}.messages SET due = clock_timestamp() WHERE state = 2").await;
+    let current = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    let mut client = postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    let refused = stale.lease.settle_in(&transaction, Disposition::Complete).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MessageLockLost);
+    current.lease.settle_in(&transaction, Disposition::Complete).await.unwrap();
+    transaction.commit().await.unwrap();
+    drop(client);
+    until(async || postgres.counts(QUEUE).await.unwrap() == Counts::default()).await;
+    fixture.end().await;
+}
+
+/// A transaction of the application that outlasts the lock of a session keeps that session to itself, and nobody else waiting.
+#[tokio::test]
+async fn n_08_an_open_transaction_keeps_its_session_only() {
+    let Some(fixture) = Fixture::new(QueueSettings::default().with_sessions(true)).await else { return };
+    let postgres = &fixture.postgres;
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    let of = |session: &'static str| Message::builder().session_id(session).build("a").unwrap();
+    sender.send(of("one")).await.unwrap();
+    let mut session = postgres.accept_session(QUEUE, "one").await.unwrap();
+    let delivery = session.receive_within(Duration::from_secs(10)).await.unwrap();
+    let mut client = postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    delivery.lease.settle_in(&transaction, Disposition::Complete).await.unwrap();
+    fixture.run("UPDATE {s}.sessions SET until = clock_timestamp()").await;
+    sender.send(of("two")).await.unwrap();
+    let mut sessions = postgres.sessions(QUEUE).await.unwrap();
+    let mut other = sessions.next_within(Duration::from_secs(4)).await.unwrap();
+    other.receive_within(Duration::from_secs(4)).await.unwrap().complete().await.unwrap();
+    let held = postgres.accept_session(QUEUE, "one").await.unwrap_err();
+    assert_eq!(held.kind(), ErrorKind::SessionCannotBeLocked);
+    transaction.commit().await.unwrap();
+    postgres.accept_session(QUEUE, "one").await.unwrap();
+    assert_eq!(postgres.counts(QUEUE).await.unwrap(), Counts::default());
+    drop(client);
+    fixture.end().await;
+}
+
+/// A session that is given up while a transaction sets one of its messages aside does not bring it back.
+#[tokio::test]
+async fn what_is_deferred_while_its_session_is_given_up_stays_deferred() {
+    let Some(fixture) = Fixture::new(QueueSettings::default().with_sessions(true)).await else { return };
+    let postgres = &fixture.postgres;
+    let message = Message::builder().session_id("one").build("a").unwrap();
+    postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();
+    let mut session = postgres.accept_session(QUEUE, "one").await.unwrap();
+    let delivery = session.receive_within(Duration::from_secs(10)).await.unwrap();
+    let mut client = postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    delivery.lease.settle_in(&transaction, Disposition::Defer(Changes::NONE)).await.unwrap();
+    let closing = tokio::spawn(session.close());
+    let waits = format!(
+        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".close_session%'",
+        fixture.schema
+    );
+    until(async || !postgres.pool().get().await.unwrap().query(&waits, &[]).await.unwrap().is_empty()).await;
+    transaction.commit().await.unwrap();
+    closing.await.unwrap().unwrap();
+    let counts = postgres.counts(QUEUE).await.unwrap();
+    assert_eq!((counts.deferred, counts.active), (1, 0));
+    drop(client);
+    fixture.end().await;
+}

@@ -1,0 +1,123 @@
+//! What is done beside the calls, and in what portions.
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    broker::QueueSettings,
+    transport::{Batch, ErrorKind, ReceiverExt, Sender, Session},
+};
+use consign_postgres::{
+    Postgres,
+    deadpool_postgres::{Manager, Pool},
+    tokio_postgres::{Config, NoTls},
+};
+
+use crate::{Fixture, QUEUE, until};
+
+/// However much expires at once, one statement does a batch of it.
+#[tokio::test]
+async fn mass_expiry_is_done_in_portions() {
+    let settings = QueueSettings::default().with_dead_letter_on_expiration(true);
+    let Some(fixture) = Fixture::new(settings).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    let message = || Message::builder().time_to_live(Duration::from_secs(3_600)).build("a").unwrap();
+    for _ in 0..5 {
+        sender.send_batch(Batch((0..500).map(|_| message()).collect())).await.unwrap();
+    }
+    let client = fixture.postgres.pool().get().await.unwrap();
+    // Nobody else does it meanwhile.
+    let sql = format!(
+        "BEGIN; LOCK TABLE {s}.numbers IN EXCLUSIVE MODE;
+        UPDATE {s}.messages SET expires = clock_timestamp(), due = clock_timestamp()",
+        s = fixture.schema
+    );
+    client.batch_execute(&sql).await.unwrap();
+    let step = format!("SELECT leaving, more FROM {}.step((SELECT id FROM {0}.entities))", fixture.schema);
+    let dead = format!("SELECT count(*) FROM {}.messages WHERE part = 1", fixture.schema);
+    for expected in [1_000, 2_000, 2_500] {
+        let more: bool = client.query_one(&step, &[]).await.unwrap().get(1);
+        let dead: i64 = client.query_one(&dead, &[]).await.unwrap().get(0);
+        assert_eq!((dead, more), (expected, expected < 2_500));
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    drop(client);
+    assert_eq!(fixture.postgres.counts(QUEUE).await.unwrap().dead_lettered, 2_500);
+    fixture.end().await;
+}
+
+/// A transaction that sends to a queue that is deleted before its commit leaves nothing behind.
+#[tokio::test]
+async fn what_is_sent_while_its_queue_is_deleted_goes_too() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    let mut client = fixture.postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    sender.send_in(&transaction, [Message::new("late")]).await.unwrap();
+    fixture.postgres.delete(QUEUE).await.unwrap();
+    transaction.commit().await.unwrap();
+    let left = format!("SELECT count(*) FROM {}.messages", fixture.schema);
+    until(async || client.query_one(&left, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
+    drop(client);
+    fixture.end().await;
+}
+
+/// A server that is not written to any more is left, and the next connection may lead to another.
+#[tokio::test]
+async fn a_connection_that_is_read_only_is_given_up() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = crate::options(&fixture.schema).connections(1).poll_every(Duration::from_secs(3_600));
+    let postgres = postgres.connect(&fixture.url).await.unwrap();
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    let demote = "SET default_transaction_read_only = on";
+    postgres.pool().get().await.unwrap().batch_execute(demote).await.unwrap();
+    let error = sender.send(Message::new("a")).await.unwrap_err();
+    assert!(error.is_retryable() && error.kind() == ErrorKind::CommunicationProblem, "{error:?}");
+    sender.send(Message::new("a")).await.unwrap();
+    fixture.end().await;
+}
+
+/// A session that is dropped while another transaction keeps its row is given up later.
+#[tokio::test]
+async fn a_session_that_is_dropped_is_given_up_when_its_row_is_free() {
+    let Some(fixture) = Fixture::new(QueueSettings::default().with_sessions(true)).await else { return };
+    let mut config: Config = fixture.url.parse().unwrap();
+    config.options("-c lock_timeout=50ms");
+    let pool = Pool::builder(Manager::new(config, NoTls)).max_size(2).build().unwrap();
+    let wrapped: Postgres = crate::options(&fixture.schema).wrap(pool).unwrap();
+    let session = wrapped.accept_session(QUEUE, "one").await.unwrap();
+    let mut client = fixture.postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    let keep = format!("SELECT FROM {}.sessions FOR UPDATE", fixture.schema);
+    transaction.execute(&keep, &[]).await.unwrap();
+    let id = session.session_id().to_owned();
+    drop(session);
+    // The first attempt has failed by then.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    transaction.commit().await.unwrap();
+    drop(client);
+    until(async || fixture.postgres.accept_session(QUEUE, &id).await.is_ok()).await;
+    fixture.end().await;
+}
+
+/// Processes that do not look for an hour wake each other.
+#[tokio::test]
+async fn a_message_wakes_a_receiver_of_another_process() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let never = || crate::options(&fixture.schema).poll_every(Duration::from_secs(3_600));
+    let one = never().connect(&fixture.url).await.unwrap();
+    let sender = one.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("of the first")).await.unwrap();
+    one.receiver(QUEUE).await.unwrap().receive().await.unwrap().complete().await.unwrap();
+    let other = never().connect(&fixture.url).await.unwrap();
+    let mut receiver = other.receiver(QUEUE).await.unwrap();
+    assert!(receiver.receive_within(Duration::from_millis(500)).await.is_err());
+    let waiting = tokio::spawn(async move {
+        receiver.receive_within(Duration::from_secs(30)).await.unwrap().complete().await.unwrap();
+    });
+    // It waits when the message comes.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    sender.send(Message::new("a")).await.unwrap();
+    waiting.await.unwrap();
+    fixture.end().await;
+}

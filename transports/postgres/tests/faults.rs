@@ -1,0 +1,52 @@
+//! What becomes of messages when connections break and the server dies, by the harness of all transports.
+
+mod support;
+
+use std::{net::SocketAddr, time::Duration};
+
+use consign::transport::ErrorKind;
+use consign_conformance::{
+    Failure,
+    faults::{Plan, Server},
+};
+use consign_postgres::Postgres;
+
+use crate::support::{backend::InPostgres, cluster::Cluster};
+
+const SCHEMA: &str = "faults";
+
+struct Faulty(Cluster);
+
+impl Server for Faulty {
+    type Backend = InPostgres;
+
+    fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+
+    async fn connect(&self, address: SocketAddr) -> Result<InPostgres, Failure> {
+        let options = Postgres::options().schema(SCHEMA).connections(1).timeout(self.deadline());
+        let options = options.poll_every(Duration::from_millis(500)).grace(Duration::from_secs(2));
+        Ok(InPostgres::over(options.connect(&Cluster::url(address)).await?, SCHEMA))
+    }
+
+    /// It recovers from its log first.
+    fn back_within(&self) -> Duration {
+        Duration::from_secs(15)
+    }
+
+    async fn restart(&self) -> Result<(), Failure> {
+        tokio::task::block_in_place(|| self.0.restart())
+            .map_err(|error| Failure::answer(ErrorKind::General, error.to_string()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_lose_nothing() {
+    let Some(cluster) = Cluster::start() else { return };
+    let url = Cluster::url(cluster.address());
+    Postgres::options().schema(SCHEMA).connect(&url).await.unwrap().migrate().await.unwrap();
+    let report = Plan::from_env().run(&Faulty(cluster)).await;
+    println!("faults: {}", report.to_json());
+    assert!(report.is_passed(), "{report}");
+}

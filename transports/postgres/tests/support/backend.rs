@@ -1,0 +1,244 @@
+//! A broker in PostgreSQL as the suite sees it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use consign::{
+    Disposition, Message,
+    message::{EntityPath, SequenceNumber},
+    time::Timestamp,
+    transport::{Capabilities, Delivery, Lease, ManageError, ReceiveError, SendError, SettleError},
+};
+use consign_conformance::{
+    Backend, Counts, Failure, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, Timing, TopicSpec, settings,
+};
+use consign_postgres::{Postgres, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession};
+
+use super::{server, transaction::ByPath};
+
+/// A schema of its own. With a clock of its own too, time passes when the suite says so.
+pub(crate) struct InPostgres {
+    postgres: Postgres,
+    schema: String,
+    has_clock: bool,
+}
+
+impl InPostgres {
+    pub(crate) async fn new(url: &str, has_clock: bool) -> Self {
+        let schema = server::schema();
+        let options = Postgres::options().schema(&schema).connections(4).poll_every(Duration::from_millis(100));
+        let postgres = options.connect(url).await.unwrap();
+        postgres.migrate().await.unwrap();
+        let backend = Self { postgres, schema, has_clock };
+        if has_clock {
+            let schema = &backend.schema;
+            backend
+                .run(&format!(
+                    "CREATE TABLE {schema}.clock (ahead interval NOT NULL);
+                INSERT INTO {schema}.clock VALUES ('0');
+                CREATE OR REPLACE FUNCTION {schema}.now() RETURNS timestamptz LANGUAGE sql VOLATILE
+                AS 'SELECT clock_timestamp() + ahead FROM {schema}.clock'"
+                ))
+                .await;
+        }
+        backend
+    }
+
+    /// Over connections that are made for it, in a schema that is there.
+    pub(crate) fn over(postgres: Postgres, schema: &str) -> Self {
+        Self { postgres, schema: schema.to_owned(), has_clock: false }
+    }
+
+    async fn run(&self, sql: &str) {
+        self.postgres.pool().get().await.unwrap().batch_execute(sql).await.unwrap();
+    }
+
+    pub(crate) async fn drop_schema(self) {
+        server::drop_schema(&self.postgres, &self.schema).await;
+    }
+}
+
+impl Backend for InPostgres {
+    type Sender = PostgresSender;
+    type Lease = PostgresLease;
+    type Receiver = PostgresReceiver;
+    type Session = PostgresSession;
+    type Transaction = ByPath;
+
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Postgres::CAPABILITIES
+    }
+
+    fn timing(&self) -> Timing {
+        Timing { patience: Duration::from_millis(250), margin: Duration::from_millis(900), ..Timing::default() }
+    }
+
+    async fn now(&self) -> Timestamp {
+        self.postgres.now().await.unwrap()
+    }
+
+    async fn advance(&self, by: Duration) {
+        if self.has_clock {
+            let millis = by.as_millis();
+            self.run(&format!("UPDATE {}.clock SET ahead = ahead + '{millis} ms'", self.schema)).await;
+        } else {
+            tokio::time::sleep(by).await;
+        }
+    }
+
+    async fn create_queue(&self, path: &EntityPath, spec: &QueueSpec) -> Result<(), ManageError> {
+        self.postgres.create_queue(path.as_str(), settings::queue(spec)).await
+    }
+
+    async fn create_topic(&self, path: &EntityPath, spec: &TopicSpec) -> Result<(), ManageError> {
+        self.postgres.create_topic(path.as_str(), settings::topic(spec)).await
+    }
+
+    async fn create_subscription(&self, path: &EntityPath, spec: &SubscriptionSpec) -> Result<(), ManageError> {
+        let (topic, name) = settings::parts(path)?;
+        self.postgres.create_subscription(topic, name, settings::subscription(spec)).await
+    }
+
+    async fn create_rule(&self, subscription: &EntityPath, rule: &RuleSpec) -> Result<(), ManageError> {
+        let (topic, name) = settings::parts(subscription)?;
+        self.postgres.create_rule(topic, name, &settings::rule(rule)?).await
+    }
+
+    async fn delete_rule(&self, subscription: &EntityPath, rule: &str) -> Result<(), ManageError> {
+        let (topic, name) = settings::parts(subscription)?;
+        self.postgres.delete_rule(topic, name, rule).await
+    }
+
+    async fn set_status(&self, path: &EntityPath, status: Status) -> Result<(), ManageError> {
+        self.postgres.set_status(path.as_str(), settings::status(status)).await
+    }
+
+    async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
+        self.postgres.delete(path.as_str()).await
+    }
+
+    async fn sender(&self, path: &EntityPath) -> Result<PostgresSender, SendError> {
+        self.postgres.sender(path.as_str()).await
+    }
+
+    async fn schedule(
+        &self,
+        path: &EntityPath,
+        messages: Vec<Message>,
+        at: Timestamp,
+    ) -> Result<Vec<SequenceNumber>, SendError> {
+        self.postgres.sender(path.as_str()).await?.schedule(messages, at).await
+    }
+
+    async fn cancel_scheduled(&self, path: &EntityPath, numbers: &[SequenceNumber]) -> Result<(), SendError> {
+        self.postgres.sender(path.as_str()).await?.cancel_scheduled(numbers).await
+    }
+
+    async fn receiver(&self, path: &EntityPath, mode: Mode) -> Result<PostgresReceiver, ReceiveError> {
+        match mode {
+            Mode::PeekLock => self.postgres.receiver(path.as_str()).await,
+            Mode::ReceiveAndDelete => self.postgres.receive_and_delete(path.as_str()).await,
+        }
+    }
+
+    async fn receive_deferred(
+        &self,
+        path: &EntityPath,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
+        self.postgres.receive_deferred(path.as_str(), numbers).await
+    }
+
+    async fn peek(&self, path: &EntityPath, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        self.postgres.peek(path.as_str(), from, max).await
+    }
+
+    async fn counts(&self, path: &EntityPath) -> Result<Counts, ReceiveError> {
+        let counts = self.postgres.counts(path.as_str()).await?;
+        Ok(Counts {
+            active: counts.active + counts.locked,
+            deferred: counts.deferred,
+            scheduled: counts.scheduled,
+            dead_lettered: counts.dead_lettered,
+        })
+    }
+
+    async fn purge(
+        &self,
+        path: &EntityPath,
+        max: usize,
+        accepted_before: Option<Timestamp>,
+    ) -> Result<usize, ManageError> {
+        self.postgres.purge(path.as_str(), max, accepted_before).await
+    }
+
+    async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<PostgresSession, ReceiveError> {
+        self.postgres.accept_session(path.as_str(), id).await
+    }
+
+    async fn accept_next_session(&self, path: &EntityPath, wait: Duration) -> Result<PostgresSession, ReceiveError> {
+        self.postgres.sessions(path.as_str()).await?.next_within(wait).await
+    }
+
+    async fn session_state(&self, session: &mut PostgresSession) -> Result<Option<Bytes>, SettleError> {
+        session.state().await
+    }
+
+    async fn set_session_state(&self, session: &mut PostgresSession, state: Option<Bytes>) -> Result<(), SettleError> {
+        session.set_state(state).await
+    }
+
+    async fn receive_deferred_of(
+        &self,
+        session: &mut PostgresSession,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
+        session.receive_deferred(numbers).await
+    }
+
+    async fn peek_of(&self, session: &mut PostgresSession, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        session.peek(max).await
+    }
+
+    /// Each settlement takes whichever connection is free.
+    async fn settle_elsewhere(
+        &self,
+        _: &EntityPath,
+        lease: PostgresLease,
+        disposition: Disposition,
+    ) -> Result<(), SettleError> {
+        lease.settle(disposition).await
+    }
+
+    async fn retry_after(
+        &self,
+        _: &EntityPath,
+        delivery: Delivery<PostgresLease>,
+        delay: Duration,
+    ) -> Result<(), SettleError> {
+        delivery.lease.retry_after(delay).await
+    }
+
+    /// What a process that is gone held is given back by others: the test `lost` kills connections. Here all receivers have
+    /// one, so each delivery is given back as they do it.
+    async fn disconnect(
+        &self,
+        receiver: PostgresReceiver,
+        held: Vec<Delivery<PostgresLease>>,
+    ) -> Result<(), ReceiveError> {
+        drop(receiver);
+        for delivery in held {
+            let released = delivery.lease.release().await;
+            released.map_err(|error| ReceiveError::new(error.kind()).with_source(error))?;
+        }
+        Ok(())
+    }
+
+    async fn begin(&self) -> Result<ByPath, Failure> {
+        Ok(ByPath { postgres: self.postgres.clone(), inner: self.postgres.begin() })
+    }
+}
