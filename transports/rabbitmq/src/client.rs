@@ -1,0 +1,337 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use consign::{
+    message::EntityPath,
+    time::{Clock, SystemClock, Timestamp},
+    transport::{ErrorKind, ManageError, ReceiveError, SendError},
+};
+use lapin::{
+    options::{QueueDeclareOptions, QueueDeleteOptions},
+    types::{AMQPValue, FieldTable},
+};
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+use crate::{
+    Options, QueueSettings, RabbitMqReceiver, RabbitMqSender,
+    delays::Delays,
+    error::{Failure, within},
+    link::{Leased, Link},
+    numbers::Numbers,
+    publisher::Publisher,
+    receiver::{Mode, Source},
+    reply,
+    sender::Target,
+    settings::check_path,
+};
+
+/// RabbitMQ: what makes queues, topics, senders and receivers. Clones share one connection.
+#[derive(Clone)]
+pub struct RabbitMq(pub(crate) Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) link: Arc<Link>,
+    pub(crate) numbers: Numbers,
+    /// What tells the locks of this process from another's.
+    pub(crate) salt: u64,
+    clock: SystemClock,
+    known: Arc<Mutex<HashMap<String, Known>>>,
+    moves: OnceLock<Publisher>,
+    delays: OnceCell<Delays>,
+}
+
+/// An entity whose settings were said here.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    Queue(Arc<QueueSettings>),
+    Topic(Option<Duration>),
+}
+
+impl std::fmt::Debug for RabbitMq {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RabbitMq").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn new(link: Link, known: Arc<Mutex<HashMap<String, Known>>>) -> Self {
+        Self {
+            link: Arc::new(link),
+            numbers: Numbers::new(),
+            salt: fastrand::u64(..),
+            clock: SystemClock::new(),
+            known,
+            moves: OnceLock::new(),
+            delays: OnceCell::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now().utc
+    }
+
+    /// What publishes the copies of messages that move.
+    pub(crate) fn moves(&self) -> &Publisher {
+        self.moves.get_or_init(|| Publisher::spawn(Arc::clone(&self.link)))
+    }
+
+    pub(crate) async fn delays(&self) -> Result<&Delays, Failure> {
+        self.delays.get_or_try_init(|| Delays::declare(self)).await
+    }
+
+    pub(crate) fn known(&self, path: &EntityPath) -> Option<Known> {
+        self.known.lock().get(path.as_str()).cloned()
+    }
+
+    pub(crate) fn settings(&self, path: &EntityPath) -> Arc<QueueSettings> {
+        match self.known(&path.parent()) {
+            Some(Known::Queue(settings)) => settings,
+            Some(Known::Topic(_)) | None => Arc::default(),
+        }
+    }
+
+    pub(crate) fn remember(&self, path: &EntityPath, known: Known) {
+        self.known.lock().insert(path.as_str().to_owned(), known);
+    }
+
+    pub(crate) fn forget(&self, path: &EntityPath) {
+        self.known.lock().remove(path.as_str());
+    }
+
+    /// What delays lead to is bound again, if it is created again.
+    pub(crate) fn forget_delays(&self, path: &EntityPath) {
+        if let Some(delays) = self.delays.get() {
+            delays.forget(path);
+        }
+    }
+
+    pub(crate) fn known_subscriptions(&self, topic: &EntityPath) -> Vec<EntityPath> {
+        let known = self.known.lock();
+        let paths = known.keys().filter_map(|path| EntityPath::new(path).ok());
+        paths.filter(|path| path.subscription().is_some_and(|(of, _)| of == topic.as_str())).collect()
+    }
+
+    /// Runs one operation on a channel of its own, which an error may end.
+    pub(crate) async fn manage<T, F>(&self, what: &str, operation: F) -> Result<T, Failure>
+    where
+        F: AsyncFnOnce(&Leased) -> lapin::Result<T>,
+    {
+        let leased = self.link.channel().await?;
+        let result = within(self.link.deadline(), what, operation(&leased)).await;
+        leased.close(self.link.deadline()).await;
+        result
+    }
+
+    /// Whether there is such a queue.
+    pub(crate) async fn has_queue(&self, name: &str) -> Result<bool, Failure> {
+        let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
+        let asking =
+            async |leased: &Leased| leased.channel.queue_declare(name.into(), options, FieldTable::default()).await;
+        match self.manage("queue.declare", asking).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.kind() == ErrorKind::EntityNotFound => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    pub(crate) async fn declare(&self, name: &str, arguments: FieldTable) -> Result<(), Failure> {
+        let declaring = async |leased: &Leased| {
+            leased.channel.queue_declare(name.into(), QueueDeclareOptions::durable(), arguments).await
+        };
+        self.manage("queue.declare", declaring).await.map(drop)
+    }
+
+    pub(crate) async fn declare_dead_letters(&self, path: &EntityPath) -> Result<(), Failure> {
+        self.declare(path.as_str(), quorum().into()).await
+    }
+
+    pub(crate) async fn delete_queue(&self, name: &str) -> Result<(), Failure> {
+        let deleting =
+            async |leased: &Leased| leased.channel.queue_delete(name.into(), QueueDeleteOptions::default()).await;
+        self.manage("queue.delete", deleting).await.map(drop)
+    }
+
+    /// Makes a queue and its dead-letter queue.
+    pub(crate) async fn create(&self, path: &EntityPath, settings: &QueueSettings) -> Result<(), Failure> {
+        let dead = path.dead_letter();
+        self.declare_dead_letters(&dead).await?;
+        self.declare(path.as_str(), arguments(settings, &dead)).await
+    }
+}
+
+pub(crate) type Arguments = std::collections::BTreeMap<lapin::types::ShortString, AMQPValue>;
+
+/// What every queue here is: replicated, and returned messages go to its front, which RabbitMQ does where there is a limit to
+/// deliveries. The limit is out of reach, for this crate counts by itself. RabbitMQ: Quorum Queues.
+pub(crate) fn quorum() -> Arguments {
+    let mut arguments = Arguments::new();
+    arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
+    arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(i64::from(i32::MAX)));
+    arguments
+}
+
+fn arguments(settings: &QueueSettings, dead: &EntityPath) -> FieldTable {
+    let mut arguments = quorum();
+    let number = |number: u128| AMQPValue::LongLongInt(i64::try_from(number).unwrap_or(i64::MAX));
+    let mut refuses = false;
+    if let Some(ttl) = settings.default_time_to_live {
+        arguments.insert("x-message-ttl".into(), number(ttl.as_millis()));
+    }
+    if settings.dead_letter_on_expiration {
+        arguments.extend(dead_lettering("", Some(dead.as_str())));
+        refuses = true;
+    }
+    if let Some(bytes) = settings.max_length_bytes {
+        arguments.insert("x-max-length-bytes".into(), number(bytes.into()));
+        refuses = true;
+    }
+    if refuses {
+        arguments.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
+    }
+    arguments.into()
+}
+
+/// Dead-lettering that loses nothing; the queue must have `reject-publish`. RabbitMQ: Quorum Queues, dead lettering.
+pub(crate) fn dead_lettering(exchange: &str, key: Option<&str>) -> Arguments {
+    let mut arguments = Arguments::new();
+    let text = |text: &str| AMQPValue::LongString(text.into());
+    arguments.insert("x-dead-letter-exchange".into(), text(exchange));
+    if let Some(key) = key {
+        arguments.insert("x-dead-letter-routing-key".into(), text(key));
+    }
+    arguments.insert("x-dead-letter-strategy".into(), text("at-least-once"));
+    arguments
+}
+
+impl RabbitMq {
+    /// Connects with the default [`Options`].
+    pub async fn connect(address: &str) -> Result<Self, ManageError> {
+        Self::options().connect(address).await
+    }
+
+    /// How to connect.
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    pub(crate) async fn open(options: Options, address: &str) -> Result<Self, ManageError> {
+        Ok(Self(Arc::new(Shared::new(Link::open(options, address).await?, Arc::default()))))
+    }
+
+    /// Another connection, with the same options and the same knowledge of settings: for receivers that must not wait for one
+    /// another's large messages. `InvalidOperation` if a channel was wrapped.
+    pub async fn connect_again(&self) -> Result<Self, ManageError> {
+        let link = self.0.link.again().await?;
+        Ok(Self(Arc::new(Shared::new(link, Arc::clone(&self.0.known)))))
+    }
+
+    /// Uses a channel that the program has. All senders and receivers share it, it is switched to publisher confirms, and an
+    /// error such as an unknown queue ends it, as it ends any channel. Nobody here makes another: from then on everything
+    /// answers `CommunicationProblem`, which is not retryable.
+    ///
+    /// A receiver sets the prefetch of the channel before each of its subscriptions. It must be called within a runtime.
+    #[must_use]
+    pub fn wrap(channel: lapin::Channel) -> Self {
+        Self(Arc::new(Shared::new(Link::wrap(channel), Arc::default())))
+    }
+
+    /// Creates a queue and its dead-letter queue, both quorum queues. The queue's name is the path as it is written, and that
+    /// of the dead-letter queue has `/$deadletterqueue` behind it.
+    ///
+    /// Errors: `AlreadyExists`; a path or settings that are not allowed. Two that create a queue with the same settings at
+    /// the same time both succeed, for that is what AMQP 0-9-1 does.
+    pub async fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
+        let path = check_path(path)?;
+        settings.check()?;
+        if path.is_sub_queue() {
+            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue comes with its queue"));
+        }
+        if self.0.has_queue(path.as_str()).await? {
+            return Err(ManageError::new(ErrorKind::AlreadyExists));
+        }
+        self.0.create(&path, &settings).await?;
+        self.0.remember(&path, Known::Queue(Arc::new(settings)));
+        Ok(())
+    }
+
+    /// Says what the settings of a queue are that was created elsewhere. Those that RabbitMQ keeps are not compared.
+    pub fn know(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
+        settings.check()?;
+        self.0.remember(&check_path(path)?, Known::Queue(Arc::new(settings)));
+        Ok(())
+    }
+
+    /// Deletes a queue, a topic or a subscription, with its messages and its dead-letter queue. A topic goes if it is known
+    /// here, with the subscriptions that are. What is not there is `EntityNotFound`.
+    pub async fn delete(&self, path: &str) -> Result<(), ManageError> {
+        let path = check_path(path)?;
+        if path.is_sub_queue() {
+            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue goes with its queue"));
+        }
+        if let Some(Known::Topic(_)) = self.0.known(&path) {
+            return crate::topic::delete(&self.0, &path).await;
+        }
+        if !self.0.has_queue(path.as_str()).await? {
+            return Err(ManageError::new(ErrorKind::EntityNotFound));
+        }
+        // The other way round, what fails in between would leave dead letters that nobody deletes.
+        self.0.delete_queue(path.dead_letter().as_str()).await?;
+        self.0.delete_queue(path.as_str()).await?;
+        self.0.forget_delays(&path);
+        self.0.forget(&path);
+        Ok(())
+    }
+
+    /// A sender to a queue or a topic, with a channel of its own. That there is none such is said by its first send.
+    ///
+    /// Errors: a path that is not allowed; `InvalidOperation` for a dead-letter queue. It must be called within a runtime.
+    pub fn sender(&self, path: &str) -> Result<RabbitMqSender, SendError> {
+        self.sender_by(path, Publisher::spawn(Arc::clone(&self.0.link)))
+    }
+
+    pub(crate) fn sender_by(&self, path: &str, publisher: Publisher) -> Result<RabbitMqSender, SendError> {
+        let path = check_path(path)?;
+        if path.is_sub_queue() {
+            return Err(SendError::new(ErrorKind::InvalidOperation).with_detail("nothing is sent to a sub-queue"));
+        }
+        if let Some(address) = reply::address(path.as_str()) {
+            return Ok(RabbitMqSender::new(&self.0, path, Target::Reply(address), publisher));
+        }
+        let target = match self.0.known(&path) {
+            Some(Known::Topic(ttl)) => Target::Topic(ttl),
+            Some(Known::Queue(settings)) => Target::Queue(settings),
+            None => Target::Queue(Arc::default()),
+        };
+        Ok(RabbitMqSender::new(&self.0, path, target, publisher))
+    }
+
+    /// A receiver from a queue, a subscription or a dead-letter queue. That there is none such is said by its first receive.
+    ///
+    /// Errors: a path that is not allowed; `InvalidOperation` for a queue that requires sessions. It must be called within a
+    /// runtime.
+    pub fn receiver(&self, path: &str) -> Result<RabbitMqReceiver, ReceiveError> {
+        self.receive_from(path, Mode::PeekLock)
+    }
+
+    /// A receiver whose messages are removed as they are delivered. Their acknowledgements are not answered: if the
+    /// connection breaks in that instant a message comes again.
+    pub fn receive_and_delete(&self, path: &str) -> Result<RabbitMqReceiver, ReceiveError> {
+        self.receive_from(path, Mode::ReceiveAndDelete)
+    }
+
+    fn receive_from(&self, path: &str, mode: Mode) -> Result<RabbitMqReceiver, ReceiveError> {
+        let path = check_path(path)?;
+        let path = if path.is_sub_queue() { path.dead_letter() } else { path };
+        let settings = self.0.settings(&path);
+        Ok(RabbitMqReceiver::new(&self.0, Source { path, mode, settings }))
+    }
+
+    /// Closes the connection; a channel that was wrapped stays as it is. What was not settled goes back to its queue.
+    pub async fn close(&self) {
+        self.0.link.close().await;
+    }
+}

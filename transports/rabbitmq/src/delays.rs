@@ -1,0 +1,168 @@
+//! Delays without head-of-line blocking: a chain of queues, each of which holds every message for the same time.
+//!
+//! A delay is a number of steps, and each of its binary digits has a level. A message passes through the queue of a level
+//! whose digit is 1, and past it otherwise; it waits there for the level's time and is dead-lettered to the next level. In
+//! one queue all messages wait for the same time, so none waits behind a longer one. `NServiceBus` documents the idea for its
+//! transport on RabbitMQ ("RabbitMQ transport: delayed delivery").
+
+use std::time::Duration;
+
+use consign::{
+    message::EntityPath,
+    transport::{ErrorKind, SendError},
+};
+use futures_util::future::try_join_all;
+use lapin::{
+    Channel, ExchangeKind,
+    options::{ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions},
+    types::{AMQPValue, FieldTable, ShortString},
+};
+use parking_lot::Mutex;
+
+use crate::{
+    client::{Shared, dead_lettering, quorum},
+    error::Failure,
+    link::Leased,
+    wire::names,
+};
+
+/// Levels, of 64 ms to 2^31 ms: the next one would be longer than RabbitMQ's timers go.
+const LEVELS: u32 = 26;
+const STEP: Duration = Duration::from_millis(64);
+
+/// The queues and exchanges of one prefix.
+pub(crate) struct Delays {
+    prefix: String,
+    /// Queues that are bound to the end of the chain.
+    bound: Mutex<std::collections::HashSet<String>>,
+}
+
+impl Delays {
+    /// The steps of a delay, rounded up: no message comes too early.
+    pub(crate) fn steps(delay: Duration) -> Result<u32, SendError> {
+        let steps = delay.as_millis().div_ceil(STEP.as_millis());
+        match u32::try_from(steps) {
+            Ok(steps) if steps < 1 << LEVELS => Ok(steps),
+            _ => Err(SendError::new(ErrorKind::InvalidArgument).with_detail("a delay is at most 49 days")),
+        }
+    }
+
+    /// Declares what is missing.
+    pub(crate) async fn declare(shared: &Shared) -> Result<Self, Failure> {
+        let prefix = shared.link.options.delays.clone();
+        let delays = Self { prefix, bound: Mutex::default() };
+        let declaring = async |leased: &Leased| delays.declare_on(&leased.channel).await;
+        shared.manage("the queues of delays", declaring).await?;
+        Ok(delays)
+    }
+
+    async fn declare_on(&self, channel: &Channel) -> lapin::Result<()> {
+        let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+        let none = FieldTable::default;
+        let name = |name: &str| ShortString::from(name);
+        let (end, lost) = (self.end(), self.lost());
+        // What is due and has no queue any more is kept for whoever looks after the broker.
+        channel.exchange_declare(name(&lost), ExchangeKind::Fanout, durable, none()).await?;
+        channel.queue_declare(name(&lost), QueueDeclareOptions::durable(), quorum().into()).await?;
+        channel.queue_bind(name(&lost), name(&lost), name(""), QueueBindOptions::default(), none()).await?;
+        let mut alternate = FieldTable::default();
+        alternate.insert("alternate-exchange".into(), AMQPValue::LongString(lost.as_str().into()));
+        channel.exchange_declare(name(&end), ExchangeKind::Headers, durable, alternate).await?;
+        let exchanges = (0..LEVELS)
+            .map(|level| channel.exchange_declare(self.level(level).into(), ExchangeKind::Topic, durable, none()));
+        try_join_all(exchanges).await?;
+        try_join_all((0..LEVELS).map(|level| self.declare_level(channel, level))).await?;
+        Ok(())
+    }
+
+    async fn declare_level(&self, channel: &Channel, level: u32) -> lapin::Result<()> {
+        let this = ShortString::from(self.level(level));
+        let next = if level == 0 { self.end() } else { self.level(level - 1) };
+        let mut arguments = quorum();
+        arguments.extend(dead_lettering(&next, None));
+        arguments.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
+        let time = i64::try_from(STEP.as_millis()).unwrap_or(i64::MAX) << level;
+        arguments.insert("x-message-ttl".into(), AMQPValue::LongLongInt(time));
+        channel.queue_declare(this.clone(), QueueDeclareOptions::durable(), arguments.into()).await?;
+        // Keys have a word for each level, the highest first.
+        let before = "*.".repeat((LEVELS - 1 - level) as usize);
+        let through = format!("{before}1.#").into();
+        let past = format!("{before}0.#").into();
+        let none = FieldTable::default;
+        channel.queue_bind(this.clone(), this.clone(), through, QueueBindOptions::default(), none()).await?;
+        channel.exchange_bind(next.into(), this, past, ExchangeBindOptions::default(), none()).await
+    }
+
+    /// Lets the end of the chain know a queue or a topic.
+    pub(crate) async fn route(&self, shared: &Shared, path: &EntityPath, is_exchange: bool) -> Result<(), Failure> {
+        if self.bound.lock().contains(path.as_str()) {
+            return Ok(());
+        }
+        let mut headers = FieldTable::default();
+        headers.insert("x-match".into(), AMQPValue::LongString("all".into()));
+        headers.insert(names::DESTINATION.into(), AMQPValue::LongString(path.as_str().into()));
+        let binding = async |leased: &Leased| {
+            let (path, end) = (ShortString::from(path.as_str()), ShortString::from(self.end()));
+            let key = ShortString::default();
+            if is_exchange {
+                leased.channel.exchange_bind(path, end, key, ExchangeBindOptions::default(), headers).await
+            } else {
+                leased.channel.queue_bind(path, end, key, QueueBindOptions::default(), headers).await
+            }
+        };
+        shared.manage("a binding for delays", binding).await?;
+        self.bound.lock().insert(path.as_str().to_owned());
+        Ok(())
+    }
+
+    pub(crate) fn forget(&self, path: &EntityPath) {
+        self.bound.lock().remove(path.as_str());
+    }
+
+    /// The exchange and the key that a delay begins with.
+    pub(crate) fn entry(&self, steps: u32) -> (ShortString, ShortString) {
+        let digits: Vec<&str> =
+            (0..LEVELS).rev().map(|level| if steps >> level & 1 == 1 { "1" } else { "0" }).collect();
+        (self.level(LEVELS - 1).into(), digits.join(".").into())
+    }
+
+    fn level(&self, level: u32) -> String {
+        format!("{}.level-{level:02}", self.prefix)
+    }
+
+    fn end(&self) -> String {
+        format!("{}.due", self.prefix)
+    }
+
+    fn lost(&self) -> String {
+        format!("{}.lost", self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delays() -> Delays {
+        Delays { prefix: "d".into(), bound: Mutex::default() }
+    }
+
+    #[test]
+    fn a_delay_is_rounded_up_to_steps() {
+        for (millis, steps) in [(1, 1), (64, 1), (65, 2), (6_400, 100)] {
+            assert_eq!(Delays::steps(Duration::from_millis(millis)).unwrap(), steps);
+        }
+        let longest = STEP * ((1 << LEVELS) - 1);
+        assert_eq!(Delays::steps(longest).unwrap(), (1 << LEVELS) - 1);
+        let error = Delays::steps(longest + Duration::from_millis(1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn a_key_has_a_digit_for_each_level() {
+        let (exchange, key) = delays().entry(0b101);
+        assert_eq!(exchange.as_str(), "d.level-25");
+        assert!(key.as_str().starts_with("0.0.") && key.as_str().ends_with(".0.1.0.1"), "{key}");
+        assert_eq!(key.as_str().len(), 51);
+    }
+}

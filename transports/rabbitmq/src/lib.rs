@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod capabilities;
+mod client;
+mod delays;
+mod error;
+mod link;
+mod numbers;
+mod options;
+mod publisher;
+mod receiver;
+mod reply;
+mod sender;
+mod settings;
+mod topic;
+mod wire;
+
+pub use lapin;
+
+pub use self::{
+    client::RabbitMq,
+    options::Options,
+    receiver::{RabbitMqLease, RabbitMqReceiver, RabbitMqRenew, RabbitMqSettle},
+    reply::DirectReplies,
+    sender::{RabbitMqSender, RabbitMqSending},
+    settings::QueueSettings,
+    topic::TopicSettings,
+};

@@ -1,0 +1,190 @@
+//! The connection that senders and receivers share, and that is made again when it breaks.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::transport::ErrorKind;
+use lapin::{
+    Channel, Connection, ConnectionBuilder, ConnectionProperties, tcp::OwnedTLSConfig, types::ShortString, uri::AMQPUri,
+};
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::{
+    Options,
+    error::{Failure, within},
+};
+
+/// Where channels come from.
+pub(crate) struct Link {
+    pub(crate) options: Options,
+    source: Source,
+    /// How many attempts to connect have ended.
+    attempts: AtomicU64,
+}
+
+enum Source {
+    Address {
+        uri: Box<AMQPUri>,
+        slot: Box<Mutex<Slot>>,
+    },
+    /// The user's. Its `qos` and what follows it must not mix with another's.
+    Wrapped {
+        channel: Channel,
+        turn: Arc<Mutex<()>>,
+    },
+}
+
+#[derive(Default)]
+struct Slot {
+    connection: Option<Connection>,
+    is_closed: bool,
+    failures: u32,
+    not_before: Option<Instant>,
+    /// What came of the last attempt, and which one that was.
+    last: Option<(u64, Failure)>,
+}
+
+/// A channel, and whose turn it is on it.
+#[derive(Clone)]
+pub(crate) struct Leased {
+    pub(crate) channel: Channel,
+    pub(crate) turn: Arc<Mutex<()>>,
+    is_ours: bool,
+}
+
+impl Leased {
+    /// Closes the channel, if it is ours to close.
+    pub(crate) async fn close(&self, deadline: Duration) {
+        if self.is_ours && self.channel.status().connected() {
+            let _ = within(deadline, "channel.close", self.channel.close(200, ShortString::from("OK"))).await;
+        }
+    }
+}
+
+impl Link {
+    pub(crate) async fn open(options: Options, address: &str) -> Result<Self, Failure> {
+        let unreadable = |why: String| Failure::new(ErrorKind::InvalidArgument, format!("the address: {why}"));
+        let mut uri: AMQPUri = address.parse().map_err(unreadable)?;
+        let seconds = u16::try_from(options.heartbeat.as_secs()).unwrap_or(u16::MAX);
+        uri.query.heartbeat.get_or_insert(seconds);
+        Self::open_uri(options, uri).await
+    }
+
+    async fn open_uri(options: Options, uri: AMQPUri) -> Result<Self, Failure> {
+        let source = Source::Address { uri: Box::new(uri), slot: Box::default() };
+        let link = Self { options, source, attempts: AtomicU64::new(0) };
+        link.channel().await?.close(link.options.deadline).await;
+        Ok(link)
+    }
+
+    /// Another connection to the same address.
+    pub(crate) async fn again(&self) -> Result<Self, Failure> {
+        match &self.source {
+            Source::Address { uri, .. } => Self::open_uri(self.options.clone(), (**uri).clone()).await,
+            Source::Wrapped { .. } => {
+                Err(Failure::new(ErrorKind::InvalidOperation, "a channel that was wrapped is the only one"))
+            }
+        }
+    }
+
+    pub(crate) fn wrap(channel: Channel) -> Self {
+        let source = Source::Wrapped { channel, turn: Arc::default() };
+        Self { options: Options::default(), source, attempts: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn deadline(&self) -> Duration {
+        self.options.deadline
+    }
+
+    /// A channel of its own to whoever asks; the user's own, if that was wrapped. If there is no connection it is made, not
+    /// earlier than the pause after the last failure is over.
+    pub(crate) async fn channel(&self) -> Result<Leased, Failure> {
+        match &self.source {
+            Source::Wrapped { channel, turn } if channel.status().connected() => {
+                Ok(Leased { channel: channel.clone(), turn: Arc::clone(turn), is_ours: false })
+            }
+            Source::Wrapped { .. } => Err(Failure::gone("the channel that was wrapped is closed")),
+            Source::Address { uri, slot } => {
+                let ended = self.attempts.load(Ordering::Relaxed);
+                let mut slot = slot.lock().await;
+                let channel = self.create_channel(uri, &mut slot, ended).await?;
+                Ok(Leased { channel, turn: Arc::default(), is_ours: true })
+            }
+        }
+    }
+
+    async fn create_channel(&self, uri: &AMQPUri, slot: &mut Slot, ended: u64) -> Result<Channel, Failure> {
+        if slot.is_closed {
+            return Err(Failure::gone("it was closed"));
+        }
+        if slot.connection.as_ref().is_none_or(|connection| !connection.status().connected()) {
+            slot.connection = None;
+            // An attempt that failed while this one waited for its turn is as good as one of its own.
+            if let Some((attempt, failure)) = &slot.last
+                && *attempt > ended
+            {
+                return Err(failure.clone());
+            }
+            if let Some(at) = slot.not_before {
+                tokio::time::sleep_until(at).await;
+            }
+            let connected = self.connect(uri).await;
+            let attempt = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
+            match connected {
+                Ok(connection) => *slot = Slot { connection: Some(connection), ..Slot::default() },
+                Err(error) => {
+                    slot.not_before = Some(Instant::now() + self.pause(slot.failures));
+                    slot.failures = slot.failures.saturating_add(1);
+                    slot.last = Some((attempt, error.clone()));
+                    return Err(error);
+                }
+            }
+        }
+        match &slot.connection {
+            Some(connection) => within(self.deadline(), "channel.open", connection.create_channel()).await,
+            None => Err(Failure::new(ErrorKind::CommunicationProblem, "no connection")),
+        }
+    }
+
+    async fn connect(&self, uri: &AMQPUri) -> Result<Connection, Failure> {
+        let mut properties = ConnectionProperties::default();
+        if let Some(name) = &self.options.name {
+            properties = properties.with_connection_name(name.as_str().into());
+        }
+        let tls = OwnedTLSConfig { identity: None, cert_chain: self.options.certificates.clone() };
+        let connecting = async {
+            let builder = ConnectionBuilder::new()?.with_uri(uri.clone());
+            builder.with_properties(properties).with_tls_config(tls).connect().await
+        };
+        within(self.deadline(), "connection", connecting).await.map_err(refused)
+    }
+
+    fn pause(&self, failures: u32) -> Duration {
+        let (first, longest) = self.options.backoff;
+        let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
+        pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+
+    /// Closes the connection, and makes no other.
+    pub(crate) async fn close(&self) {
+        let Source::Address { slot, .. } = &self.source else { return };
+        let mut slot = slot.lock().await;
+        slot.is_closed = true;
+        if let Some(connection) = slot.connection.take() {
+            let _ = within(self.deadline(), "connection.close", connection.close(200, "OK".into())).await;
+        }
+    }
+}
+
+/// A broker that refuses a login or a virtual host ends the connection with these.
+fn refused(failure: Failure) -> Failure {
+    match failure.kind() {
+        ErrorKind::SessionCannotBeLocked => Failure::new(ErrorKind::Unauthorized, "the login was refused"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,422 @@
+//! Publishing with confirms: one task owns a channel, and knows what of each message.
+
+use std::{
+    collections::HashMap,
+    future::ready,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use consign::transport::ErrorKind;
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use lapin::{
+    BasicProperties, Channel, Confirmation, Consumer,
+    options::{BasicConsumeOptions, BasicPublishOptions, ConfirmSelectOptions},
+    types::{FieldTable, ShortString},
+};
+use parking_lot::Mutex;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use crate::{
+    error::{Failure, within},
+    link::{Leased, Link},
+    reply,
+};
+
+/// Whether a message must find a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Mandatory,
+    /// A topic without a subscription that takes the message is no failure.
+    Optional,
+}
+
+#[derive(Clone)]
+pub(crate) struct Publication {
+    pub(crate) exchange: ShortString,
+    pub(crate) key: ShortString,
+    pub(crate) route: Route,
+    pub(crate) properties: BasicProperties,
+    pub(crate) payload: Bytes,
+}
+
+impl Publication {
+    fn name(&self) -> Name {
+        (self.key.clone(), self.properties.message_id().clone())
+    }
+}
+
+pub(crate) type Outcome = Result<(), Failure>;
+
+enum Command {
+    /// To be published when its turn comes.
+    Publish {
+        publication: Box<Publication>,
+        /// When nobody waits for it any more.
+        until: Instant,
+        done: oneshot::Sender<Outcome>,
+    },
+    /// It is on its way.
+    Published { name: Name, publishing: Confirming, done: oneshot::Sender<Outcome> },
+}
+
+/// The routing key and the id of a message, by which a returned one is told: several queues may get the same id.
+type Name = (ShortString, Option<ShortString>);
+
+type Confirming = Pin<Box<dyn Future<Output = lapin::Result<Confirmation>> + Send>>;
+
+/// What whoever sends and the task share.
+#[derive(Default)]
+struct Way {
+    channel: Option<Channel>,
+    /// Commands that the task has still to publish. Nothing overtakes them.
+    queued: usize,
+    /// Sends that were not answered.
+    in_flight: usize,
+}
+
+/// The way to a task that publishes. The task ends when all clones are gone and everything is confirmed.
+#[derive(Clone)]
+pub(crate) struct Publisher {
+    commands: mpsc::Sender<Command>,
+    way: Arc<Mutex<Way>>,
+    link: Arc<Link>,
+}
+
+/// What comes of a publication. The answer is awaited no longer than the deadline.
+pub(crate) enum Publishing {
+    /// It waits for its turn.
+    Queued(Pin<Box<dyn Future<Output = Outcome> + Send>>),
+    Answer(oneshot::Receiver<Outcome>),
+}
+
+impl Publisher {
+    pub(crate) fn spawn(link: Arc<Link>) -> Self {
+        Self::spawn_with(link, None)
+    }
+
+    /// With a consumer of replies on each channel that is opened.
+    pub(crate) fn spawn_with(link: Arc<Link>, replies: Option<mpsc::Sender<Consumer>>) -> Self {
+        let bound = link.options.sends_in_flight;
+        // Those that are on their way have their place, besides those that are not.
+        let (commands, received) = mpsc::channel(2 * bound);
+        let way = Arc::new(Mutex::new(Way::default()));
+        tokio::spawn(run(Arc::clone(&link), received, Arc::clone(&way), replies));
+        Self { commands, way, link }
+    }
+
+    /// Publishes, in the order of the calls while there is room.
+    pub(crate) fn start(&self, publication: Publication) -> Publishing {
+        let until = Instant::now() + self.link.deadline();
+        let (done, answer) = oneshot::channel();
+        let mut way = self.way.lock();
+        if way.in_flight < self.link.options.sends_in_flight {
+            let command = match way.channel.clone() {
+                Some(channel) if way.queued == 0 && channel.status().connected() => {
+                    // Its frames are queued here, which spares a turn of the task.
+                    let name = publication.name();
+                    let mut publishing: Confirming = Box::pin(publish(channel, publication));
+                    match publishing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                        Poll::Ready(result) => {
+                            let publishing = Box::pin(ready(result));
+                            Command::Published { name, publishing, done }
+                        }
+                        Poll::Pending => Command::Published { name, publishing, done },
+                    }
+                }
+                _ => {
+                    way.queued += 1;
+                    Command::Publish { publication: Box::new(publication), until, done }
+                }
+            };
+            way.in_flight += 1;
+            // There is room for as many, unless the task has ended.
+            return match self.commands.try_send(command) {
+                Ok(()) => Publishing::Answer(answer),
+                Err(_) => Publishing::Queued(Box::pin(async { Err(ended()) })),
+            };
+        }
+        drop(way);
+        let this = self.clone();
+        Publishing::Queued(Box::pin(async move { answered(this.wait(publication).await?).await }))
+    }
+
+    /// Publishes when there is room.
+    pub(crate) async fn enqueue(&self, publication: Publication) -> Result<Publishing, Failure> {
+        Ok(Publishing::Answer(self.wait(publication).await?))
+    }
+
+    async fn wait(&self, publication: Publication) -> Result<oneshot::Receiver<Outcome>, Failure> {
+        let until = Instant::now() + self.link.deadline();
+        let throttled = || Failure::new(ErrorKind::Throttled, "too many sends are in flight");
+        let room = tokio::time::timeout_at(until, self.commands.reserve()).await.map_err(|_| throttled())?;
+        let room = room.map_err(|_| ended())?;
+        let (done, answer) = oneshot::channel();
+        let mut way = self.way.lock();
+        way.queued += 1;
+        way.in_flight += 1;
+        room.send(Command::Publish { publication: Box::new(publication), until, done });
+        Ok(answer)
+    }
+
+    pub(crate) async fn publish(&self, publication: Publication) -> Outcome {
+        self.start(publication).finish(&self.link).await
+    }
+}
+
+fn ended() -> Failure {
+    Failure::gone("the runtime of the sender has ended")
+}
+
+async fn answered(answer: oneshot::Receiver<Outcome>) -> Outcome {
+    answer.await.unwrap_or_else(|_| Err(ended()))
+}
+
+impl Publishing {
+    pub(crate) async fn finish(self, link: &Link) -> Outcome {
+        let deadline = link.deadline();
+        let finish = async {
+            match self {
+                Self::Queued(queued) => queued.await,
+                Self::Answer(answer) => answered(answer).await,
+            }
+        };
+        tokio::time::timeout(deadline, finish).await.unwrap_or_else(|_| Err(Failure::late("a confirm", deadline)))
+    }
+}
+
+/// A message on its way: what it is called, who waits, and what came of it.
+struct Confirmed {
+    name: Name,
+    done: oneshot::Sender<Outcome>,
+    result: lapin::Result<Confirmation>,
+}
+
+async fn run(
+    link: Arc<Link>,
+    mut commands: mpsc::Receiver<Command>,
+    way: Arc<Mutex<Way>>,
+    replies: Option<mpsc::Sender<Consumer>>,
+) {
+    let bound = link.options.sends_in_flight;
+    let mut in_flight = FuturesUnordered::new();
+    let mut leased: Option<Leased> = None;
+    let mut returns = Returns::default();
+    let mut settled: Vec<Confirmed> = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(confirmed) = in_flight.next() => {
+                settled.push(confirmed);
+                // lapin hands a returned message to whichever confirm of one acknowledgement it resolves first. What has come
+                // is taken in, and whatever of it is ready is seen before any is answered.
+                // Those that are on their way already are never beyond the bound.
+                while in_flight.len() < bound && let Ok(command) = commands.try_recv() {
+                    take(command, &link, &way, &mut leased, replies.as_ref(), &mut in_flight, &mut returns).await;
+                }
+                while let Some(Some(confirmed)) = in_flight.next().now_or_never() {
+                    settled.push(confirmed);
+                }
+                way.lock().in_flight -= settled.len();
+                returns.answer(&mut settled);
+            }
+            command = commands.recv(), if in_flight.len() < bound => {
+                let Some(command) = command else { break };
+                take(command, &link, &way, &mut leased, replies.as_ref(), &mut in_flight, &mut returns).await;
+            }
+        }
+    }
+    while let Some(confirmed) = in_flight.next().await {
+        settled.push(confirmed);
+    }
+    returns.answer(&mut settled);
+    if let Some(leased) = leased {
+        leased.close(link.deadline()).await;
+    }
+}
+
+/// Publishes what is not on its way yet.
+async fn take(
+    command: Command,
+    link: &Link,
+    way: &Mutex<Way>,
+    leased: &mut Option<Leased>,
+    replies: Option<&mpsc::Sender<Consumer>>,
+    in_flight: &mut FuturesUnordered<Pin<Box<dyn Future<Output = Confirmed> + Send>>>,
+    returns: &mut Returns,
+) {
+    let (name, publishing, done) = match command {
+        Command::Published { name, publishing, done } => (name, publishing, done),
+        Command::Publish { publication, until, done } => {
+            let channel = match channel(link, way, leased, replies, until, returns).await {
+                Ok(channel) if !done.is_closed() && until > Instant::now() => channel,
+                outcome => {
+                    let mut way = way.lock();
+                    way.queued -= 1;
+                    way.in_flight -= 1;
+                    let late = || Failure::late("a send", link.deadline());
+                    let _ = done.send(Err(outcome.err().unwrap_or_else(late)));
+                    return;
+                }
+            };
+            let name = publication.name();
+            let mut publishing: Confirming = Box::pin(publish(channel, *publication));
+            let mut way = way.lock();
+            // Its frames are queued here, so that messages go out in the order in which they came.
+            match publishing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(result) => publishing = Box::pin(ready(result)),
+                Poll::Pending => {}
+            }
+            way.queued -= 1;
+            (name, publishing, done)
+        }
+    };
+    in_flight.push(Box::pin(async move { Confirmed { name, done, result: publishing.await } }));
+}
+
+/// A channel that works.
+async fn channel(
+    link: &Link,
+    way: &Mutex<Way>,
+    leased: &mut Option<Leased>,
+    replies: Option<&mpsc::Sender<Consumer>>,
+    until: Instant,
+    returns: &mut Returns,
+) -> Result<Channel, Failure> {
+    if let Some(leased) = leased.as_ref().filter(|leased| leased.channel.status().connected()) {
+        return Ok(leased.channel.clone());
+    }
+    *returns = Returns::default();
+    way.lock().channel = None;
+    let opened = open(link, until, replies).await?;
+    let channel = opened.channel.clone();
+    way.lock().channel = Some(channel.clone());
+    *leased = Some(opened);
+    Ok(channel)
+}
+
+async fn open(link: &Link, until: Instant, replies: Option<&mpsc::Sender<Consumer>>) -> Result<Leased, Failure> {
+    let opening = async {
+        let leased = link.channel().await?;
+        let selecting = leased.channel.confirm_select(ConfirmSelectOptions::default());
+        within(link.deadline(), "confirm.select", selecting).await?;
+        if let Some(replies) = replies {
+            let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
+            let none = FieldTable::default();
+            let consuming = leased.channel.basic_consume(reply::QUEUE.into(), "".into(), options, none);
+            let consumer = within(link.deadline(), "basic.consume", consuming).await?;
+            // Nobody may look for replies any more.
+            let _ = replies.try_send(consumer);
+        }
+        Ok(leased)
+    };
+    match tokio::time::timeout_at(until, pin!(opening)).await {
+        Ok(opened) => opened,
+        Err(_) => Err(Failure::new(ErrorKind::CommunicationProblem, "no connection in time")),
+    }
+}
+
+async fn publish(channel: Channel, publication: Publication) -> lapin::Result<Confirmation> {
+    let Publication { exchange, key, route, properties, payload } = publication;
+    let options = BasicPublishOptions { mandatory: route == Route::Mandatory, immediate: false };
+    channel.basic_publish(exchange, key, options, &payload, properties).await?.await
+}
+
+/// How many messages of a name the broker returned whose confirm has not come: lapin may have handed them to another's.
+#[derive(Default)]
+struct Returns(HashMap<Name, usize>);
+
+impl Returns {
+    /// Answers all of `settled`, in which every returned message is seen before it is answered.
+    fn answer(&mut self, settled: &mut Vec<Confirmed>) {
+        for confirmed in settled.iter() {
+            if let Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) = &confirmed.result {
+                let name = (returned.routing_key.clone(), returned.properties.message_id().clone());
+                *self.0.entry(name).or_default() += 1;
+            }
+        }
+        for Confirmed { name, done, result } in settled.drain(..) {
+            let answer = match result {
+                Ok(_) if !self.0.is_empty() && self.claim(&name) => {
+                    Err(Failure::new(ErrorKind::EntityNotFound, "no queue takes the message"))
+                }
+                result => outcome(result),
+            };
+            let _ = done.send(answer);
+        }
+    }
+
+    fn claim(&mut self, name: &Name) -> bool {
+        let Some(count) = self.0.get_mut(name) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            self.0.remove(name);
+        }
+        true
+    }
+}
+
+fn outcome(result: lapin::Result<Confirmation>) -> Outcome {
+    match result? {
+        Confirmation::Ack(_) => Ok(()),
+        // RabbitMQ: Publisher Confirms, and Queue Length Limit with `reject-publish`. It does not say which.
+        Confirmation::Nack(_) => {
+            Err(Failure::new(ErrorKind::General, "the broker refused the message: its queue is full or not available"))
+        }
+        Confirmation::NotRequested => Err(Failure::new(ErrorKind::General, "the channel does not confirm")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapin::message::{BasicReturnMessage, Delivery};
+
+    use super::*;
+
+    fn returned(id: &str) -> Confirmation {
+        let mut delivery = Delivery::mock(0, "".into(), "queue".into(), false, Vec::new());
+        delivery.properties = BasicProperties::default().with_message_id(id.into());
+        Confirmation::Ack(Some(BasicReturnMessage { delivery, reply_code: 312, reply_text: "NO_ROUTE".into() }))
+    }
+
+    /// Answers what has come of these ids, and the kinds of the failures.
+    fn answer<const N: usize>(returns: &mut Returns, settled: [(&str, Confirmation); N]) -> [Option<ErrorKind>; N] {
+        let mut answers = Vec::new();
+        let mut confirmed = settled
+            .into_iter()
+            .map(|(id, confirmation)| {
+                let (done, answer) = oneshot::channel();
+                answers.push(answer);
+                let (key, id) = id.split_once('/').unwrap_or(("queue", id));
+                Confirmed { name: (key.into(), Some(id.into())), done, result: Ok(confirmation) }
+            })
+            .collect();
+        returns.answer(&mut confirmed);
+        let kind = |mut answer: oneshot::Receiver<Outcome>| answer.try_recv().unwrap().err().map(|error| error.kind());
+        answers.into_iter().map(kind).collect::<Vec<_>>().try_into().unwrap()
+    }
+
+    /// lapin hands a returned message to the first confirm that it resolves.
+    #[test]
+    fn x_21_a_returned_message_fails_its_own_send_whoever_was_told() {
+        let (ok, gone) = (None, Some(ErrorKind::EntityNotFound));
+        let mut returns = Returns::default();
+        assert_eq!(answer(&mut returns, [("a", returned("a"))]), [gone]);
+        assert_eq!(answer(&mut returns, [("b", Confirmation::Ack(None)), ("c", returned("b"))]), [gone, ok]);
+        assert_eq!(answer(&mut returns, [("d", returned("e"))]), [ok]);
+        assert_eq!(answer(&mut returns, [("e", Confirmation::Ack(None)), ("f", Confirmation::Ack(None))]), [gone, ok]);
+        assert_eq!(answer(&mut returns, [("e", Confirmation::Ack(None))]), [ok]);
+        // One id, in two queues and twice in one.
+        let ack = || Confirmation::Ack(None);
+        assert_eq!(answer(&mut returns, [("elsewhere/g", returned("g"))]), [ok]);
+        assert_eq!(answer(&mut returns, [("elsewhere/g", ack()), ("queue/g", ack())]), [ok, gone]);
+        assert_eq!(answer(&mut returns, [("h", returned("i")), ("i", returned("i"))]), [ok, gone]);
+        assert_eq!(answer(&mut returns, [("i", ack())]), [gone]);
+        assert!(returns.0.is_empty());
+    }
+}

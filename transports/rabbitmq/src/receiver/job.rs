@@ -1,0 +1,135 @@
+//! Settlements of more than one step.
+
+use std::sync::Arc;
+
+use consign::{
+    settlement::{Changes, DeadLetter, DeadLetterReason},
+    transport::{ErrorKind, SendError, SettleError},
+};
+use tokio::sync::oneshot;
+
+use super::{
+    copy,
+    lease::lost,
+    state::{Held, Shared},
+};
+use crate::{error::Failure, publisher::Publication};
+
+/// A delivery that nobody else settles any more, and what is to become of it.
+pub(super) struct Job {
+    pub(super) held: Held,
+    pub(super) action: Action,
+    pub(super) done: Option<oneshot::Sender<Result<(), SettleError>>>,
+}
+
+pub(super) enum Action {
+    Complete,
+    /// Give it back to the broker, which counts that, while this crate does not.
+    GiveBack,
+    /// The delivery failed.
+    Abandon(Changes),
+    DeadLetter(Box<DeadLetter>),
+    /// Its time to live is over.
+    Expire,
+}
+
+/// Settles. If a copy cannot be published the message is given back, and stays what it was.
+pub(super) async fn run(job: Job, shared: Arc<Shared>) {
+    let Job { held, action, done } = job;
+    let origin = Arc::clone(&held.ticket.origin);
+    let result = settle(held, action, &shared).await;
+    if let (Err(error), None) = (&result, &done)
+        && error.kind() != ErrorKind::MessageLockLost
+    {
+        tracing::warn!(queue = %shared.source.path, %error, "a message could not be settled");
+    }
+    shared.settled(&origin);
+    if let Some(done) = done {
+        let _ = done.send(result);
+    }
+}
+
+async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), SettleError> {
+    let source = &shared.source;
+    let settings = &source.settings;
+    let now = shared.client.now();
+    let is_expired = held.facts.expires_at.is_some_and(|at| at <= now);
+    match action {
+        Action::Complete => ack(held, shared).await,
+        // Nothing counts there.
+        Action::Abandon(_) | Action::Expire if source.path.is_dead_letter() => give_back(held, shared).await,
+        Action::Abandon(_) | Action::Expire if is_expired => {
+            if !settings.dead_letter_on_expiration {
+                return ack(held, shared).await;
+            }
+            let dead_letter = DeadLetter::new(DeadLetterReason::TtlExpired, "");
+            replace_by(copy::dead(&held, source, held.facts.failed, dead_letter), held, shared).await
+        }
+        Action::GiveBack | Action::Expire => give_back(held, shared).await,
+        Action::Abandon(changes) if held.facts.failed + 1 >= settings.max_delivery_count => {
+            let description = format!("delivered {} times", held.facts.failed + 1);
+            let mut dead_letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
+            dead_letter.changes = changes;
+            dead_letter.fit(held.message.properties());
+            replace_by(copy::dead(&held, source, held.facts.failed + 1, dead_letter), held, shared).await
+        }
+        Action::Abandon(changes) => replace_by(copy::abandoned(&held, source, changes, now), held, shared).await,
+        Action::DeadLetter(dead_letter) => {
+            replace_by(copy::dead(&held, source, held.facts.failed, *dead_letter), held, shared).await
+        }
+    }
+}
+
+/// Publishes the copy, awaits its confirm, and acknowledges the original: in between there are two, and never none.
+async fn replace_by(copy: Result<Publication, SendError>, held: Held, shared: &Shared) -> Result<(), SettleError> {
+    // Its lock is lost, and the broker has given it to another.
+    if held.ticket.is_lost() {
+        return Err(lost());
+    }
+    let published = match copy {
+        Ok(copy) => publish(shared, copy).await,
+        Err(error) => Err(Failure::new(error.kind(), error.to_string())),
+    };
+    match published {
+        Ok(()) => ack(held, shared).await,
+        Err(failure) => {
+            let _ = give_back(held, shared).await;
+            Err(failure.into())
+        }
+    }
+}
+
+/// A queue that somebody else has made may have no dead-letter queue. It gets one when it is needed.
+async fn publish(shared: &Shared, copy: Publication) -> Result<(), Failure> {
+    let moves = shared.client.moves();
+    let again = copy.clone();
+    match moves.publish(copy).await {
+        Err(failure) if failure.kind() == ErrorKind::EntityNotFound => {
+            let path = shared.source.path.dead_letter();
+            if again.key.as_str() != path.as_str() {
+                return Err(failure);
+            }
+            shared.client.declare_dead_letters(&path).await?;
+            moves.publish(again).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn ack(held: Held, shared: &Shared) -> Result<(), SettleError> {
+    written("basic.ack", held.ticket.ack(), shared).await
+}
+
+async fn give_back(held: Held, shared: &Shared) -> Result<(), SettleError> {
+    written("basic.nack", held.ticket.nack(), shared).await
+}
+
+async fn written(
+    what: &str,
+    writing: impl Future<Output = Result<(), Failure>>,
+    shared: &Shared,
+) -> Result<(), SettleError> {
+    let deadline = shared.client.link.deadline();
+    let written = tokio::time::timeout(deadline, writing).await;
+    Ok(written.unwrap_or_else(|_| Err(Failure::late(what, deadline)))?)
+}

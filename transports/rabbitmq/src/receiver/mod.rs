@@ -1,0 +1,77 @@
+//! Receiving: a consumer with as much credit as the caller asked for.
+
+mod copy;
+mod job;
+mod lease;
+mod state;
+mod task;
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use consign::{
+    message::EntityPath,
+    transport::{self, Delivery, ReceiveError},
+};
+
+pub use self::lease::{RabbitMqLease, RabbitMqRenew, RabbitMqSettle};
+use self::state::Shared;
+pub(crate) use self::state::{Mode, Source};
+use crate::client;
+
+/// Receives from one queue, subscription or dead-letter queue, on a channel of its own.
+///
+/// It takes as many messages as its caller asks for. While nobody asks it gives back what has come, uncounted. When the
+/// connection breaks all locks are lost, the next receive answers that once, and from then on it receives by a new one.
+///
+/// Dropped, it keeps its channel until the last of its leases is settled or has run out.
+pub struct RabbitMqReceiver {
+    shared: Arc<Shared>,
+    path: EntityPath,
+}
+
+impl std::fmt::Debug for RabbitMqReceiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RabbitMqReceiver").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl RabbitMqReceiver {
+    pub(crate) fn new(client: &Arc<client::Shared>, source: Source) -> Self {
+        let path = source.path.clone();
+        let shared = Arc::new(Shared::new(Arc::clone(client), source));
+        tokio::spawn(task::run(Arc::clone(&shared)));
+        Self { shared, path }
+    }
+
+    /// Where it receives from.
+    #[must_use]
+    pub fn path(&self) -> &EntityPath {
+        &self.path
+    }
+}
+
+impl transport::Receiver for RabbitMqReceiver {
+    type Lease = RabbitMqLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<RabbitMqLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.shared.poll_receive(cx, max.max(1), out)
+    }
+
+    fn stop(&mut self) {
+        self.shared.stop();
+    }
+}
+
+impl Drop for RabbitMqReceiver {
+    fn drop(&mut self) {
+        self.shared.end();
+    }
+}

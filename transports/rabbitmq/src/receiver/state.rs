@@ -1,0 +1,447 @@
+//! What a receiver, its leases and its task share.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use consign::{
+    Message,
+    message::{EntityPath, LockToken, Properties, Received, SequenceNumber},
+    time::Timestamp,
+    transport::{Delivery, ErrorKind, ReceiveError},
+};
+use futures_util::Stream;
+use lapin::{
+    Acker, BasicProperties, Channel, Consumer,
+    options::{BasicAckOptions, BasicNackOptions},
+};
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+
+use super::{
+    job::{Action, Job},
+    lease::RabbitMqLease,
+};
+use crate::{
+    client,
+    error::Failure,
+    link::Leased,
+    settings::QueueSettings,
+    wire::{self, Facts},
+};
+
+/// How a receiver takes messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    PeekLock,
+    ReceiveAndDelete,
+}
+
+/// What a receiver receives from.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) path: EntityPath,
+    pub(crate) mode: Mode,
+    pub(crate) settings: Arc<QueueSettings>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) client: Arc<client::Shared>,
+    pub(super) source: Source,
+    pub(super) changed: Notify,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) is_ended: bool,
+    /// What the last poll asked for; 0 while nobody waits.
+    pub(super) wanted: usize,
+    /// When nobody waited any more.
+    pub(super) idle_since: Option<Instant>,
+    pub(super) waker: Option<Waker>,
+    pub(super) subscription: Option<Subscription>,
+    /// A subscription with this much credit is to take the place of the present one.
+    pub(super) asked: Option<usize>,
+    /// What the next poll answers.
+    pub(super) failure: Option<Failure>,
+    /// Messages of a subscription that has ended, which were asked for.
+    pub(super) spare: VecDeque<(Arc<Origin>, lapin::message::Delivery)>,
+    pub(super) held: HashMap<u64, Held>,
+    /// Settlements that are neither held any more nor written.
+    pub(super) passing: usize,
+    /// When which lock ends, in order: all hold for the same time.
+    pub(super) locks: VecDeque<(Instant, u64)>,
+    pub(super) jobs: Vec<Job>,
+    /// Deliveries that are given back after younger ones were.
+    pub(super) restores: Vec<Job>,
+    /// What was given back of late, and when.
+    given_back: VecDeque<(Instant, u64)>,
+    last_id: u64,
+}
+
+/// Where a delivery is from, and where it is settled: the generation of its channel.
+pub(super) struct Origin {
+    pub(super) subscription: u64,
+    pub(super) leased: Leased,
+}
+
+/// A consumer of the broker's.
+pub(super) struct Subscription {
+    pub(super) origin: Arc<Origin>,
+    pub(super) consumer: Consumer,
+    pub(super) credit: usize,
+    /// Deliveries of it that are not settled, whether they were handed out or not.
+    pub(super) unsettled: usize,
+}
+
+/// A delivery that was handed out.
+pub(super) struct Held {
+    pub(super) ticket: Ticket,
+    pub(super) raw: BasicProperties,
+    pub(super) payload: Bytes,
+    pub(super) message: Message,
+    pub(super) facts: Facts,
+    pub(super) until: Instant,
+}
+
+/// What a delivery is settled by.
+pub(super) struct Ticket {
+    pub(super) origin: Arc<Origin>,
+    tag: u64,
+    /// It knows when its channel has ended, even if lapin has made the connection again and the channel works.
+    acker: Acker,
+}
+
+impl Ticket {
+    pub(super) fn new(origin: Arc<Origin>, delivery: &lapin::message::Delivery) -> Self {
+        Self { origin, tag: delivery.delivery_tag, acker: delivery.acker.clone() }
+    }
+
+    /// Whether the channel has ended, and the lock with it. The broker gives the message to another then.
+    pub(super) fn is_lost(&self) -> bool {
+        self.acker.poisoned() || !self.origin.leased.channel.status().connected()
+    }
+
+    /// The frame goes out at the first poll: in the order of these, which that of an `Acker` is not.
+    pub(super) async fn ack(self) -> Result<(), Failure> {
+        self.settle(async |channel, tag| channel.basic_ack(tag, BasicAckOptions::default()).await).await
+    }
+
+    pub(super) async fn nack(self) -> Result<(), Failure> {
+        let options = BasicNackOptions { multiple: false, requeue: true };
+        self.settle(async |channel, tag| channel.basic_nack(tag, options).await).await
+    }
+
+    async fn settle(self, operation: impl AsyncFnOnce(&Channel, u64) -> lapin::Result<()>) -> Result<(), Failure> {
+        let lost = || Failure::new(ErrorKind::MessageLockLost, "the channel that delivered the message has ended");
+        if self.is_lost() {
+            return Err(lost());
+        }
+        match operation(&self.origin.leased.channel, self.tag).await {
+            Err(error) if matches!(error.kind(), lapin::ErrorKind::InvalidChannelState(..)) => Err(lost()),
+            result => result.map_err(Failure::from),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(client: Arc<client::Shared>, source: Source) -> Self {
+        Self { client, source, changed: Notify::new(), state: Mutex::default() }
+    }
+
+    pub(super) fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub(super) fn lock_duration(&self) -> Duration {
+        self.source.settings.lock_duration
+    }
+
+    pub(super) fn poll_receive(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<RabbitMqLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let mut state = self.state();
+        let before = out.len();
+        state.idle_since = None;
+        while out.len() - before < max {
+            match state.poll_next(cx) {
+                Poll::Ready(Ok((origin, delivery))) => {
+                    if let Some(delivery) = self.hand_out(&mut state, origin, delivery) {
+                        out.push(delivery);
+                    }
+                }
+                Poll::Ready(Err(failure)) => {
+                    state.failure.get_or_insert(failure);
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        let taken = out.len() - before;
+        if taken > 0 {
+            state.wanted = max - taken;
+            return Poll::Ready(Ok(taken));
+        }
+        state.wanted = max;
+        if let Some(failure) = state.failure.take() {
+            // The next poll tries again.
+            state.asked = None;
+            return Poll::Ready(Err(failure.into()));
+        }
+        if state.lacks_credit(max) {
+            state.asked = Some(max);
+            self.changed.notify_one();
+        }
+        if state.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+            state.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Makes a delivery of what the broker delivered; `None` if it is expired.
+    fn hand_out(
+        self: &Arc<Self>,
+        state: &mut State,
+        origin: Arc<Origin>,
+        raw: lapin::message::Delivery,
+    ) -> Option<Delivery<RabbitMqLease>> {
+        let ticket = Ticket::new(origin, &raw);
+        let lapin::message::Delivery { properties, data, .. } = raw;
+        let payload = Bytes::from(data);
+        let (mut message, mut facts) = wire::read(&properties, payload.clone());
+        let is_dead = self.source.path.is_dead_letter();
+        let default = self.source.settings.default_time_to_live.filter(|_| !is_dead);
+        // A subscription's is not known to the sender.
+        if let Some(shorter) = default.filter(|default| message.time_to_live().is_none_or(|own| own > *default)) {
+            let _ = message.properties_mut().set_time_to_live(shorter);
+            facts.expires_at = Some(facts.enqueued.saturating_add(shorter));
+        }
+        let now = self.client.now();
+        // The timestamp of another publisher, if there is one, is not when the broker took the message. Had that expired, it
+        // would not have come.
+        if !facts.is_stamped && (facts.enqueued == Timestamp::default() || facts.expires_at.is_some_and(|at| at <= now))
+        {
+            facts.enqueued = now;
+            facts.expires_at = message.time_to_live().map(|ttl| now.saturating_add(ttl));
+        }
+        if is_dead && facts.is_expired && message.dead_letter_reason().is_none() {
+            let reason = consign::settlement::DeadLetterReason::TtlExpired;
+            message.properties_mut().application_mut().insert(Properties::DEAD_LETTER_REASON, reason.as_str());
+        }
+        let lock = self.lock_duration();
+        let at = Instant::now();
+        let mut held = Held { ticket, raw: properties, payload, message, facts, until: at + lock };
+        if !is_dead && facts.expires_at.is_some_and(|at| at <= now) {
+            state.jobs.push(Job { held, action: Action::Expire, done: None });
+            self.changed.notify_one();
+            return None;
+        }
+        let mut received = Received::new(SequenceNumber::new(facts.number), facts.enqueued, facts.failed + 1);
+        received.expires_at = if is_dead { Timestamp::MAX } else { facts.expires_at.unwrap_or(Timestamp::MAX) };
+        received.dead_lettered = is_dead;
+        let message = held.message.clone();
+        if self.source.mode == Mode::ReceiveAndDelete {
+            state.jobs.push(Job { held, action: Action::Complete, done: None });
+            self.changed.notify_one();
+            return Some(Delivery { message: message.with_received(received), lease: RabbitMqLease::removed() });
+        }
+        received.locked_until = Some(now.saturating_add(lock));
+        held.until = at + lock;
+        let key = state.next_id();
+        if state.locks.is_empty() {
+            self.changed.notify_one();
+        }
+        state.lock_until(held.until, key);
+        state.held.insert(key, held);
+        Some(Delivery { message: message.with_received(received), lease: RabbitMqLease::held(Arc::clone(self), key) })
+    }
+
+    /// Nobody waits for now.
+    pub(super) fn stop(&self) {
+        let mut state = self.state();
+        state.wanted = 0;
+        state.waker = None;
+        state.asked = None;
+        if state.subscription.is_some() || !state.spare.is_empty() {
+            let is_first = state.idle_since.is_none();
+            state.idle_since = Some(Instant::now());
+            if is_first {
+                drop(state);
+                self.changed.notify_one();
+            }
+        }
+    }
+
+    /// The receiver is gone; its leases may not be.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.wanted = 0;
+        state.waker = None;
+        state.is_ended = true;
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Takes a delivery that is still held, to settle it.
+    pub(super) fn take(&self, key: u64) -> Option<Held> {
+        let mut state = self.state();
+        state.held.remove(&key)
+    }
+
+    /// Keeps the channel of a receiver that is gone while a settlement is neither held any more nor written.
+    pub(super) fn pass(&self) -> Passing<'_> {
+        self.state().passing += 1;
+        Passing(self)
+    }
+
+    /// Leaves to the task what takes more than one step.
+    pub(super) fn leave(&self, job: Job) {
+        self.state().jobs.push(job);
+        self.changed.notify_one();
+    }
+
+    /// Gives a delivery back. RabbitMQ puts it behind those that came back before, at the front of the queue, so if one of
+    /// these is younger it is fetched again.
+    pub(super) fn give_back(&self, key: u64, job: Job) {
+        /// Further ones are where they are.
+        const MOST: usize = 64;
+        const OF_LATE: Duration = Duration::from_secs(1);
+        let now = Instant::now();
+        let mut state = self.state();
+        while state.given_back.front().is_some_and(|(at, _)| now > *at + OF_LATE) || state.given_back.len() > MOST {
+            state.given_back.pop_front();
+        }
+        if state.given_back.iter().any(|(_, younger)| *younger > key) {
+            state.restores.push(job);
+        } else {
+            state.jobs.push(job);
+        }
+        state.given_back.push_back((now, key));
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Extends a lock.
+    pub(super) fn renew(&self, key: u64) -> Option<Timestamp> {
+        let until = Instant::now() + self.lock_duration();
+        let mut state = self.state();
+        let held = state.held.get_mut(&key)?;
+        if held.ticket.is_lost() {
+            return None;
+        }
+        held.until = until;
+        state.lock_until(until, key);
+        drop(state);
+        Some(self.client.now().saturating_add(self.lock_duration()))
+    }
+
+    /// A delivery was settled, and makes room for another.
+    pub(super) fn settled(&self, origin: &Origin) {
+        let mut state = self.state();
+        // A message that takes its place may be on its way.
+        if let Some(since) = &mut state.idle_since {
+            *since = Instant::now();
+        }
+        let id = origin.subscription;
+        if let Some(present) = state.subscription.as_mut().filter(|present| present.origin.subscription == id) {
+            present.unsettled = present.unsettled.saturating_sub(1);
+        }
+    }
+}
+
+/// A settlement between the two.
+pub(super) struct Passing<'s>(&'s Shared);
+
+impl Drop for Passing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.passing -= 1;
+        if state.is_ended && state.held.is_empty() && state.passing == 0 {
+            drop(state);
+            self.0.changed.notify_one();
+        }
+    }
+}
+
+impl State {
+    /// The next message that the broker has delivered.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Arc<Origin>, lapin::message::Delivery), Failure>> {
+        if let Some(spare) = self.spare.pop_front() {
+            return Poll::Ready(Ok(spare));
+        }
+        let Some(subscription) = &mut self.subscription else { return Poll::Pending };
+        match Pin::new(&mut subscription.consumer).poll_next(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(Ok(delivery))) => {
+                subscription.unsettled += 1;
+                Poll::Ready(Ok((Arc::clone(&subscription.origin), delivery)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                self.subscription = None;
+                Poll::Ready(Err(error.into()))
+            }
+            // The broker has ended it, as it does when the queue is deleted. Asking for another tells.
+            Poll::Ready(None) => {
+                self.subscription = None;
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(super) fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// What is to be restored, and how many messages may have to be fetched for it.
+    pub(super) fn take_restores(&mut self) -> Option<(Vec<Job>, usize)> {
+        (!self.restores.is_empty()).then(|| (std::mem::take(&mut self.restores), self.given_back.len()))
+    }
+
+    /// Whether the broker would send so little of what is wanted that another subscription is due.
+    fn lacks_credit(&self, wanted: usize) -> bool {
+        if self.asked == Some(wanted) {
+            return false;
+        }
+        match &self.subscription {
+            None => true,
+            Some(subscription) => {
+                let open = subscription.credit.saturating_sub(subscription.unsettled);
+                open == 0 || open * 2 <= wanted
+            }
+        }
+    }
+
+    /// Notes when a lock ends. Most are settled before, and what stands for them is not kept for long.
+    fn lock_until(&mut self, until: Instant, key: u64) {
+        if self.locks.len() > 64 + 2 * self.held.len() {
+            let held = &self.held;
+            self.locks.retain(|(at, key)| held.get(key).is_some_and(|held| held.until == *at));
+        }
+        self.locks.push_back((until, key));
+    }
+
+    pub(super) fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The name of a lock: the queue's channel does not matter, for every lock of this process has another key.
+pub(super) fn token(shared: &Arc<Shared>, key: u64) -> LockToken {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&shared.client.salt.to_be_bytes());
+    let place = Arc::as_ptr(shared).addr() as u64;
+    bytes[8..].copy_from_slice(&(place.rotate_left(24) ^ key).to_be_bytes());
+    LockToken::from_bytes(bytes)
+}

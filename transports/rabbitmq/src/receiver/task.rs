@@ -1,0 +1,307 @@
+//! The task that owns a receiver's channel: it subscribes, lets locks run out, and settles what takes more than one step.
+
+use std::{
+    future::pending,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Waker},
+};
+
+use bytes::Bytes;
+use consign::transport::SettleError;
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use lapin::{
+    Consumer,
+    message::Delivery,
+    options::{BasicCancelOptions, BasicConsumeOptions, BasicGetOptions, BasicQosOptions},
+    types::{FieldTable, ShortString},
+};
+use tokio::time::Instant;
+
+use super::{
+    job::{self, Action, Job},
+    lease::lost,
+    state::{Origin, Shared, State, Subscription, Ticket},
+};
+use crate::{
+    error::{Failure, within},
+    link::Leased,
+    wire,
+};
+
+/// What is under way on the channel. Nothing else of that kind begins before it ends.
+type Step = Pin<Box<dyn Future<Output = Stepped> + Send>>;
+
+enum Stepped {
+    Subscribed(Box<Subscription>),
+    /// A subscription ended, and these had come.
+    Ended {
+        origin: Arc<Origin>,
+        deliveries: Vec<Delivery>,
+    },
+    Restored,
+    Failed(Failure),
+}
+
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut jobs = FuturesUnordered::new();
+    let mut step: Option<Step> = None;
+    let mut leased: Option<Leased> = None;
+    loop {
+        let now = Instant::now();
+        let wake_at = {
+            let mut state = shared.state();
+            state.end_locks(now);
+            for job in state.jobs.drain(..) {
+                jobs.push(job::run(job, Arc::clone(&shared)));
+            }
+            if step.is_none() {
+                step = next_step(&shared, &mut state, leased.as_ref(), now);
+            }
+            if state.is_done() && jobs.is_empty() && step.is_none() {
+                break;
+            }
+            state.wake_at(shared.client.link.options.linger)
+        };
+        tokio::select! {
+            () = shared.changed.notified() => {}
+            Some(()) = jobs.next(), if !jobs.is_empty() => {}
+            stepped = async { match &mut step { Some(step) => step.await, None => pending().await } } => {
+                step = None;
+                arrive(&shared, &mut leased, stepped);
+            }
+            () = sleep_until(wake_at) => {}
+        }
+    }
+    if let Some(leased) = leased {
+        leased.close(shared.client.link.deadline()).await;
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+/// What is to be done on the channel, if anything is.
+fn next_step(shared: &Arc<Shared>, state: &mut State, leased: Option<&Leased>, now: Instant) -> Option<Step> {
+    if let Some((jobs, fetched)) = state.take_restores() {
+        match leased {
+            Some(leased) => {
+                // What comes by a subscription meanwhile is not in order either.
+                let subscription = state.subscription.take();
+                return Some(restore(Arc::clone(shared), leased.clone(), subscription, jobs, fetched));
+            }
+            None => jobs.into_iter().filter_map(|job| job.done).for_each(|done| drop(done.send(Err(lost())))),
+        }
+    }
+    let linger = shared.client.link.options.linger;
+    let is_idle = state.is_ended || state.idle_since.is_some_and(|since| now >= since + linger);
+    if is_idle && state.wanted == 0 {
+        state.spare.drain(..).for_each(|(origin, delivery)| give_back(Ticket::new(origin, &delivery)));
+        state.idle_since = None;
+        state.asked = None;
+        return state.subscription.take().map(|subscription| end(shared, subscription));
+    }
+    let credit = state.asked?;
+    if let Some(subscription) = state.subscription.take() {
+        return Some(end(shared, subscription));
+    }
+    if state.failure.is_some() {
+        return None;
+    }
+    // What is there already was asked for too.
+    let credit = credit.saturating_sub(state.spare.len());
+    state.asked = None;
+    if credit == 0 {
+        state.wake();
+        return None;
+    }
+    let usable = leased.filter(|leased| leased.channel.status().connected()).cloned();
+    Some(subscribe(Arc::clone(shared), usable, credit))
+}
+
+fn subscribe(shared: Arc<Shared>, leased: Option<Leased>, credit: usize) -> Step {
+    // No two receivers on one channel may have the same.
+    let id = shared.client.numbers.next(shared.client.now());
+    Box::pin(async move {
+        match try_subscribe(&shared, leased, credit, id).await {
+            Ok((leased, consumer)) => {
+                let origin = Arc::new(Origin { subscription: id, leased });
+                Stepped::Subscribed(Box::new(Subscription { origin, consumer, credit, unsettled: 0 }))
+            }
+            Err(failure) => Stepped::Failed(failure),
+        }
+    })
+}
+
+async fn try_subscribe(
+    shared: &Shared,
+    leased: Option<Leased>,
+    credit: usize,
+    id: u64,
+) -> Result<(Leased, Consumer), Failure> {
+    let link = &shared.client.link;
+    let leased = match leased {
+        Some(leased) => leased,
+        None => link.channel().await?,
+    };
+    let turn = leased.turn.lock().await;
+    let channel = &leased.channel;
+    let prefetch = u16::try_from(credit).unwrap_or(u16::MAX);
+    let limiting = channel.basic_qos(prefetch, BasicQosOptions { global: false });
+    let options = BasicConsumeOptions::default();
+    let consuming = channel.basic_consume(shared.source.path.as_str().into(), tag(id), options, FieldTable::default());
+    // Both are on their way before either is answered, in this order.
+    let both = async { futures_util::future::try_join(limiting, consuming).await };
+    let ((), consumer) = within(link.deadline(), "basic.consume", both).await?;
+    drop(turn);
+    Ok((leased, consumer))
+}
+
+/// RabbitMQ gives back what several consumers of a lost channel held by the order of their tags.
+fn tag(id: u64) -> ShortString {
+    format!("consign-{id:016x}").into()
+}
+
+/// Ends a subscription, and takes what the broker has sent before it knew.
+fn end(shared: &Arc<Shared>, subscription: Subscription) -> Step {
+    let deadline = shared.client.link.deadline();
+    let Subscription { origin, mut consumer, .. } = subscription;
+    Box::pin(async move {
+        let cancelling = origin.leased.channel.basic_cancel(consumer.tag(), BasicCancelOptions::default());
+        if let Err(failure) = within(deadline, "basic.cancel", cancelling).await {
+            return Stepped::Failed(failure);
+        }
+        let mut deliveries = Vec::new();
+        while let Some(Some(Ok(delivery))) = consumer.next().now_or_never() {
+            deliveries.push(delivery);
+        }
+        Stepped::Ended { origin, deliveries }
+    })
+}
+
+/// Gives deliveries back in the order of their numbers, with those that came back too early.
+fn restore(
+    shared: Arc<Shared>,
+    leased: Leased,
+    subscription: Option<Subscription>,
+    jobs: Vec<Job>,
+    fetched: usize,
+) -> Step {
+    Box::pin(async move {
+        let fetched_from = Arc::new(Origin { subscription: 0, leased: leased.clone() });
+        let mut all = Vec::new();
+        let mut waiting = Vec::new();
+        for Job { held, done, .. } in jobs {
+            all.push((held.facts.number, held.ticket));
+            waiting.extend(done);
+        }
+        let result = async {
+            if let Some(subscription) = subscription {
+                match end(&shared, subscription).await {
+                    Stepped::Ended { origin, deliveries } => {
+                        all.extend(deliveries.iter().map(|delivery| numbered(&origin, delivery)));
+                    }
+                    _ => return Err(lost()),
+                }
+            }
+            for _ in 0..fetched {
+                let fetching = leased.channel.basic_get(shared.source.path.as_str().into(), BasicGetOptions::default());
+                match within(shared.client.link.deadline(), "basic.get", fetching).await? {
+                    Some(message) => all.push(numbered(&fetched_from, &message.delivery)),
+                    None => break,
+                }
+            }
+            Ok(())
+        };
+        let result: Result<(), SettleError> = result.await;
+        all.sort_by_key(|(number, _)| *number);
+        for (_, ticket) in all {
+            give_back(ticket);
+        }
+        for done in waiting {
+            let _ = done.send(if result.is_ok() { Ok(()) } else { Err(lost()) });
+        }
+        Stepped::Restored
+    })
+}
+
+fn numbered(origin: &Arc<Origin>, delivery: &Delivery) -> (u64, Ticket) {
+    let (_, facts) = wire::read(&delivery.properties, Bytes::new());
+    (facts.number, Ticket::new(Arc::clone(origin), delivery))
+}
+
+fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, stepped: Stepped) {
+    let mut state = shared.state();
+    match stepped {
+        Stepped::Subscribed(subscription) => {
+            *leased = Some(subscription.origin.leased.clone());
+            state.subscription = Some(*subscription);
+            if state.wanted == 0 {
+                // Whoever asked has gone.
+                state.idle_since.get_or_insert_with(Instant::now);
+            }
+        }
+        Stepped::Ended { origin, deliveries } => {
+            let from = || Arc::clone(&origin);
+            if state.wanted == 0 {
+                for delivery in &deliveries {
+                    give_back(Ticket::new(from(), delivery));
+                }
+            } else {
+                state.spare.extend(deliveries.into_iter().map(|delivery| (from(), delivery)));
+            }
+        }
+        Stepped::Restored => {}
+        Stepped::Failed(failure) => {
+            *leased = leased.take().filter(|leased| leased.channel.status().connected());
+            state.spare.clear();
+            state.asked = None;
+            // Whoever receives next is told, even if nobody waited.
+            if !state.is_ended {
+                state.failure = Some(failure);
+            }
+        }
+    }
+    state.wake();
+}
+
+/// Gives back what nobody has seen. It is on its way, in the order of the calls, when this returns.
+fn give_back(ticket: Ticket) {
+    let _ = pin!(ticket.nack()).poll(&mut Context::from_waker(Waker::noop()));
+}
+
+impl State {
+    /// Whether the receiver is gone, and nothing that it has handed out is left to be settled.
+    fn is_done(&self) -> bool {
+        self.is_ended && self.held.is_empty() && self.passing == 0 && self.restores.is_empty()
+    }
+
+    /// Abandons what was held for too long.
+    fn end_locks(&mut self, now: Instant) {
+        while let Some(&(at, key)) = self.locks.front() {
+            let until = self.held.get(&key).map(|held| held.until);
+            match until {
+                Some(until) if until == at && at > now => break,
+                Some(until) if until == at => {
+                    if let Some(held) = self.held.remove(&key) {
+                        let action = Action::Abandon(consign::settlement::Changes::NONE);
+                        self.jobs.push(Job { held, action, done: None });
+                    }
+                }
+                // Settled, or renewed and further behind.
+                _ => {}
+            }
+            self.locks.pop_front();
+        }
+    }
+
+    fn wake_at(&self, linger: std::time::Duration) -> Option<Instant> {
+        let lock = self.locks.front().map(|&(at, _)| at);
+        let idle = self.idle_since.filter(|_| self.wanted == 0).map(|since| since + linger);
+        lock.into_iter().chain(idle).min()
+    }
+}

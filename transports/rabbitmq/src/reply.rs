@@ -1,0 +1,152 @@
+//! Direct reply-to: replies that go through no queue. RabbitMQ: Direct Reply-to.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use consign::{
+    message::{Received, SequenceNumber},
+    rpc::ReplySource,
+    transport::{self, Delivery, ReceiveError, SendError},
+};
+use futures_util::Stream;
+use lapin::Consumer;
+use tokio::sync::mpsc;
+
+use crate::{RabbitMq, RabbitMqLease, RabbitMqSender, error::Failure, publisher::Publisher, wire};
+
+/// The queue that is none: what is consumed from it, and what a request says.
+pub(crate) const QUEUE: &str = "amq.rabbitmq.reply-to";
+
+/// The replies to what one [`RabbitMqSender`] has sent, straight from the broker's memory: at most once, and only while
+/// their connection lives. A [`ReplySource`] for `consign::rpc`.
+pub struct DirectReplies {
+    /// The sender's channel has its own with each new connection.
+    consumers: mpsc::Receiver<Consumer>,
+    current: Option<Consumer>,
+}
+
+impl std::fmt::Debug for DirectReplies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectReplies").finish_non_exhaustive()
+    }
+}
+
+impl RabbitMq {
+    /// A sender of requests and where its replies come, on one channel, for RabbitMQ tells whom to answer by the channel of
+    /// the request. Only requests that went out by this sender are answered here. Where replies must outlive a connection,
+    /// take a queue.
+    ///
+    /// At the other side [`sender`](Self::sender) takes the `ReplyTo` of such a request. Errors as there.
+    pub fn direct_replies(&self, path: &str) -> Result<(RabbitMqSender, DirectReplies), SendError> {
+        let (opened, consumers) = mpsc::channel(4);
+        let publisher = Publisher::spawn_with(Arc::clone(&self.0.link), Some(opened));
+        let sender = self.sender_by(path, publisher)?;
+        Ok((sender, DirectReplies { consumers, current: None }))
+    }
+}
+
+impl transport::Receiver for DirectReplies {
+    type Lease = RabbitMqLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<RabbitMqLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let before = out.len();
+        loop {
+            while let Poll::Ready(Some(consumer)) = self.consumers.poll_recv(cx) {
+                self.current = Some(consumer);
+            }
+            let Some(current) = &mut self.current else { return Poll::Pending };
+            match Pin::new(current).poll_next(cx) {
+                Poll::Ready(Some(Ok(reply))) => {
+                    let (message, facts) = wire::read(&reply.properties, Bytes::from(reply.data));
+                    let received = Received::new(SequenceNumber::new(facts.number), facts.enqueued, 1);
+                    out.push(Delivery { message: message.with_received(received), lease: RabbitMqLease::reply() });
+                    if out.len() - before == max.max(1) {
+                        return Poll::Ready(Ok(out.len() - before));
+                    }
+                }
+                Poll::Ready(Some(Err(error))) if out.len() == before => {
+                    self.current = None;
+                    return Poll::Ready(Err(Failure::from(error).into()));
+                }
+                Poll::Ready(_) => self.current = None,
+                Poll::Pending if out.len() > before => return Poll::Ready(Ok(out.len() - before)),
+                Poll::Pending => return Poll::Pending,
+            }
+            if self.current.is_none() && out.len() > before {
+                return Poll::Ready(Ok(out.len() - before));
+            }
+        }
+    }
+}
+
+impl ReplySource for DirectReplies {
+    fn address(&self) -> &str {
+        QUEUE
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        None
+    }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+}
+
+/// What RabbitMQ makes of [`QUEUE`] in a request is longer than the segments of a path may be. It is base64, so that pieces
+/// of it can be segments: `/`, which it may have, is written `_`, which it has not.
+pub(crate) fn path(reply_to: &str) -> Option<String> {
+    let token = reply_to.strip_prefix(QUEUE)?.strip_prefix('.')?;
+    if !token.is_ascii() || token.is_empty() {
+        return None;
+    }
+    let mut path = QUEUE.to_owned();
+    for (index, char) in token.chars().enumerate() {
+        if index % PIECE == 0 {
+            path.push('/');
+        }
+        path.push(if char == '/' { '_' } else { char });
+    }
+    Some(path)
+}
+
+/// What [`path`] was made from.
+pub(crate) fn address(path: &str) -> Option<String> {
+    let pieces = path.strip_prefix(QUEUE)?.strip_prefix('/')?;
+    let token: String =
+        pieces.chars().filter(|char| *char != '/').map(|char| if char == '_' { '/' } else { char }).collect();
+    Some(format!("{QUEUE}.{token}"))
+}
+
+const PIECE: usize = 48;
+
+#[cfg(test)]
+mod tests {
+    use consign::message::EntityPath;
+
+    use super::*;
+
+    #[test]
+    fn an_address_for_a_reply_is_a_path_and_back() {
+        for length in [1, 47, 48, 49, 130] {
+            let token: String = "g1h2AA5y/ZXBse+UA.=".chars().cycle().take(length).collect();
+            let reply_to = format!("{QUEUE}.{token}");
+            let path = path(&reply_to).unwrap();
+            assert_eq!(EntityPath::new(&path).unwrap().as_str(), path);
+            assert_eq!(address(&path).unwrap(), reply_to);
+        }
+        for other in ["", QUEUE, "amq.rabbitmq.reply-to.", "replies", "amq.rabbitmq.reply-to.語"] {
+            assert_eq!(path(other), None);
+            assert_eq!(address(other), None);
+        }
+    }
+}

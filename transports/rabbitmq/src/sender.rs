@@ -1,0 +1,249 @@
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    message::{EntityPath, SequenceNumber},
+    time::Timestamp,
+    transport::{self, Batch, Capability, ErrorKind, SendError, Unsupported},
+};
+use futures_util::future::join_all;
+
+use crate::{
+    client::Shared,
+    delays::Delays,
+    error::Failure,
+    publisher::{Publication, Publisher, Publishing, Route},
+    settings::QueueSettings,
+    wire::{self, Expiration, Stamp},
+};
+
+/// Where the messages of a sender go.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Queue(Arc<QueueSettings>),
+    /// An exchange, with the time to live that its messages have at most.
+    Topic(Option<Duration>),
+    /// Whoever has asked, by direct reply-to.
+    Reply(String),
+}
+
+/// Sends to one queue or topic. Clones share a channel, and each send waits for the broker's confirm.
+///
+/// Messages go out in the order of the calls of `send`, as long as no more are in flight than the options allow.
+#[derive(Clone)]
+pub struct RabbitMqSender {
+    shared: Arc<Shared>,
+    publisher: Publisher,
+    path: EntityPath,
+    target: Target,
+}
+
+impl std::fmt::Debug for RabbitMqSender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RabbitMqSender").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl RabbitMqSender {
+    pub(crate) fn new(shared: &Arc<Shared>, path: EntityPath, target: Target, publisher: Publisher) -> Self {
+        Self { shared: Arc::clone(shared), publisher, path, target }
+    }
+
+    /// Where it sends to.
+    #[must_use]
+    pub fn path(&self) -> &EntityPath {
+        &self.path
+    }
+
+    /// Sends messages that become visible at `at`, or at once if that has passed, and answers their numbers in order. They
+    /// cannot be cancelled. At most 49 days ahead; `InvalidArgument` beyond.
+    ///
+    /// They come no earlier than the clock of this process says, and up to 0.1 s later when the broker is idle.
+    pub async fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
+        let messages = messages.into_iter().map(|mut message| {
+            message.properties_mut().set_scheduled_enqueue_time(at);
+            message
+        });
+        let (numbers, prepared): (Vec<_>, Vec<_>) = self.prepare(messages)?.into_iter().unzip();
+        self.send_prepared(prepared).await?;
+        Ok(numbers.into_iter().map(SequenceNumber::new).collect())
+    }
+
+    /// Checks and writes messages that are sent together. Those for later have one delay, so that they stay in order.
+    fn prepare(&self, messages: impl Iterator<Item = Message>) -> Result<Vec<(u64, Prepared)>, SendError> {
+        let now = self.shared.now();
+        messages.map(|message| self.prepare_one(&message, now)).collect()
+    }
+
+    fn prepare_one(&self, message: &Message, now: Timestamp) -> Result<(u64, Prepared), SendError> {
+        let due = message.scheduled_enqueue_time().filter(|at| *at > now);
+        let delay = due.map(|at| Delays::steps(at.saturating_since(now))).transpose()?;
+        let (time_to_live, is_topic) = match &self.target {
+            Target::Queue(settings) => {
+                check_queue(message, settings)?;
+                (settings.default_time_to_live, false)
+            }
+            Target::Topic(ttl) => (*ttl, true),
+            Target::Reply(_) if delay.is_some() => return Err(Unsupported::new(Capability::Scheduling).into()),
+            Target::Reply(_) => (None, false),
+        };
+        let queue = match &self.target {
+            Target::Reply(address) => address,
+            Target::Queue(_) | Target::Topic(_) => self.path.as_str(),
+        };
+        let number = self.shared.numbers.next(now);
+        let stamp = Stamp {
+            number,
+            enqueued: due.unwrap_or(now),
+            failed: 0,
+            time_to_live,
+            mirrored: is_topic,
+            delayed_to: delay.is_some().then(|| self.path.as_str().to_owned()),
+            expiration: if delay.is_some() { Expiration::Never } else { Expiration::TimeToLive },
+        };
+        let written = wire::write(message, &stamp)?;
+        let publication = Publication {
+            exchange: if is_topic { self.path.as_str().into() } else { "".into() },
+            key: if is_topic { "".into() } else { queue.into() },
+            route: if is_topic { Route::Optional } else { Route::Mandatory },
+            properties: written.properties,
+            payload: written.payload,
+        };
+        Ok((number, Prepared { publication, delay }))
+    }
+
+    fn send_prepared(&self, prepared: Vec<Prepared>) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
+        let sender = self.clone();
+        async move {
+            let mut publications = Vec::with_capacity(prepared.len());
+            for Prepared { mut publication, delay } in prepared {
+                if let Some(steps) = delay {
+                    let delays = sender.shared.delays().await?;
+                    delays.route(&sender.shared, &sender.path, matches!(sender.target, Target::Topic(_))).await?;
+                    (publication.exchange, publication.key) = delays.entry(steps);
+                    publication.route = Route::Mandatory;
+                }
+                publications.push(publication);
+            }
+            let mut started = Vec::with_capacity(publications.len());
+            let mut outcome = Ok(());
+            for publication in publications {
+                match sender.publisher.enqueue(publication).await {
+                    Ok(publishing) => started.push(publishing.finish(&sender.shared.link)),
+                    Err(failure) => {
+                        outcome = Err(failure);
+                        break;
+                    }
+                }
+            }
+            let outcomes = join_all(started).await;
+            let is_any_stored = outcomes.iter().any(Result::is_ok);
+            let outcome = outcomes.into_iter().collect::<Result<(), Failure>>().and(outcome);
+            outcome.map_err(|failure| if is_any_stored { in_part(failure) } else { sender.error(failure) })
+        }
+    }
+
+    /// The broker does not say why it refuses: a queue with a limit is full.
+    fn error(&self, failure: Failure) -> SendError {
+        match (&self.target, failure.kind()) {
+            (Target::Queue(settings), ErrorKind::General) if settings.max_length_bytes.is_some() => {
+                SendError::new(ErrorKind::QuotaExceeded).with_detail("the queue is full")
+            }
+            _ => failure.into(),
+        }
+    }
+}
+
+/// Some messages of a batch are stored, so that nobody may take it for refused.
+fn in_part(failure: Failure) -> SendError {
+    let error = SendError::from(failure);
+    if error.is_outcome_unknown() {
+        return error;
+    }
+    SendError::new(ErrorKind::General).with_detail("a part of the batch is stored").with_source(error)
+}
+
+struct Prepared {
+    publication: Publication,
+    /// Steps of a delay.
+    delay: Option<u32>,
+}
+
+fn check_queue(message: &Message, settings: &QueueSettings) -> Result<(), SendError> {
+    if settings.max_message_size.is_some_and(|max| message.size() > max) {
+        return Err(SendError::new(ErrorKind::MessageSizeExceeded));
+    }
+    Ok(())
+}
+
+/// The future of a send: it ends with the broker's confirm, or with the deadline.
+pub struct RabbitMqSending(State);
+
+enum State {
+    Refused(Option<SendError>),
+    /// The common case.
+    Awaited(Pin<Box<dyn Future<Output = Result<(), SendError>> + Send>>),
+}
+
+impl Future for RabbitMqSending {
+    type Output = Result<(), SendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            State::Refused(error) => {
+                let again = || SendError::new(ErrorKind::General).with_detail("polled after its end");
+                Poll::Ready(Err(error.take().unwrap_or_else(again)))
+            }
+            State::Awaited(sending) => sending.as_mut().poll(cx),
+        }
+    }
+}
+
+impl std::fmt::Debug for RabbitMqSending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RabbitMqSending").finish_non_exhaustive()
+    }
+}
+
+impl RabbitMqSending {
+    fn awaited(future: impl Future<Output = Result<(), SendError>> + Send + 'static) -> Self {
+        Self(State::Awaited(Box::pin(future)))
+    }
+}
+
+impl transport::Sender for RabbitMqSender {
+    type Send = RabbitMqSending;
+
+    fn send(&self, message: Message) -> RabbitMqSending {
+        let prepared = match self.prepare_one(&message, self.shared.now()) {
+            Ok((_, prepared)) => prepared,
+            Err(error) => return RabbitMqSending(State::Refused(Some(error))),
+        };
+        if prepared.delay.is_some() {
+            return RabbitMqSending::awaited(self.send_prepared(vec![prepared]));
+        }
+        let publishing: Publishing = self.publisher.start(prepared.publication);
+        let sender = self.clone();
+        RabbitMqSending::awaited(async move {
+            let outcome = publishing.finish(&sender.shared.link).await;
+            outcome.map_err(|failure| sender.error(failure))
+        })
+    }
+
+    /// All are checked before any is published, and they are published in one go. AMQP 0-9-1 has no transfer of several
+    /// messages: if the connection breaks or the queue fills up meanwhile some may be stored, and the error says that the outcome
+    /// is unknown.
+    fn send_batch(&self, batch: Batch) -> RabbitMqSending {
+        match self.prepare(batch.0.into_iter()) {
+            Ok(prepared) => {
+                RabbitMqSending::awaited(self.send_prepared(prepared.into_iter().map(|(_, one)| one).collect()))
+            }
+            Err(error) => RabbitMqSending(State::Refused(Some(error))),
+        }
+    }
+}

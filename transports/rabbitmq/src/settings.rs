@@ -1,0 +1,109 @@
+use std::time::Duration;
+
+use consign::{
+    message::{EntityPath, InvalidArgument},
+    transport::{Capability, ErrorKind, ManageError, Unsupported},
+};
+
+use crate::wire::SHORT;
+
+/// The settings of a queue.
+///
+/// RabbitMQ keeps the arguments of a queue and shows them to nobody. What senders and receivers need is therefore kept in
+/// the [`RabbitMq`](crate::RabbitMq) that created the queue; another says the same by
+/// [`RabbitMq::know`](crate::RabbitMq::know), and without it has the defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueSettings {
+    /// How long a lock holds, by the clock of the receiver. 1 ms to 25 min; 30 s. RabbitMQ ends a channel whose delivery is
+    /// not settled after its `consumer_timeout`, 30 min by default.
+    pub lock_duration: Duration,
+    /// How many failed deliveries make a dead letter, as the receiver counts. At least 1; 10.
+    pub max_delivery_count: u32,
+    /// The longest that a message waits: the queue's `x-message-ttl`. 1 ms to 49 days; none.
+    pub default_time_to_live: Option<Duration>,
+    /// Whether an expired message is dead-lettered: `x-dead-letter-exchange`, at least once. `false`.
+    pub dead_letter_on_expiration: bool,
+    /// The largest message, bytes of properties and body, as the sender counts. None: the broker's own limit, 128 MiB.
+    pub max_message_size: Option<usize>,
+    /// Bytes of the bodies that the queue holds before it refuses further ones: `x-max-length-bytes`, `reject-publish`. What
+    /// is in its dead-letter queue does not count. None.
+    pub max_length_bytes: Option<u64>,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self {
+            lock_duration: Duration::from_secs(30),
+            max_delivery_count: 10,
+            default_time_to_live: None,
+            dead_letter_on_expiration: false,
+            max_message_size: None,
+            max_length_bytes: None,
+        }
+    }
+}
+
+impl QueueSettings {
+    const MAX_LOCK: Duration = Duration::from_secs(25 * 60);
+    /// RabbitMQ's timers have 32 bits of milliseconds.
+    const MAX_TIME_TO_LIVE: Duration = Duration::from_millis(u32::MAX as u64);
+
+    pub(crate) fn check(&self) -> Result<(), ManageError> {
+        let invalid = |what: &'static str| Err(ManageError::new(ErrorKind::InvalidArgument).with_detail(what));
+        if self.lock_duration < Duration::from_millis(1) || self.lock_duration > Self::MAX_LOCK {
+            return invalid("the lock duration must be 1 ms to 25 min");
+        }
+        if self.max_delivery_count == 0 {
+            return invalid("the delivery count must be at least 1");
+        }
+        let is_allowed = |ttl: Duration| ttl >= Duration::from_millis(1) && ttl <= Self::MAX_TIME_TO_LIVE;
+        if self.default_time_to_live.is_some_and(|ttl| !is_allowed(ttl)) {
+            return invalid("the time to live must be 1 ms to 49 days");
+        }
+        Ok(())
+    }
+}
+
+/// A name that AMQP can have: 255 bytes, with room for that of the dead-letter queue.
+pub(crate) fn check_path(path: &str) -> Result<EntityPath, InvalidOrLong> {
+    let path = EntityPath::new(path)?;
+    if path.dead_letter().as_str().len() > SHORT {
+        return Err(InvalidOrLong::Long);
+    }
+    if path.is_transfer_dead_letter() {
+        return Err(InvalidOrLong::Unsupported);
+    }
+    Ok(path)
+}
+
+#[derive(Debug)]
+pub(crate) enum InvalidOrLong {
+    Invalid(InvalidArgument),
+    Long,
+    /// There are no transfer queues.
+    Unsupported,
+}
+
+impl From<InvalidArgument> for InvalidOrLong {
+    fn from(error: InvalidArgument) -> Self {
+        Self::Invalid(error)
+    }
+}
+
+macro_rules! into_operation_error {
+    ($($error:ident),*) => {$(
+        impl From<InvalidOrLong> for consign::transport::$error {
+            fn from(error: InvalidOrLong) -> Self {
+                match error {
+                    InvalidOrLong::Invalid(error) => error.into(),
+                    InvalidOrLong::Long => Self::new(ErrorKind::InvalidArgument)
+                        .with_detail("the path and that of its dead-letter queue have at most 255 bytes"),
+                    InvalidOrLong::Unsupported => Unsupported::new(Capability::AutoForward).into(),
+                }
+            }
+        }
+    )*};
+}
+
+into_operation_error!(SendError, ReceiveError, ManageError);

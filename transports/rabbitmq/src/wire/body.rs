@@ -1,0 +1,100 @@
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use consign::message::{Body, Value};
+
+use super::value;
+
+/// What the header [`BODY`](super::names::BODY) says of a payload that is not the body itself.
+pub(super) const SECTIONS: &str = "amqp-1.0";
+
+const DATA: u8 = 0x75;
+const SEQUENCE: u8 = 0x76;
+const VALUE: u8 = 0x77;
+
+/// The payload, and whether it is written as sections of AMQP 1.0: one section of bytes is the payload as it is.
+pub(super) fn encode(body: &Body) -> (Bytes, bool) {
+    let mut out = BytesMut::new();
+    match body {
+        Body::Data(data) => {
+            if let [one] = data.sections() {
+                return (one.clone(), false);
+            }
+            for section in data.sections() {
+                begin(DATA, &mut out);
+                value::variable(0xb0, section, &mut out);
+            }
+        }
+        Body::Value(value) => {
+            begin(VALUE, &mut out);
+            value::encode(value, &mut out);
+        }
+        Body::Sequence(sections) => {
+            for section in sections {
+                begin(SEQUENCE, &mut out);
+                value::encode_list(section.iter(), &mut out);
+            }
+        }
+        // A kind of body that the core may add has no encoding here; its bytes are better than nothing.
+        other => out.put_slice(other.codec_view().unwrap_or_default()),
+    }
+    (out.freeze(), true)
+}
+
+/// A section begins with its descriptor, a small ulong.
+fn begin(section: u8, out: &mut BytesMut) {
+    out.put_slice(&[0x00, 0x53, section]);
+}
+
+/// The body that a payload was written from; `None` if it is no such thing.
+pub(super) fn decode(mut payload: Bytes) -> Option<Body> {
+    let mut data = Vec::new();
+    let mut sequences = Vec::new();
+    while payload.has_remaining() {
+        let [0x00, 0x53, section] = *payload.get(..3)? else { return None };
+        payload.advance(3);
+        match (section, payload.first()?) {
+            (DATA, 0xb0) => {
+                payload.advance(1);
+                data.push(value::take_variable(&mut payload)?);
+            }
+            (SEQUENCE, _) => match value::decode(&mut payload)? {
+                Value::List(values) => sequences.push(values),
+                _ => return None,
+            },
+            (VALUE, _) => {
+                let value = value::decode(&mut payload)?;
+                return payload.is_empty().then(|| Body::from(value));
+            }
+            _ => return None,
+        }
+    }
+    match (data.is_empty(), sequences.is_empty()) {
+        (false, true) => Some(Body::sections(data)),
+        (true, false) => Some(Body::Sequence(sequences.into())),
+        (true, true) => Some(Body::empty()),
+        (false, false) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_01_to_b_04_bodies_come_back() {
+        let bodies = [
+            Body::sections(vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")]),
+            Body::from(Value::List(vec![Value::from(1_i32), Value::Symbol("s".into())])),
+            Body::Sequence([vec![Value::from(1_i32)], vec![Value::from("two")]].into()),
+        ];
+        for body in bodies {
+            let (payload, is_encoded) = encode(&body);
+            assert!(is_encoded);
+            for end in 1..payload.len() {
+                assert_ne!(decode(payload.slice(..end)).as_ref(), Some(&body));
+            }
+            assert_eq!(decode(payload), Some(body));
+        }
+        assert_eq!(encode(&Body::from("plain")), (Bytes::from_static(b"plain"), false));
+        assert_eq!(encode(&Body::empty()), (Bytes::new(), false));
+    }
+}

@@ -1,0 +1,19 @@
+//! Messages as AMQP 0-9-1 has them: properties, headers and a payload.
+
+mod body;
+pub(crate) mod names;
+mod property;
+mod read;
+mod value;
+mod write;
+
+pub(crate) use self::{
+    read::{Facts, read},
+    write::{Expiration, Stamp, again, header, write},
+};
+
+/// Longest short string, in bytes: properties and names of headers are such.
+pub(crate) const SHORT: usize = 255;
+
+#[cfg(test)]
+mod tests;

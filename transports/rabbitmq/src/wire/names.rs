@@ -1,0 +1,49 @@
+//! Headers of ours. `sb-` is reserved: an application property of such a name travels under [`ESCAPE`].
+
+pub(crate) const CONTENT_TYPE: &str = "sb-content-type";
+pub(crate) const CORRELATION_ID: &str = "sb-correlation-id";
+pub(crate) const MESSAGE_ID: &str = "sb-message-id";
+pub(crate) const SUBJECT: &str = "sb-subject";
+pub(crate) const REPLY_TO: &str = "sb-reply-to";
+pub(crate) const REPLY_TO_SESSION_ID: &str = "sb-reply-to-session-id";
+pub(crate) const SESSION_ID: &str = "sb-session-id";
+pub(crate) const PARTITION_KEY: &str = "sb-partition-key";
+pub(crate) const TRANSACTION_PARTITION_KEY: &str = "sb-transaction-partition-key";
+pub(crate) const TO: &str = "sb-to";
+pub(crate) const TIME_TO_LIVE: &str = "sb-time-to-live-ms";
+pub(crate) const SCHEDULED_TIME: &str = "sb-scheduled-time-ms";
+
+pub(crate) const ENQUEUED_TIME: &str = "sb-enqueued-time-ms";
+pub(crate) const SEQUENCE_NUMBER: &str = "sb-sequence-number";
+pub(crate) const FAILED_DELIVERIES: &str = "sb-delivery-count";
+/// The queue that a delayed message is for.
+pub(crate) const DESTINATION: &str = "sb-destination";
+
+/// How the payload is encoded, if it is not the body as it is.
+pub(crate) const BODY: &str = "sb-body";
+/// A table from the names of application properties to their types, where the header does not say it.
+pub(crate) const TYPES: &str = "sb-types";
+/// What comes before the name of an application property that means something to the broker or to this crate.
+pub(crate) const ESCAPE: &str = "sb-property-";
+
+pub(crate) const USER_ID: &str = "sb-user-id";
+pub(crate) const CONTENT_ENCODING: &str = "sb-content-encoding";
+pub(crate) const GROUP_SEQUENCE: &str = "sb-group-sequence";
+pub(crate) const CREATION_TIME: &str = "sb-creation-time-ms";
+pub(crate) const DURABLE: &str = "sb-durable";
+pub(crate) const FIRST_ACQUIRER: &str = "sb-first-acquirer";
+pub(crate) const FORCE_PERSISTENCE: &str = "sb-force-persistence";
+pub(crate) const ANNOTATIONS: &str = "sb-annotations";
+pub(crate) const FOOTER: &str = "sb-footer";
+
+const PREFIX: &str = "sb-";
+
+/// Whether a header is the broker's or this crate's. RabbitMQ routes by `CC` and `BCC`, and writes those that begin with
+/// `x-death`, `x-first-death-` or `x-last-death-`, and `x-delivery-count`.
+pub(super) fn is_reserved(name: &str) -> bool {
+    const BROKERS: [&str; 4] = ["CC", "BCC", "x-death", "x-delivery-count"];
+    name.starts_with(PREFIX)
+        || BROKERS.contains(&name)
+        || name.starts_with("x-first-death-")
+        || name.starts_with("x-last-death-")
+}

@@ -1,0 +1,129 @@
+//! Application properties as headers.
+
+use bytes::Bytes;
+use consign::{message::PropertyValue, time::Timestamp};
+use lapin::types::AMQPValue;
+use uuid::Uuid;
+
+/// The type of a property whose header does not say it by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    U64,
+    Char,
+    Decimal,
+    Uuid,
+    DateTime,
+    DateTimeOffset,
+    TimeSpan,
+    Uri,
+}
+
+impl Type {
+    const ALL: [(Self, &'static str); 8] = [
+        (Self::U64, "u64"),
+        (Self::Char, "char"),
+        (Self::Decimal, "decimal128"),
+        (Self::Uuid, "uuid"),
+        (Self::DateTime, "datetime"),
+        (Self::DateTimeOffset, "datetime-offset"),
+        (Self::TimeSpan, "timespan"),
+        (Self::Uri, "uri"),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
+    }
+}
+
+/// A value as a header, and its type where the header does not say it. What a reader that does not know the types sees is
+/// the same number or text.
+pub(super) fn write(value: &PropertyValue) -> Option<(AMQPValue, Option<Type>)> {
+    Some(match value {
+        PropertyValue::Null => (AMQPValue::Void, None),
+        PropertyValue::Bool(value) => (AMQPValue::Boolean(*value), None),
+        PropertyValue::U8(value) => (AMQPValue::ShortShortUInt(*value), None),
+        PropertyValue::U16(value) => (AMQPValue::ShortUInt(*value), None),
+        PropertyValue::U32(value) => (AMQPValue::LongUInt(*value), None),
+        PropertyValue::U64(value) => (text(&value.to_string()), Some(Type::U64)),
+        PropertyValue::I8(value) => (AMQPValue::ShortShortInt(*value), None),
+        PropertyValue::I16(value) => (AMQPValue::ShortInt(*value), None),
+        PropertyValue::I32(value) => (AMQPValue::LongInt(*value), None),
+        PropertyValue::I64(value) => (AMQPValue::LongLongInt(*value), None),
+        PropertyValue::F32(value) => (AMQPValue::Float(*value), None),
+        PropertyValue::F64(value) => (AMQPValue::Double(*value), None),
+        PropertyValue::Char(value) => (text(value.encode_utf8(&mut [0; 4])), Some(Type::Char)),
+        PropertyValue::String(value) => (text(value), None),
+        PropertyValue::Decimal(value) => (AMQPValue::ByteArray(value[..].into()), Some(Type::Decimal)),
+        PropertyValue::Uuid(value) => (text(&Uuid::from_bytes(*value).to_string()), Some(Type::Uuid)),
+        PropertyValue::DateTime(value) => (AMQPValue::LongLongInt(value.as_millis()), Some(Type::DateTime)),
+        PropertyValue::DateTimeOffset(value) => (AMQPValue::LongLongInt(*value), Some(Type::DateTimeOffset)),
+        PropertyValue::TimeSpan(value) => (AMQPValue::LongLongInt(*value), Some(Type::TimeSpan)),
+        PropertyValue::Uri(value) => (text(value), Some(Type::Uri)),
+        PropertyValue::Bytes(value) => (AMQPValue::ByteArray(value[..].into()), None),
+        _ => return None,
+    })
+}
+
+pub(super) fn text(text: &str) -> AMQPValue {
+    AMQPValue::LongString(text.into())
+}
+
+/// The value of a header; `None` for a table or an array, which a property cannot be. A type that does not go with the
+/// header is passed over.
+pub(super) fn read(header: &AMQPValue, kind: Option<Type>) -> Option<PropertyValue> {
+    if let Some(value) = kind.and_then(|kind| read_as(header, kind)) {
+        return Some(value);
+    }
+    Some(match header {
+        AMQPValue::Void => PropertyValue::Null,
+        AMQPValue::Boolean(value) => (*value).into(),
+        AMQPValue::ShortShortInt(value) => (*value).into(),
+        AMQPValue::ShortShortUInt(value) => (*value).into(),
+        AMQPValue::ShortInt(value) => (*value).into(),
+        AMQPValue::ShortUInt(value) => (*value).into(),
+        AMQPValue::LongInt(value) => (*value).into(),
+        AMQPValue::LongUInt(value) => (*value).into(),
+        AMQPValue::LongLongInt(value) => (*value).into(),
+        AMQPValue::Float(value) => (*value).into(),
+        AMQPValue::Double(value) => (*value).into(),
+        AMQPValue::ShortString(value) => value.as_str().into(),
+        AMQPValue::LongString(value) => match str::from_utf8(value.as_bytes()) {
+            Ok(text) => text.into(),
+            Err(_) => Bytes::copy_from_slice(value.as_bytes()).into(),
+        },
+        AMQPValue::ByteArray(value) => Bytes::copy_from_slice(value.as_slice()).into(),
+        // Seconds, from another publisher.
+        AMQPValue::Timestamp(seconds) => {
+            Timestamp::from_millis(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX)).into()
+        }
+        AMQPValue::DecimalValue(_) | AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_) => return None,
+    })
+}
+
+fn read_as(header: &AMQPValue, kind: Type) -> Option<PropertyValue> {
+    let text = || match header {
+        AMQPValue::LongString(value) => str::from_utf8(value.as_bytes()).ok(),
+        _ => None,
+    };
+    let number = || match header {
+        AMQPValue::LongLongInt(value) => Some(*value),
+        _ => None,
+    };
+    Some(match kind {
+        Type::U64 => text()?.parse::<u64>().ok()?.into(),
+        Type::Char => text()?.parse::<char>().ok()?.into(),
+        Type::Decimal => match header {
+            AMQPValue::ByteArray(value) => PropertyValue::Decimal(value.as_slice().try_into().ok()?),
+            _ => return None,
+        },
+        Type::Uuid => PropertyValue::Uuid(text()?.parse::<Uuid>().ok()?.into_bytes()),
+        Type::DateTime => Timestamp::from_millis(number()?).into(),
+        Type::DateTimeOffset => PropertyValue::DateTimeOffset(number()?),
+        Type::TimeSpan => PropertyValue::TimeSpan(number()?),
+        Type::Uri => PropertyValue::Uri(text()?.into()),
+    })
+}

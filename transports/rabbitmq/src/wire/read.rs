@@ -1,0 +1,206 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use consign::{
+    Message,
+    message::{Body, Properties, PropertyValue, Value},
+    time::Timestamp,
+};
+use lapin::{
+    BasicProperties,
+    types::{AMQPValue, FieldTable, ShortString},
+};
+
+use super::{body, names, property};
+use crate::reply;
+
+/// What a delivery says of itself beside the message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The number that the sender gave; 0 from another publisher.
+    pub(crate) number: u64,
+    pub(crate) enqueued: Timestamp,
+    /// Whether a sender of this crate said when that was.
+    pub(crate) is_stamped: bool,
+    /// How many deliveries have failed.
+    pub(crate) failed: u32,
+    pub(crate) expires_at: Option<Timestamp>,
+    /// Whether the broker dead-lettered the message because it expired.
+    pub(crate) is_expired: bool,
+}
+
+/// A message from what was delivered. Whatever is not understood is left out, and a payload that is not what its header
+/// says is a body of bytes.
+pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
+    let none = FieldTable::default();
+    let headers = raw.headers().as_ref().unwrap_or(&none);
+    let mut properties = Properties::new();
+    let mut facts = Facts { enqueued: seconds(raw), ..Facts::default() };
+
+    if let Some(value) = raw.content_type() {
+        properties.set_content_type(owned(value));
+    }
+    if let Some(value) = raw.correlation_id() {
+        properties.set_correlation_id(owned(value));
+    }
+    if let Some(value) = raw.kind() {
+        properties.set_subject(owned(value));
+    }
+    if let Some(value) = raw.reply_to() {
+        properties.set_reply_to(reply::path(value.as_str()).unwrap_or_else(|| owned(value)));
+    }
+    if let Some(value) = raw.message_id() {
+        let _ = properties.set_message_id(owned(value));
+    }
+    if let Some(value) = raw.content_encoding() {
+        properties.pass_through_mut().content_encoding = Some(owned(value).into());
+    }
+    if let Some(priority) = raw.priority() {
+        properties.pass_through_mut().priority = Some(*priority);
+    }
+    let mut ttl = raw.expiration().as_ref().and_then(|text| text.as_str().parse().ok()).map(Duration::from_millis);
+    let mut is_encoded = false;
+    let types = match headers.inner().get(names::TYPES) {
+        Some(AMQPValue::FieldTable(types)) => Some(types.inner()),
+        _ => None,
+    };
+    for (name, value) in headers {
+        let name = name.as_str();
+        if !names::is_reserved(name) || name.starts_with(names::ESCAPE) {
+            let kind = types.and_then(|types| text(types.get(name)?)).and_then(property::Type::from_name);
+            if let Some(value) = property::read(value, kind) {
+                let name = name.strip_prefix(names::ESCAPE).unwrap_or(name);
+                properties.application_mut().insert(name, value);
+            }
+            continue;
+        }
+        match name {
+            names::ENQUEUED_TIME => {
+                if let Some(at) = time(value) {
+                    (facts.enqueued, facts.is_stamped) = (at, true);
+                }
+            }
+            names::SEQUENCE_NUMBER => facts.number = long(value).unwrap_or_default().cast_unsigned(),
+            names::FAILED_DELIVERIES => {
+                // There is room for one more.
+                facts.failed = long(value).and_then(|count| count.try_into().ok()).unwrap_or(0).min(u32::MAX - 1);
+            }
+            names::TIME_TO_LIVE => {
+                ttl = long(value).and_then(|millis| millis.try_into().ok()).map(Duration::from_millis).or(ttl);
+            }
+            names::BODY => is_encoded = text(value) == Some(body::SECTIONS),
+            "x-death" => facts.is_expired = has_expired(value),
+            _ => read_header(name, value, &mut properties),
+        }
+    }
+    if let Some(ttl) = ttl.filter(|ttl| !ttl.is_zero()) {
+        let _ = properties.set_time_to_live(ttl);
+        facts.expires_at = Some(facts.enqueued.saturating_add(ttl));
+    }
+    let body = if is_encoded { body::decode(payload.clone()) } else { None };
+    (Message::from_parts(properties, body.unwrap_or_else(|| Body::from(payload))), facts)
+}
+
+fn read_header(name: &str, value: &AMQPValue, properties: &mut Properties) {
+    let string = || text(value).map(str::to_owned).unwrap_or_default();
+    match name {
+        names::CONTENT_TYPE => drop(properties.set_content_type(string())),
+        names::CORRELATION_ID => drop(properties.set_correlation_id(string())),
+        names::SUBJECT => drop(properties.set_subject(string())),
+        names::REPLY_TO => drop(properties.set_reply_to(string())),
+        names::MESSAGE_ID => drop(properties.set_message_id(string())),
+        names::SESSION_ID => drop(properties.set_session_id(string())),
+        names::REPLY_TO_SESSION_ID => drop(properties.set_reply_to_session_id(string())),
+        names::PARTITION_KEY => drop(properties.set_partition_key(string())),
+        names::TRANSACTION_PARTITION_KEY => drop(properties.set_transaction_partition_key(string())),
+        names::TO => drop(properties.set_to(string())),
+        names::SCHEDULED_TIME => {
+            if let Some(at) = time(value) {
+                properties.set_scheduled_enqueue_time(at);
+            }
+        }
+        names::CONTENT_ENCODING => properties.pass_through_mut().content_encoding = Some(string().into()),
+        names::USER_ID => properties.pass_through_mut().user_id = bytes(value),
+        names::GROUP_SEQUENCE => {
+            properties.pass_through_mut().group_sequence = long(value).and_then(|value| value.try_into().ok());
+        }
+        names::CREATION_TIME => properties.pass_through_mut().creation_time = time(value),
+        names::DURABLE => properties.pass_through_mut().durable = truth(value),
+        names::FIRST_ACQUIRER => properties.pass_through_mut().first_acquirer = truth(value),
+        names::FORCE_PERSISTENCE => properties.pass_through_mut().force_persistence = truth(value) == Some(true),
+        names::ANNOTATIONS => properties.pass_through_mut().annotations = pairs(value),
+        names::FOOTER => properties.pass_through_mut().footer = pairs(value),
+        _ => {}
+    }
+}
+
+fn owned(text: &ShortString) -> String {
+    text.as_str().to_owned()
+}
+
+fn text(value: &AMQPValue) -> Option<&str> {
+    match value {
+        AMQPValue::LongString(text) => str::from_utf8(text.as_bytes()).ok(),
+        AMQPValue::ShortString(text) => Some(text.as_str()),
+        _ => None,
+    }
+}
+
+/// Any integer: other publishers may have written another type.
+fn long(value: &AMQPValue) -> Option<i64> {
+    match property::read(value, None)? {
+        PropertyValue::I64(value) => Some(value),
+        PropertyValue::I32(value) => Some(value.into()),
+        PropertyValue::U32(value) => Some(value.into()),
+        PropertyValue::I16(value) => Some(value.into()),
+        PropertyValue::U16(value) => Some(value.into()),
+        PropertyValue::I8(value) => Some(value.into()),
+        PropertyValue::U8(value) => Some(value.into()),
+        _ => None,
+    }
+}
+
+fn time(value: &AMQPValue) -> Option<Timestamp> {
+    long(value).map(Timestamp::from_millis)
+}
+
+fn truth(value: &AMQPValue) -> Option<bool> {
+    match value {
+        AMQPValue::Boolean(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn bytes(value: &AMQPValue) -> Option<Bytes> {
+    match value {
+        AMQPValue::ByteArray(value) => Some(Bytes::copy_from_slice(value.as_slice())),
+        _ => None,
+    }
+}
+
+fn pairs(header: &AMQPValue) -> Vec<(std::borrow::Cow<'static, str>, Value)> {
+    let Some(Value::Map(pairs)) = bytes(header).and_then(|mut bytes| value_of(&mut bytes)) else { return Vec::new() };
+    let named = pairs.into_iter().filter_map(|(key, value)| match key {
+        Value::Symbol(name) => Some((String::from(name).into(), value)),
+        _ => None,
+    });
+    named.collect()
+}
+
+fn value_of(bytes: &mut Bytes) -> Option<Value> {
+    super::value::decode(bytes)
+}
+
+fn seconds(raw: &BasicProperties) -> Timestamp {
+    let seconds = raw.timestamp().unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX))
+}
+
+/// Whether the newest entry of `x-death` has the reason `expired`. RabbitMQ: Dead Letter Exchanges.
+fn has_expired(deaths: &AMQPValue) -> bool {
+    let AMQPValue::FieldArray(deaths) = deaths else { return false };
+    match deaths.as_slice().first() {
+        Some(AMQPValue::FieldTable(death)) => death.inner().get("reason").and_then(text) == Some("expired"),
+        _ => false,
+    }
+}

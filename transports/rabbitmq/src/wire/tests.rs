@@ -1,0 +1,149 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use consign::{
+    Message,
+    message::{Properties, PropertyValue, Value},
+    time::Timestamp,
+    transport::ErrorKind,
+};
+use lapin::{
+    BasicProperties,
+    types::{AMQPValue, FieldTable},
+};
+
+use super::*;
+
+fn stamp() -> Stamp {
+    let enqueued = Timestamp::from_millis(1_700_000_000_123);
+    Stamp {
+        number: 7,
+        enqueued,
+        failed: 0,
+        time_to_live: None,
+        mirrored: false,
+        delayed_to: None,
+        expiration: Expiration::TimeToLive,
+    }
+}
+
+fn there_and_back(message: &Message) -> (Message, Facts) {
+    let written = write(message, &stamp()).unwrap();
+    read(&written.properties, written.payload)
+}
+
+#[test]
+fn everything_that_a_sender_says_comes_back() {
+    let mut message = Message::builder()
+        .content_type("text/plain")
+        .correlation_id("c")
+        .message_id("m")
+        .subject("s")
+        .reply_to("r")
+        .session_id("session")
+        .reply_to_session_id("reply")
+        .to("t")
+        .time_to_live(Duration::from_millis(2_500))
+        .scheduled_enqueue_time(Timestamp::from_millis(5))
+        .build("body")
+        .unwrap();
+    let rest = message.properties_mut().pass_through_mut();
+    rest.user_id = Some(Bytes::from_static(b"user"));
+    rest.content_encoding = Some("gzip".into());
+    rest.group_sequence = Some(u32::MAX);
+    rest.creation_time = Some(Timestamp::from_millis(9));
+    rest.durable = Some(true);
+    rest.priority = Some(3);
+    rest.force_persistence = true;
+    rest.annotations = vec![("x-opt".into(), Value::List(vec![Value::from(1_i32)]))];
+    rest.footer = vec![("f".into(), Value::from("v"))];
+    let (back, facts) = there_and_back(&message);
+    assert!(back.properties() == message.properties() && back.body() == message.body(), "{:?}", back.properties());
+    let expires_at = Some(Timestamp::from_millis(1_700_000_002_623));
+    let enqueued = stamp().enqueued;
+    assert_eq!(facts, Facts { number: 7, enqueued, is_stamped: true, failed: 0, expires_at, is_expired: false });
+}
+
+#[test]
+fn what_is_too_long_for_its_place_is_a_header() {
+    let long = "語".repeat(128);
+    let message = Message::builder().message_id(long.clone()).subject(long.clone()).correlation_id(long.clone());
+    let (back, _) = there_and_back(&message.reply_to(long.clone()).content_type(long.clone()).build("").unwrap());
+    for text in [back.message_id(), back.subject(), back.correlation_id(), back.reply_to(), back.content_type()] {
+        assert_eq!(text, Some(&*long));
+    }
+}
+
+/// `CC` would send a copy elsewhere, and `x-delivery-count` is the broker's.
+#[test]
+fn an_application_property_means_nothing_to_the_broker() {
+    let mut message = Message::new("");
+    for name in ["CC", "BCC", "x-death", "x-delivery-count", "sb-session-id", "sb-property-x", "x-mine"] {
+        message.properties_mut().application_mut().insert(name, PropertyValue::Uuid([1; 16]));
+    }
+    let written = write(&message, &stamp()).unwrap();
+    let headers = written.properties.headers().clone().unwrap();
+    for name in ["CC", "BCC", "x-death", "x-delivery-count", "sb-session-id"] {
+        assert!(!headers.contains_key(name), "{name}");
+    }
+    assert_eq!(*there_and_back(&message).0.application(), *message.application());
+}
+
+#[test]
+fn a_name_that_no_header_can_have_is_refused() {
+    let mut properties = Properties::new();
+    properties.application_mut().insert("n".repeat(256), true);
+    let error = write(&Message::from_parts(properties, "".into()), &stamp()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Serialization);
+}
+
+#[test]
+fn a_filter_sees_what_has_a_place_of_its_own() {
+    let message = Message::builder().subject("s").message_id("m").build("").unwrap();
+    let written = write(&message, &Stamp { mirrored: true, ..stamp() }).unwrap();
+    let headers = written.properties.headers().clone().unwrap();
+    for (name, value) in [(names::SUBJECT, "s"), (names::MESSAGE_ID, "m")] {
+        assert_eq!(headers.inner().get(name), Some(&AMQPValue::LongString(value.into())));
+    }
+}
+
+/// Headers of any type in any place, as anyone may publish them.
+#[test]
+fn nothing_that_is_published_is_too_bad_to_be_read() {
+    let values = || {
+        [
+            AMQPValue::Void,
+            AMQPValue::LongLongInt(-1),
+            AMQPValue::LongLongInt(u32::MAX.into()),
+            AMQPValue::LongLongInt(i64::MAX),
+            AMQPValue::LongString(vec![0xff, 0xfe].into()),
+            AMQPValue::ByteArray(vec![0xff; 3].into()),
+            AMQPValue::FieldTable(FieldTable::default()),
+            AMQPValue::FieldArray(vec![AMQPValue::Void].into()),
+            AMQPValue::Timestamp(u64::MAX),
+        ]
+    };
+    let all = [
+        names::BODY,
+        names::TYPES,
+        names::TIME_TO_LIVE,
+        names::ENQUEUED_TIME,
+        names::SEQUENCE_NUMBER,
+        names::FAILED_DELIVERIES,
+        names::SESSION_ID,
+        names::ANNOTATIONS,
+        names::GROUP_SEQUENCE,
+        "x-death",
+        "foreign",
+    ];
+    for name in all {
+        for value in values() {
+            let mut headers = FieldTable::default();
+            headers.insert(name.into(), value);
+            let raw = BasicProperties::default().with_headers(headers).with_expiration("soon".into());
+            let (message, facts) = read(&raw, Bytes::from_static(b"payload"));
+            assert_eq!(message.payload(), Some(&b"payload"[..]));
+            assert!(facts.failed.checked_add(1).is_some());
+        }
+    }
+}

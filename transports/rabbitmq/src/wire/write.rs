@@ -1,0 +1,256 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use consign::{
+    Message,
+    message::{PassThrough, Properties, PropertyValue, Value},
+    time::Timestamp,
+    transport::{ErrorKind, SendError},
+};
+use lapin::{
+    BasicProperties,
+    types::{AMQPValue, FieldTable, ShortString},
+};
+use uuid::Uuid;
+
+use super::{SHORT, body, names, property, property::text, value};
+use crate::reply;
+
+type Headers = BTreeMap<ShortString, AMQPValue>;
+
+/// What the sender adds to a message.
+pub(crate) struct Stamp {
+    /// The message's sequence number.
+    pub(crate) number: u64,
+    /// When it is accepted, by the clock of this process.
+    pub(crate) enqueued: Timestamp,
+    /// How many deliveries have failed.
+    pub(crate) failed: u32,
+    /// The longest that it may wait.
+    pub(crate) time_to_live: Option<Duration>,
+    /// Whether properties that have a place of their own are repeated as headers, for filters.
+    pub(crate) mirrored: bool,
+    /// The queue that the message is for, if it goes there by way of a delay.
+    pub(crate) delayed_to: Option<String>,
+    pub(crate) expiration: Expiration,
+}
+
+/// When the broker is to drop the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiration {
+    /// When its time to live is over.
+    TimeToLive,
+    /// What is left of that.
+    In(Duration),
+    /// Never: it is a dead letter, or delayed, when it does not grow older.
+    Never,
+}
+
+/// A message as it is published.
+pub(crate) struct Written {
+    pub(crate) properties: BasicProperties,
+    pub(crate) payload: Bytes,
+}
+
+/// The largest `expiration`: RabbitMQ, Time-To-Live and Expiration, has timers of 32 bits.
+const MAX_EXPIRATION: u128 = u32::MAX as u128;
+const PERSISTENT: u8 = 2;
+
+pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendError> {
+    let properties = message.properties();
+    properties.check().map_err(SendError::from)?;
+    let mut headers = Headers::new();
+    let mut out = BasicProperties::default().with_delivery_mode(PERSISTENT);
+
+    let is_mirrored = stamp.mirrored;
+    let mut place = |value: Option<&str>, header: &'static str| {
+        let value = value?;
+        let short = short(value);
+        if is_mirrored || short.is_none() {
+            insert(&mut headers, header, text(value));
+        }
+        short
+    };
+    if let Some(value) = place(properties.content_type(), names::CONTENT_TYPE) {
+        out = out.with_content_type(value);
+    }
+    if let Some(value) = place(properties.correlation_id(), names::CORRELATION_ID) {
+        out = out.with_correlation_id(value);
+    }
+    if let Some(value) = place(properties.subject(), names::SUBJECT) {
+        out = out.with_type(value);
+    }
+    let direct = properties.reply_to().and_then(reply::address);
+    if let Some(value) = place(direct.as_deref().or(properties.reply_to()), names::REPLY_TO) {
+        out = out.with_reply_to(value);
+    }
+    // Every message has one, for it tells returned messages apart.
+    out = out.with_message_id(place(properties.message_id(), names::MESSAGE_ID).unwrap_or_else(random_id));
+    out = out.with_timestamp(u64::try_from(stamp.enqueued.as_millis() / 1_000).unwrap_or(0));
+
+    write_rare(properties, &mut headers);
+    if let Some(ttl) = shorter(properties.time_to_live(), stamp.time_to_live) {
+        insert(&mut headers, names::TIME_TO_LIVE, long(ttl.as_millis().try_into().unwrap_or(i64::MAX)));
+        let left = match stamp.expiration {
+            Expiration::TimeToLive => Some(ttl),
+            Expiration::In(left) => Some(left),
+            Expiration::Never => None,
+        };
+        if let Some(left) = left.map(|left| left.as_millis()).filter(|left| *left <= MAX_EXPIRATION) {
+            out = out.with_expiration(left.to_string().into());
+        }
+    }
+    if let Some(queue) = &stamp.delayed_to {
+        insert(&mut headers, names::DESTINATION, text(queue));
+    }
+    insert(&mut headers, names::ENQUEUED_TIME, long(stamp.enqueued.as_millis()));
+    insert(&mut headers, names::SEQUENCE_NUMBER, long(stamp.number.cast_signed()));
+    if stamp.failed > 0 {
+        insert(&mut headers, names::FAILED_DELIVERIES, long(stamp.failed.into()));
+    }
+    if let Some(rest) = properties.pass_through() {
+        out = write_pass_through(rest, out, &mut headers);
+    }
+    write_application(properties, &mut headers)?;
+
+    let (payload, is_encoded) = body::encode(message.body());
+    if is_encoded {
+        insert(&mut headers, names::BODY, text(body::SECTIONS));
+    }
+    Ok(Written { properties: out.with_headers(FieldTable::from(headers)), payload })
+}
+
+/// The shorter of two times, if there is one.
+pub(crate) fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+fn short(value: &str) -> Option<ShortString> {
+    (value.len() <= SHORT).then(|| value.into())
+}
+
+fn random_id() -> ShortString {
+    let id = uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes()).into_uuid();
+    id.simple().encode_lower(&mut Uuid::encode_buffer()).to_owned().into()
+}
+
+fn insert(headers: &mut Headers, name: &str, value: AMQPValue) {
+    headers.insert(name.into(), value);
+}
+
+fn long(value: i64) -> AMQPValue {
+    AMQPValue::LongLongInt(value)
+}
+
+fn write_rare(properties: &Properties, headers: &mut Headers) {
+    let texts = [
+        (names::SESSION_ID, properties.session_id()),
+        (names::REPLY_TO_SESSION_ID, properties.reply_to_session_id()),
+        (names::PARTITION_KEY, properties.partition_key()),
+        (names::TRANSACTION_PARTITION_KEY, properties.transaction_partition_key()),
+        (names::TO, properties.to()),
+    ];
+    for (name, value) in texts {
+        if let Some(value) = value {
+            insert(headers, name, text(value));
+        }
+    }
+    if let Some(at) = properties.scheduled_enqueue_time() {
+        insert(headers, names::SCHEDULED_TIME, long(at.as_millis()));
+    }
+}
+
+fn write_pass_through(rest: &PassThrough, mut out: BasicProperties, headers: &mut Headers) -> BasicProperties {
+    match rest.content_encoding.as_deref() {
+        Some(encoding) if encoding.len() <= SHORT => out = out.with_content_encoding(encoding.into()),
+        Some(encoding) => insert(headers, names::CONTENT_ENCODING, text(encoding)),
+        None => {}
+    }
+    if let Some(priority) = rest.priority {
+        out = out.with_priority(priority);
+    }
+    // Never as the property: RabbitMQ compares that with the login.
+    if let Some(user) = &rest.user_id {
+        insert(headers, names::USER_ID, AMQPValue::ByteArray(user[..].into()));
+    }
+    if let Some(sequence) = rest.group_sequence {
+        insert(headers, names::GROUP_SEQUENCE, long(sequence.into()));
+    }
+    if let Some(at) = rest.creation_time {
+        insert(headers, names::CREATION_TIME, long(at.as_millis()));
+    }
+    for (name, value) in [(names::DURABLE, rest.durable), (names::FIRST_ACQUIRER, rest.first_acquirer)] {
+        if let Some(value) = value {
+            insert(headers, name, AMQPValue::Boolean(value));
+        }
+    }
+    if rest.force_persistence {
+        insert(headers, names::FORCE_PERSISTENCE, AMQPValue::Boolean(true));
+    }
+    for (name, pairs) in [(names::ANNOTATIONS, &rest.annotations), (names::FOOTER, &rest.footer)] {
+        if !pairs.is_empty() {
+            let pairs = pairs.iter().map(|(key, value)| (Value::Symbol((&**key).into()), value.clone()));
+            let mut bytes = BytesMut::new();
+            value::encode(&Value::Map(pairs.collect()), &mut bytes);
+            insert(headers, name, AMQPValue::ByteArray(bytes[..].into()));
+        }
+    }
+    out
+}
+
+fn write_application(properties: &Properties, headers: &mut Headers) -> Result<(), SendError> {
+    let mut types = BTreeMap::new();
+    for (name, value) in properties.application().iter() {
+        let unfit = |why: &str| {
+            let detail = format!("the application property {name:.40?} {why}");
+            SendError::new(ErrorKind::Serialization).with_detail(detail)
+        };
+        let header = header_name(name).ok_or_else(|| unfit("has a name of more than 255 bytes"))?;
+        let (value, kind) = property::write(value).ok_or_else(|| unfit("has a type that has no header"))?;
+        if let Some(kind) = kind {
+            types.insert(header.clone(), text(kind.name()));
+        }
+        headers.insert(header, value);
+    }
+    if !types.is_empty() {
+        insert(headers, names::TYPES, AMQPValue::FieldTable(types.into()));
+    }
+    Ok(())
+}
+
+/// A delivered message once more, with other properties: what nobody here understands of its headers stays.
+pub(crate) fn again(
+    message: &Message,
+    stamp: &Stamp,
+    raw: &BasicProperties,
+    payload: Bytes,
+) -> Result<Written, SendError> {
+    let mut written = write(message, stamp)?;
+    let mut headers = written.properties.headers().clone().unwrap_or_default();
+    for (name, value) in raw.headers().iter().flatten() {
+        let is_kept = name.as_str() == names::BODY
+            || (!names::is_reserved(name.as_str()) && property::read(value, None).is_none());
+        if is_kept && !headers.contains_key(name.as_str()) {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
+    written.properties = written.properties.with_headers(headers);
+    if let Some(app) = raw.app_id() {
+        written.properties = written.properties.with_app_id(app.clone());
+    }
+    written.payload = payload;
+    Ok(written)
+}
+
+fn header_name(name: &str) -> Option<ShortString> {
+    let name = if names::is_reserved(name) { format!("{}{name}", names::ESCAPE) } else { name.to_owned() };
+    ShortString::try_new(name).ok()
+}
+
+/// An application property as a header; `None` if it cannot be one.
+pub(crate) fn header(name: &str, value: &PropertyValue) -> Option<(ShortString, AMQPValue)> {
+    Some((header_name(name)?, property::write(value)?.0))
+}

@@ -1,0 +1,249 @@
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use consign::{
+    Disposition, Message,
+    message::{EntityPath, SequenceNumber},
+    rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter},
+    time::{Clock, SystemClock, Timestamp},
+    transport::{
+        self, Capabilities, Capability, Delivery, ManageError, ReceiveError, SendError, SettleError, Unsupported,
+    },
+};
+use consign_conformance::{
+    Backend, Correlation, Mode, NoSession, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec,
+};
+use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqLease, RabbitMqReceiver, RabbitMqSender, TopicSettings};
+use parking_lot::Mutex;
+
+use super::{Options, delete_delays, options, unique};
+
+/// RabbitMQ as the suite sees it.
+pub(crate) struct Rabbit {
+    client: RabbitMq,
+    clock: SystemClock,
+    delays: String,
+    /// Whether it is on one connection, and a queue may have a limit that counts no dead letters.
+    is_single: bool,
+    /// Rules by subscription and name.
+    rules: Mutex<HashMap<(String, String), Rule>>,
+}
+
+/// A receiver on a connection of its own, which can be broken.
+pub(crate) struct Alone {
+    receiver: RabbitMqReceiver,
+    rabbit: Arc<RabbitMq>,
+}
+
+impl transport::Receiver for Alone {
+    type Lease = RabbitMqLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<RabbitMqLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.receiver.poll_receive(cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.receiver.stop();
+    }
+}
+
+impl Rabbit {
+    pub(crate) async fn connect() -> Option<Self> {
+        let delays = unique("delays");
+        let client = super::connect(options().delays(delays.clone())).await?;
+        Some(Self { client, clock: SystemClock::new(), delays, is_single: false, rules: Mutex::default() })
+    }
+
+    /// On one connection.
+    pub(crate) async fn single(options: Options, address: &str) -> Result<Self, ManageError> {
+        let client = options.connect(address).await?;
+        Ok(Self { client, clock: SystemClock::new(), delays: String::new(), is_single: true, rules: Mutex::default() })
+    }
+
+    pub(crate) async fn clean_up(&self) {
+        delete_delays(&self.delays).await;
+        self.client.close().await;
+    }
+}
+
+fn settings(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageError> {
+    let refusals = [
+        (spec.requires_session, Capability::Sessions),
+        (spec.duplicate_window.is_some(), Capability::DuplicateDetection),
+        (spec.forward_to.is_some(), Capability::AutoForward),
+        (spec.forward_dead_letters_to.is_some(), Capability::AutoForward),
+        // The limit that RabbitMQ has counts no dead letters.
+        (spec.max_size.is_some() && !is_single, Capability::Rejection),
+    ];
+    if let Some((_, capability)) = refusals.into_iter().find(|(is_asked, _)| *is_asked) {
+        return Err(Unsupported::new(capability).into());
+    }
+    let mut settings = QueueSettings::default();
+    settings.lock_duration = spec.lock_duration.unwrap_or(settings.lock_duration);
+    settings.max_delivery_count = spec.max_delivery_count.unwrap_or(settings.max_delivery_count);
+    settings.default_time_to_live = spec.time_to_live;
+    settings.dead_letter_on_expiration = spec.dead_letter_on_expiration;
+    settings.max_message_size = spec.max_message_size;
+    settings.max_length_bytes = spec.max_size;
+    Ok(settings)
+}
+
+fn rule(spec: &RuleSpec) -> Result<Rule, ManageError> {
+    let unsupported = || ManageError::from(Unsupported::new(Capability::SqlRules));
+    let filter = match &spec.filter {
+        consign_conformance::Filter::True => Filter::True,
+        consign_conformance::Filter::False => Filter::False,
+        consign_conformance::Filter::Correlation(correlation) => filter(correlation)?.into(),
+        consign_conformance::Filter::Sql(expression) => SqlFilter::parse(expression).map_err(|_| unsupported())?.into(),
+    };
+    let rule = Rule::new(spec.name, filter)?;
+    match spec.action {
+        None => Ok(rule),
+        Some(statements) => Ok(rule.with_action(SqlAction::parse(statements).map_err(|_| unsupported())?)),
+    }
+}
+
+fn filter(correlation: &Correlation) -> Result<CorrelationFilter, ManageError> {
+    let mut filter = CorrelationFilter::builder();
+    macro_rules! fields {
+        ($($field:ident),*) => {$(
+            if let Some(value) = correlation.$field {
+                filter = filter.$field(value);
+            }
+        )*};
+    }
+    fields!(content_type, correlation_id, subject, message_id, reply_to, reply_to_session_id, session_id, to);
+    for &(key, value) in &correlation.properties {
+        filter = filter.property(key, value);
+    }
+    Ok(filter.build()?)
+}
+
+impl Backend for Rabbit {
+    type Sender = RabbitMqSender;
+    type Lease = RabbitMqLease;
+    type Receiver = Alone;
+    type Session = NoSession<RabbitMqLease>;
+    type Transaction = NoTransaction<RabbitMqLease>;
+
+    fn name(&self) -> &'static str {
+        "rabbitmq"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        RabbitMq::CAPABILITIES
+    }
+
+    fn timing(&self) -> Timing {
+        Timing {
+            lock: Duration::from_secs(8),
+            patience: Duration::from_millis(450),
+            margin: Duration::from_millis(1_500),
+            deadline: Duration::from_secs(240),
+        }
+    }
+
+    async fn now(&self) -> Timestamp {
+        self.clock.now().utc
+    }
+
+    async fn create_queue(&self, path: &EntityPath, spec: &QueueSpec) -> Result<(), ManageError> {
+        self.client.create_queue(path.as_str(), settings(spec, self.is_single)?).await
+    }
+
+    async fn create_topic(&self, path: &EntityPath, spec: &TopicSpec) -> Result<(), ManageError> {
+        if spec.duplicate_window.is_some() {
+            return Err(Unsupported::new(Capability::DuplicateDetection).into());
+        }
+        let mut settings = TopicSettings::default();
+        settings.default_time_to_live = spec.time_to_live;
+        self.client.create_topic(path.as_str(), settings).await
+    }
+
+    async fn create_subscription(&self, path: &EntityPath, spec: &SubscriptionSpec) -> Result<(), ManageError> {
+        let (topic, name) = path.subscription().expect("the path of a subscription");
+        // No filter of this transport can fail on a message.
+        let spec = QueueSpec {
+            lock_duration: spec.lock_duration,
+            max_delivery_count: spec.max_delivery_count,
+            time_to_live: spec.time_to_live,
+            dead_letter_on_expiration: spec.dead_letter_on_expiration,
+            requires_session: spec.requires_session,
+            forward_to: spec.forward_to.clone(),
+            ..QueueSpec::default()
+        };
+        self.client.create_subscription(topic, name, settings(&spec, self.is_single)?).await.map(drop)
+    }
+
+    async fn create_rule(&self, subscription: &EntityPath, spec: &RuleSpec) -> Result<(), ManageError> {
+        let rule = rule(spec)?;
+        self.client.create_rule(subscription.as_str(), &rule).await?;
+        self.rules.lock().insert((subscription.to_string(), rule.name().to_owned()), rule);
+        Ok(())
+    }
+
+    async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Result<(), ManageError> {
+        let rule = self.rules.lock().remove(&(subscription.to_string(), name.to_owned()));
+        let default = || Rule::new(RuleSpec::DEFAULT, Filter::True).expect("a name that is allowed");
+        self.client.delete_rule(subscription.as_str(), &rule.unwrap_or_else(default)).await
+    }
+
+    async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
+        self.client.delete(path.as_str()).await
+    }
+
+    async fn sender(&self, path: &EntityPath) -> Result<RabbitMqSender, SendError> {
+        self.client.sender(path.as_str())
+    }
+
+    async fn receiver(&self, path: &EntityPath, mode: Mode) -> Result<Alone, ReceiveError> {
+        let rabbit = if self.is_single {
+            self.client.clone()
+        } else {
+            let connecting = self.client.connect_again().await;
+            connecting.map_err(|error| ReceiveError::new(error.kind()).with_source(error))?
+        };
+        let receiver = match mode {
+            Mode::PeekLock => rabbit.receiver(path.as_str())?,
+            Mode::ReceiveAndDelete => rabbit.receive_and_delete(path.as_str())?,
+        };
+        Ok(Alone { receiver, rabbit: Arc::new(rabbit) })
+    }
+
+    async fn schedule(
+        &self,
+        path: &EntityPath,
+        messages: Vec<Message>,
+        at: Timestamp,
+    ) -> Result<Vec<SequenceNumber>, SendError> {
+        self.client.sender(path.as_str())?.schedule(messages, at).await
+    }
+
+    async fn retry_after(
+        &self,
+        path: &EntityPath,
+        delivery: Delivery<RabbitMqLease>,
+        delay: Duration,
+    ) -> Result<(), SettleError> {
+        let at = self.clock.now().utc.saturating_add(delay);
+        let copy = delivery.message.without_received();
+        let scheduled = self.schedule(path, vec![copy], at).await;
+        scheduled.map_err(|error| SettleError::new(error.kind()).with_source(error))?;
+        transport::Lease::settle(delivery.lease, Disposition::Complete).await
+    }
+
+    async fn disconnect(&self, receiver: Alone, held: Vec<Delivery<RabbitMqLease>>) -> Result<(), ReceiveError> {
+        receiver.rabbit.close().await;
+        drop(held);
+        Ok(())
+    }
+}
