@@ -1,0 +1,152 @@
+use std::collections::{BTreeMap, HashSet};
+
+use async_nats::jetstream::message::StreamMessage;
+use consign::{
+    Message,
+    message::{EntityPath, MessageState, Received, SequenceNumber},
+    time::Timestamp,
+    transport::{Capability, ManageError, ReceiveError, Unsupported},
+};
+
+use crate::{
+    Nats, deliver,
+    error::Fault,
+    fetch::{fetch, stored_at, subjects},
+    marks::Mark,
+    source::{Place, Source},
+};
+
+/// Messages that a purge locks at once.
+const BATCH: usize = 256;
+
+impl Nats {
+    /// Looks at up to `max` messages from a sequence number on, in the order of their numbers, without a lock and without a
+    /// trace. Deferred messages are shown as such, locked ones as active. Each message is one read of the server, and all
+    /// deferred messages, or all dead letters, are read to find the first of them.
+    ///
+    /// Errors: those of [`receiver`](Self::receiver).
+    pub async fn peek(&self, path: &str, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        let source = self.inner.source(&EntityPath::new(path)?).await?;
+        source.catch_up().await?;
+        Ok(peek(&source, &source.subjects, from.get(), max).await?)
+    }
+
+    /// Removes up to `max` messages that nobody holds, the oldest first, and answers how many. If there is an instant, those
+    /// alone that were stored before it. Deferred messages stay.
+    ///
+    /// It locks and completes them, and gives back the one that is too young. Errors:
+    /// [`NotSupported`](consign::transport::ErrorKind::NotSupported) for an entity that requires sessions; those of the
+    /// connection.
+    pub async fn purge(&self, path: &str, max: usize, stored_before: Option<Timestamp>) -> Result<usize, ManageError> {
+        let managed = |error: ReceiveError| ManageError::new(error.kind()).with_source(error);
+        let source = self.inner.source(&EntityPath::new(path)?).await.map_err(managed)?;
+        if source.settings.requires_session && !source.is_dead_letter() {
+            return Err(Unsupported::new(Capability::Purge).into());
+        }
+        source.catch_up().await?;
+        let mut removed = 0;
+        while removed < max {
+            let batch = if stored_before.is_some() { 1 } else { (max - removed).min(BATCH) };
+            let there = fetch(&source, batch).await?;
+            if there.is_empty() {
+                break;
+            }
+            for delivery in there {
+                let stored = delivery.message.received().map(|received| received.enqueued_time);
+                if stored_before.is_some_and(|before| stored.is_some_and(|stored| stored >= before)) {
+                    drop(delivery);
+                    return Ok(removed);
+                }
+                let completed = delivery.complete().await;
+                completed.map_err(|error| ManageError::new(error.kind()).with_source(error))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Looks at the messages at some subjects of an entity.
+pub(crate) async fn peek(source: &Source, at: &str, from: u64, max: usize) -> Result<Vec<Message>, Fault> {
+    let beside = &source.beside;
+    let mut found = Found { by_number: BTreeMap::new(), from, max };
+    if source.is_dead_letter() {
+        let dead = Look { state: MessageState::Active, marks: HashSet::new(), source };
+        found.read_all(&beside.stream, &beside.any_dead(), &dead).await?;
+    } else {
+        let marks = subjects(source, &format!("{}.mark.>", beside.root())).await?.into_iter().collect::<HashSet<_>>();
+        let active = Look { state: MessageState::Active, marks: marks.clone(), source };
+        let mut next = from;
+        while found.by_number.len() < max
+            && let Some(message) = source.inner.next_at(&source.stream, at, next).await?
+        {
+            next = message.sequence + 1;
+            found.insert(&message, &source.stream, &active).await?;
+        }
+        let deferred = Look { state: MessageState::Deferred, marks, source };
+        found.read_all(&beside.stream, &beside.deferred('*'), &deferred).await?;
+    }
+    Ok(found.by_number.into_values().collect())
+}
+
+/// How messages are shown.
+struct Look<'s> {
+    state: MessageState,
+    marks: HashSet<String>,
+    source: &'s Source,
+}
+
+/// The first messages by number.
+struct Found {
+    by_number: BTreeMap<u64, Message>,
+    from: u64,
+    max: usize,
+}
+
+impl Found {
+    async fn read_all(&mut self, stream: &str, subject: &str, look: &Look<'_>) -> Result<(), Fault> {
+        let mut next = 1;
+        while let Some(message) = look.source.inner.next_at(stream, subject, next).await? {
+            next = message.sequence + 1;
+            self.insert(&message, stream, look).await?;
+        }
+        Ok(())
+    }
+
+    async fn insert(&mut self, message: &StreamMessage, stream: &str, look: &Look<'_>) -> Result<(), Fault> {
+        let payload = message.payload.clone();
+        let read = deliver::read(Some(&message.headers), payload, message.sequence, stored_at(message), stream);
+        let source = look.source;
+        let is_of_another = source.hold().is_some_and(|hold| read.message.session_id() != Some(hold.id()));
+        if read.number < self.from || is_of_another {
+            return Ok(());
+        }
+        let mut shown = read.message;
+        let mut failed = read.count;
+        let place = match (look.state, &source.place) {
+            (MessageState::Deferred, _) => Place::Deferred(read.number),
+            (_, place) => place.clone(),
+        };
+        let subject = match shown.session_id() {
+            Some(id) if source.settings.requires_session && look.state == MessageState::Active => {
+                source.beside.mark_of_session(id, read.number)
+            }
+            _ => source.beside.mark(&place, read.number),
+        };
+        if look.marks.contains(&subject)
+            && let Some(found) = source.inner.last_at(&source.beside.stream, &subject).await?
+        {
+            let mark = Mark::read(&found.headers, &found.payload, found.sequence);
+            failed = failed.max(mark.failed);
+            shown.properties_mut().application_mut().merge(mark.changes);
+        }
+        let mut received = Received::new(SequenceNumber::new(read.number), read.enqueued, failed);
+        received.state = look.state;
+        received.dead_lettered = source.is_dead_letter();
+        self.by_number.insert(read.number, shown.with_received(received));
+        if self.by_number.len() > self.max {
+            self.by_number.pop_last();
+        }
+        Ok(())
+    }
+}

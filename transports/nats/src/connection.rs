@@ -1,0 +1,333 @@
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_nats::{Client, HeaderMap, Request, connection::State, jetstream};
+use bytes::Bytes;
+use consign::{
+    time::{Clock, SystemClock, Timestamp},
+    transport::{ErrorKind, ManageError},
+};
+use futures_util::{TryFutureExt, future::join_all};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value as Json;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    error::Fault,
+    feed::Feeds,
+    keeper::{self, Work},
+    options::Options,
+    order::Returned,
+    time::ServerClock,
+    wire,
+};
+
+/// A connection to JetStream: it makes entities, senders and receivers. A clone is the same connection.
+#[derive(Clone)]
+pub struct Nats {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What all that belongs to one connection shares.
+pub(crate) struct Inner {
+    pub(crate) context: jetstream::Context,
+    pub(crate) client: Client,
+    pub(crate) timeout: Duration,
+    pub(crate) namespace: String,
+    pub(crate) returned: Returned,
+    pub(crate) feeds: Feeds,
+    pub(crate) server_clock: ServerClock,
+    statistics: Arc<async_nats::Statistics>,
+    clock: SystemClock,
+    work: mpsc::Sender<Work>,
+    /// Whether the client ends with this connection.
+    is_own: bool,
+    closed: AtomicBool,
+}
+
+/// The oldest server: it has direct reads and consumers with names.
+pub(crate) const MIN_SERVER: (i64, i64, i64) = (2, 9, 0);
+
+/// Most unsettled deliveries of one connection: each has a place in the queue of what a drop leaves to be done.
+const PLACES: usize = 1 << 16;
+
+/// Where a message was stored.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) seq: u64,
+}
+
+#[derive(Deserialize)]
+struct Published {
+    #[serde(default)]
+    seq: u64,
+    error: Option<jetstream::Error>,
+}
+
+impl Nats {
+    /// Connects to a server, such as `nats://127.0.0.1:4222`; see [`Options::connect`].
+    pub async fn connect(url: &str) -> Result<Self, ManageError> {
+        Self::options().connect(url).await
+    }
+
+    /// Other than the defaults.
+    pub fn options() -> Options {
+        Options::new()
+    }
+
+    /// Works over a client that is there; see [`Options::wrap`].
+    pub async fn wrap(client: Client) -> Result<Self, ManageError> {
+        Self::options().wrap(client).await
+    }
+
+    pub(crate) async fn begin(
+        context: jetstream::Context,
+        options: &Options,
+        is_own: bool,
+    ) -> Result<Self, ManageError> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if !(1..=32).contains(&options.namespace.len()) || !options.namespace.bytes().all(allowed) {
+            let why = "a namespace is 1 to 32 letters, digits and hyphens";
+            return Err(ManageError::new(ErrorKind::InvalidArgument).with_detail(why));
+        }
+        let client = context.client();
+        let (work, works) = mpsc::channel(PLACES);
+        let inner = Arc::new(Inner {
+            statistics: client.statistics(),
+            client,
+            context,
+            timeout: options.timeout,
+            namespace: options.namespace.clone(),
+            returned: Returned::default(),
+            feeds: Feeds::default(),
+            server_clock: ServerClock::default(),
+            clock: SystemClock::new(),
+            work,
+            is_own,
+            closed: AtomicBool::new(false),
+        });
+        inner.probe(options.synced).await?;
+        tokio::spawn(keeper::run(works));
+        Ok(Self { inner })
+    }
+
+    /// The client below, for what this transport has no word for.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.inner.client
+    }
+
+    /// Ends the connection: what dropped deliveries have left to be done is done, and a client that was connected here is
+    /// drained. Later calls fail as [`InvalidOperation`](ErrorKind::InvalidOperation). A client that was wrapped stays open.
+    pub async fn close(&self) -> Result<(), ManageError> {
+        if self.inner.is_closed() {
+            return Ok(());
+        }
+        let (done, finished) = oneshot::channel();
+        let flushed = async {
+            if self.inner.work.send(Work::Flush(done)).await.is_ok() {
+                let _ = finished.await;
+            }
+        };
+        let flushed = tokio::time::timeout(self.inner.timeout, flushed).await;
+        // What dropped deliveries have left to be done are calls too, so calls fail from here on only.
+        if self.inner.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let ended = async {
+            if self.inner.is_own {
+                let _ = self.inner.client.drain().await;
+            } else {
+                let _ = self.inner.client.flush().await;
+            }
+        };
+        let ended = tokio::time::timeout(self.inner.timeout, ended).await;
+        flushed.and(ended).map_err(|_| Fault::timed_out("close").into())
+    }
+}
+
+impl fmt::Debug for Nats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nats").field("namespace", &self.inner.namespace).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// Whether the server can serve. It warns of what the server does not promise.
+    async fn probe(&self, synced: bool) -> Result<(), ManageError> {
+        let info = self.client.server_info();
+        let (major, minor, patch) = MIN_SERVER;
+        if !self.client.is_server_compatible(major, minor, patch) {
+            let why = format!("the server is {}, and must be {major}.{minor} at least", info.version);
+            return Err(ManageError::new(ErrorKind::NotSupported).with_detail(why));
+        }
+        match self.request::<Json>("INFO", &serde_json::json!({})).await {
+            Ok(_) => {}
+            Err(fault) if fault.is_no_responders() => {
+                return Err(ManageError::new(ErrorKind::NotSupported).with_detail("the server has no JetStream"));
+            }
+            Err(fault) => return Err(fault.into()),
+        }
+        if !synced {
+            let can = self.client.is_server_compatible(2, 10, 0);
+            let remedy = if can { "`sync_interval: always`" } else { "a server from 2.10 on, or replicas" };
+            tracing::warn!(
+                server = %info.server_name,
+                version = %info.version,
+                "the server may acknowledge a message before it is on the disk, and a loss of power may lose what was \
+                 acknowledged in the last two minutes. No client can see its setting. The remedy is {remedy}; \
+                 Options::server_syncs says that it is there"
+            );
+        }
+        Ok(())
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now().utc
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// How often the client has connected.
+    pub(crate) fn connects(&self) -> u64 {
+        self.statistics.connects.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// A place in the queue of works. `None` while there are too many.
+    pub(crate) fn place(&self) -> Option<mpsc::OwnedPermit<Work>> {
+        self.work.clone().try_reserve_owned().ok()
+    }
+
+    /// A request of JetStream's API, by its subject without the prefix.
+    pub(crate) async fn request<V: DeserializeOwned>(
+        &self,
+        subject: &str,
+        payload: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<V, Fault> {
+        if self.is_closed() {
+            return Err(Fault::closed());
+        }
+        let asked = self.context.request::<_, _, Json>(subject.to_owned(), payload);
+        let answer = tokio::time::timeout(self.timeout, asked).await.map_err(|_| Fault::timed_out(subject))??;
+        answered(answer)
+    }
+
+    /// A request at a subject, and the answer as it is.
+    async fn ask(&self, subject: &str, request: Request) -> Result<async_nats::Message, Fault> {
+        let request = request.timeout(Some(self.timeout));
+        self.client.send_request(subject.to_owned(), request).map_err(Fault::from).await
+    }
+
+    /// Stores a message, and waits until it is.
+    pub(crate) async fn publish(&self, subject: &str, headers: HeaderMap, payload: Bytes) -> Result<Stored, Fault> {
+        if self.is_closed() {
+            return Err(Fault::closed());
+        }
+        let mut request = Request::new().payload(payload);
+        if !headers.is_empty() {
+            request = request.headers(headers);
+        }
+        let answer = self.ask(subject, request).await?;
+        // A refusal has a number too, which is zero.
+        let answer: Published = serde_json::from_slice(&answer.payload).map_err(general)?;
+        match answer.error {
+            None => Ok(Stored { seq: answer.seq }),
+            Some(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes calls at the same time, which are written in their order: they are polled in it for the first time, and the
+    /// client's queue keeps it, unless tokio makes some of them wait for their turn.
+    pub(crate) async fn in_order<F: Future>(calls: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+        tokio::task::unconstrained(join_all(calls)).await
+    }
+
+    /// Acknowledges a delivery in one way or another, and waits until the server has taken that.
+    pub(crate) async fn acknowledge(&self, reply: &str, how: Bytes) -> Result<(), Fault> {
+        self.ask(reply, Request::new().payload(how)).await.map(drop)
+    }
+
+    /// The last message at a subject, with its number in the stream.
+    pub(crate) async fn last_at(
+        &self,
+        stream: &str,
+        subject: &str,
+    ) -> Result<Option<jetstream::message::StreamMessage>, Fault> {
+        let asked = async {
+            let stream = self.context.get_stream_no_info(stream).await.map_err(general)?;
+            found(stream.direct_get_last_for_subject(subject).await)
+        };
+        tokio::time::timeout(self.timeout, asked).await.map_err(|_| Fault::timed_out("a read"))?
+    }
+
+    /// The first message of a stream from `from` on that is at a subject.
+    pub(crate) async fn next_at(
+        &self,
+        stream: &str,
+        subject: &str,
+        from: u64,
+    ) -> Result<Option<jetstream::message::StreamMessage>, Fault> {
+        let asked = async {
+            let stream = self.context.get_stream_no_info(stream).await.map_err(general)?;
+            found(stream.direct_get_next_for_subject(subject, Some(from.max(1))).await)
+        };
+        tokio::time::timeout(self.timeout, asked).await.map_err(|_| Fault::timed_out("a read"))?
+    }
+
+    /// Removes one message of a stream. Nothing happens if it is not there.
+    pub(crate) async fn remove(&self, stream: &str, number: u64) -> Result<(), Fault> {
+        let subject = format!("STREAM.MSG.DELETE.{stream}");
+        match self.request::<Json>(&subject, &serde_json::json!({ "seq": number, "no_erase": true })).await {
+            Err(fault) if fault.code.is_some() => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// The name of the stream of an entity, or of what lies beside it, and what its subjects begin with.
+    pub(crate) fn name(&self, path: &str) -> Result<(String, String), ManageError> {
+        let token = wire::token(&path.to_lowercase());
+        if token.len() > 200 {
+            let why = "written as a subject, the path is longer than 200 bytes";
+            return Err(ManageError::new(ErrorKind::InvalidArgument).with_detail(why));
+        }
+        Ok((format!("{}_{token}", self.namespace), format!("{}.{token}", self.namespace)))
+    }
+}
+
+fn answered<V: DeserializeOwned>(answer: Json) -> Result<V, Fault> {
+    let unreadable = |error: serde_json::Error| Fault::new(ErrorKind::General, error.to_string());
+    if let Some(error) = answer.get("error") {
+        return Err(serde_json::from_value::<jetstream::Error>(error.clone()).map_err(unreadable)?.into());
+    }
+    serde_json::from_value(answer).map_err(unreadable)
+}
+
+fn general(error: impl fmt::Display) -> Fault {
+    Fault::new(ErrorKind::General, error.to_string())
+}
+
+fn found(
+    read: Result<jetstream::message::StreamMessage, jetstream::stream::DirectGetError>,
+) -> Result<Option<jetstream::message::StreamMessage>, Fault> {
+    use jetstream::stream::DirectGetErrorKind as Kind;
+    match read {
+        Ok(message) => Ok(Some(message)),
+        Err(error) => match error.kind() {
+            Kind::NotFound => Ok(None),
+            Kind::TimedOut => Err(Fault::timed_out("a read")),
+            _ => Err(Fault::new(ErrorKind::CommunicationProblem, error.to_string())),
+        },
+    }
+}

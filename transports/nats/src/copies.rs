@@ -1,0 +1,199 @@
+//! Which copies of a message of a topic a subscription gets, and how they are stored there.
+
+use async_nats::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use consign::{
+    Message,
+    rules::{Copies, RuleSet},
+    settlement::{DeadLetter, DeadLetterReason},
+};
+
+use crate::{
+    connection::Inner,
+    deliver::{self, Facts},
+    error::Fault,
+    sender::ROOM_FOR_REASON,
+    settings::Stored,
+    settle,
+    source::Beside,
+    wire::{self, name},
+};
+
+/// Where a subscription is.
+pub(crate) struct Target {
+    pub(crate) stream: String,
+    pub(crate) root: String,
+    pub(crate) beside: Beside,
+    pub(crate) settings: Stored,
+    /// The largest message that the server takes.
+    pub(crate) max_payload: usize,
+}
+
+/// What the headers of a copy take besides its id: the id's name, the MessageId and a number.
+const ROOM_FOR_OWN: usize = 256;
+
+/// What the subscription gets. Its id is the same whoever makes it, so it is there once however often it is made.
+pub(crate) struct Copy {
+    /// `None` where there is no room for it.
+    id: Option<String>,
+    place: Place,
+    headers: HeaderMap,
+    payload: Bytes,
+}
+
+enum Place {
+    At(String),
+    DeadLetters,
+}
+
+/// Where a dead letter that was never received gets its number: no consumer is there.
+pub(crate) fn numbered(root: &str) -> String {
+    format!("{root}.n")
+}
+
+impl Target {
+    /// The copies of one message, in their order.
+    pub(crate) fn copies_of(
+        &self,
+        rules: &RuleSet,
+        message: &async_nats::Message,
+        facts: Facts,
+        topic: &str,
+    ) -> Vec<Copy> {
+        let headers = message.headers.as_ref();
+        let read = deliver::read(headers, message.payload.clone(), facts.number, facts.stored, topic);
+        let original = Original { target: self, message, facts, id: read.message.message_id().unwrap_or_default() };
+        if let Some(malformed) = &read.malformed {
+            return vec![original.dead("", &read.message, malformed.why())];
+        }
+        let copies = match rules.evaluate(&read.message) {
+            Ok(copies) => copies,
+            Err(failure) if self.settings.dead_letter_on_filter_error => {
+                let reason = DeadLetterReason::Application(failure.reason().into());
+                return vec![original.dead("", &read.message, DeadLetter::new(reason, failure.to_string()))];
+            }
+            Err(failure) => failure.into_copies(),
+        };
+        let plain = copies.plain.then(|| original.plain(&read.message));
+        plain.into_iter().chain(copies.changed.iter().map(|changed| original.changed(changed))).collect()
+    }
+
+    fn subject(&self, message: &Message) -> Option<String> {
+        match message.session_id() {
+            Some(id) if self.settings.requires_session => Some(format!("{}.s.{}", self.root, wire::token(id))),
+            None if self.settings.requires_session => None,
+            _ => Some(format!("{}.m", self.root)),
+        }
+    }
+
+    /// Stores a copy. One that was stored before is not stored again.
+    pub(crate) async fn store(&self, inner: &Inner, copy: Copy) -> Result<(), Fault> {
+        let Copy { id, place, mut headers, payload } = copy;
+        let mut of_number = HeaderMap::new();
+        if let Some(id) = id {
+            of_number.insert(async_nats::header::NATS_MESSAGE_ID, &*id);
+            headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
+        }
+        match place {
+            Place::At(subject) => {
+                inner.publish(&subject, headers, payload).await?;
+            }
+            Place::DeadLetters => {
+                let number = inner.publish(&numbered(&self.root), of_number, Bytes::new()).await?.seq;
+                headers.insert(name::SEQUENCE_NUMBER, number.to_string());
+                inner.publish(&self.beside.dead(number), headers, payload).await?;
+                inner.remove(&self.stream, number).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Original<'a> {
+    target: &'a Target,
+    message: &'a async_nats::Message,
+    facts: Facts,
+    /// The MessageId of all copies.
+    id: &'a str,
+}
+
+impl Original<'_> {
+    fn copy(&self, rule: &str, place: Place, mut headers: HeaderMap, payload: Bytes) -> Copy {
+        headers.insert(name::ENQUEUED_TIME, self.facts.stored.as_millis().to_string());
+        let topic = self.target.settings.topic.as_deref().unwrap_or_default();
+        let id = format!("{topic}-{}{rule}", self.facts.number);
+        if wire::size(&headers) + payload.len() + id.len() + ROOM_FOR_OWN > self.target.max_payload {
+            // Another client has filled the message to the brim. As it came it fits.
+            return Copy { id: None, place, headers: self.kept(), payload: self.message.payload.clone() };
+        }
+        Copy { id: Some(id), place, headers, payload }
+    }
+
+    fn kept(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        keep(self.message.headers.as_ref(), &mut headers, |_| true);
+        headers
+    }
+
+    fn plain(&self, message: &Message) -> Copy {
+        let Some(subject) = self.target.subject(message) else { return self.without_session("", message) };
+        let mut headers = self.kept();
+        if headers.get(name::MESSAGE_ID).is_none() {
+            headers.insert(name::MESSAGE_ID, &*wire::escape(self.id));
+        }
+        self.copy("", Place::At(subject), headers, self.message.payload.clone())
+    }
+
+    fn changed(&self, message: &Message) -> Copy {
+        let rule = message.application().get(Copies::RULE_NAME).and_then(|name| name.as_str()).unwrap_or_default();
+        let id = format!("-{}", wire::token(rule));
+        let Some(subject) = self.target.subject(message) else { return self.without_session(&id, message) };
+        let Ok((mut headers, payload)) = wire::encode(message) else {
+            let why = format!("the rule {rule:?} sets a value of a type that this transport does not know");
+            let reason = DeadLetterReason::Application("RuleActionException".into());
+            return self.dead(&id, message, DeadLetter::new(reason, why));
+        };
+        foreign(self.message.headers.as_ref(), &mut headers);
+        let max = self.max();
+        if wire::size(&headers) + payload.len() > max {
+            let why = format!("the copy of the rule {rule:?} would be larger than {max} bytes");
+            return self.dead(&id, message, DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why));
+        }
+        self.copy(&id, Place::At(subject), headers, payload)
+    }
+
+    fn without_session(&self, rule: &str, message: &Message) -> Copy {
+        let why = "the subscription takes only messages with a session";
+        self.dead(rule, message, DeadLetter::new(DeadLetterReason::SessionIdIsNull, why))
+    }
+
+    fn dead(&self, rule: &str, message: &Message, mut dead_letter: DeadLetter) -> Copy {
+        dead_letter.fit(message);
+        let encoded = settle::dead(message, &dead_letter).ok().and_then(|dead| wire::encode(&dead).ok());
+        // Its own properties may leave no room for the reason, or be none that can be written.
+        let (mut headers, payload) = encoded.unwrap_or_else(|| (self.kept(), self.message.payload.clone()));
+        foreign(self.message.headers.as_ref(), &mut headers);
+        self.copy(&format!("-dead{rule}"), Place::DeadLetters, headers, payload)
+    }
+
+    fn max(&self) -> usize {
+        let max = self.target.max_payload;
+        max.saturating_sub(ROOM_FOR_REASON.min(max / 8))
+    }
+}
+
+/// Takes over what others have put into the headers of a message: neither the server's nor this transport's.
+pub(crate) fn foreign(from: Option<&HeaderMap>, to: &mut HeaderMap) {
+    keep(from, to, |name| !name.starts_with(name::PREFIX));
+}
+
+fn keep(from: Option<&HeaderMap>, to: &mut HeaderMap, is_kept: impl Fn(&str) -> bool) {
+    for (name, values) in from.into_iter().flat_map(HeaderMap::iter) {
+        let text: &str = name.as_ref();
+        if !text.starts_with("Nats-") && is_kept(text) && to.get(name.clone()).is_none() {
+            for value in values {
+                to.append(HeaderName::clone(name), HeaderValue::clone(value));
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use consign::{
+    message::{EntityPath, SequenceNumber},
+    transport::{Delivery, ErrorKind, Lease, ReceiveError},
+};
+
+use crate::{
+    Nats, NatsLease,
+    entities::consumer_config,
+    error::Fault,
+    fetch::fetch,
+    source::{Place, Source},
+    wire,
+};
+
+impl Nats {
+    /// Locks messages that were set aside, by their numbers: all of them or none.
+    ///
+    /// Each gets a consumer of its own, which keeps its lock and counts its deliveries, and goes when the message does.
+    /// Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one is not there, is locked, or was never set aside;
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity that requires sessions; and those of
+    /// [`receiver`](Self::receiver).
+    pub async fn receive_deferred(
+        &self,
+        path: &str,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
+        let source = self.inner.source(&EntityPath::new(path)?).await?;
+        if source.settings.requires_session {
+            let why = "a deferred message of a session is fetched by its session";
+            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail(why));
+        }
+        receive_deferred(&source, numbers).await
+    }
+}
+
+pub(crate) async fn receive_deferred(
+    source: &Arc<Source>,
+    numbers: &[SequenceNumber],
+) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
+    let (source, numbers) = (Arc::clone(source), numbers.to_vec());
+    // In a task of its own: dropped half-way it would leave locks. What nobody waits for any more is dropped there, unseen.
+    let locking = tokio::spawn(async move { lock_all(&source, &numbers).await });
+    let locked = locking.await.unwrap_or_else(|error| Err(Fault::new(ErrorKind::General, error.to_string()).into()))?;
+    Ok(locked.into_iter().map(|Delivery { message, lease }| Delivery { message, lease: lease.handed_out() }).collect())
+}
+
+async fn lock_all(source: &Arc<Source>, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
+    if source.is_dead_letter() {
+        return Err(not_found());
+    }
+    let beside = &source.beside;
+    for number in numbers {
+        let found = source.inner.last_at(&beside.stream, &beside.deferred(number.get())).await?;
+        let Some(found) = found else { return Err(not_found()) };
+        if let Some(hold) = source.hold() {
+            let read = wire::decode(Some(&found.headers), found.payload);
+            if read.is_ok_and(|message| message.session_id() != Some(hold.id())) {
+                return Err(not_found());
+            }
+        }
+    }
+    let mut locked = Vec::with_capacity(numbers.len());
+    for number in numbers {
+        match lock(source, number.get()).await {
+            Ok(Some(delivery)) => locked.push(delivery),
+            other => {
+                for delivery in locked {
+                    let _ = Lease::release(delivery.lease).await;
+                }
+                return Err(other.err().map_or_else(not_found, ReceiveError::from));
+            }
+        }
+    }
+    Ok(locked)
+}
+
+async fn lock(source: &Arc<Source>, number: u64) -> Result<Option<Delivery<NatsLease>>, Fault> {
+    let (beside, name) = (&source.beside, format!("d{number}"));
+    let config = consumer_config(&name, &beside.deferred(number), &source.settings);
+    source.inner.create_consumer(&beside.stream, &name, &config).await?;
+    let source = source.at(beside.stream.clone(), name, Place::Deferred(number));
+    Ok(fetch(&source, 1).await?.pop())
+}
+
+fn not_found() -> ReceiveError {
+    ReceiveError::new(ErrorKind::MessageNotFound)
+}

@@ -1,0 +1,289 @@
+//! Making, finding and deleting entities.
+
+use std::{sync::Arc, time::Duration};
+
+use consign::{
+    message::EntityPath,
+    transport::{ErrorKind, ManageError, ReceiveError},
+};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use crate::{
+    Nats, QueueSettings,
+    connection::Inner,
+    copies,
+    error::Fault,
+    feed::Feed,
+    settings::{Kind, Limits, Stored, check_lock},
+    source::{Beside, Place, Source},
+};
+
+/// What the server waits beyond a lock before it delivers again: by then a settlement that was in time has arrived.
+pub(crate) const GRACE: Duration = Duration::from_millis(250);
+
+/// The consumer of a queue.
+const QUEUE: &str = "q";
+/// The consumer of dead letters.
+const DEAD: &str = "dead";
+
+#[derive(Deserialize)]
+pub(crate) struct StreamInfo {
+    pub(crate) config: StreamConfig,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct StreamConfig {
+    #[serde(default)]
+    pub(crate) description: String,
+    #[serde(default)]
+    pub(crate) num_replicas: usize,
+}
+
+impl Nats {
+    /// Creates a queue. Errors: [`AlreadyExists`](ErrorKind::AlreadyExists),
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a rule,
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a subscription or a sub-queue,
+    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) where the account may have no further stream.
+    pub async fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
+        let path = own_path(path)?;
+        check_lock(settings.lock_duration, settings.max_delivery_count)?;
+        let limits = Limits {
+            duplicate_detection: settings.duplicate_detection,
+            max_bytes: settings.max_bytes,
+            max_age: settings.max_age,
+            replicas: settings.replicas,
+        };
+        limits.check()?;
+        let (lock, deliveries, requires_session) =
+            (settings.lock_duration, settings.max_delivery_count, settings.requires_session);
+        let mut stored = Stored::new(Kind::Queue, path.as_str(), lock, deliveries, requires_session);
+        stored.detects_duplicates = settings.duplicate_detection.is_some();
+        Ok(self.inner.create_entity(&path, &stored, &limits).await?)
+    }
+
+    /// Deletes a queue, a topic with its subscriptions, or a subscription, with their messages.
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound) if there is none; [`InvalidOperation`](ErrorKind::InvalidOperation) for
+    /// a sub-queue.
+    pub async fn delete(&self, path: &str) -> Result<(), ManageError> {
+        let path = EntityPath::new(path)?;
+        if path.is_sub_queue() {
+            let why = "a sub-queue lives as long as its entity";
+            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(why));
+        }
+        if path.subscription().is_some() {
+            self.inner.stop_copies(&path).await?;
+        } else {
+            for subscription in self.inner.subscriptions(&path).await? {
+                let path = path.subscription_of(&subscription)?;
+                self.inner.stop_copies(&path).await?;
+                match self.inner.delete_streams(&path).await {
+                    // Another has begun to delete it.
+                    Err(fault) if fault.kind == ErrorKind::EntityNotFound => {}
+                    deleted => deleted?,
+                }
+            }
+        }
+        Ok(self.inner.delete_streams(&path).await?)
+    }
+}
+
+impl Inner {
+    /// The stream of an entity, what its subjects begin with, and its settings.
+    pub(crate) async fn find(&self, path: &EntityPath) -> Result<(String, String, Stored), Fault> {
+        let (stream, root) = self.name(path.parent().as_str())?;
+        let info = self.request::<StreamInfo>(&format!("STREAM.INFO.{stream}"), &json!({})).await;
+        let info = info.map_err(|fault| match fault.kind {
+            ErrorKind::EntityNotFound => no_entity(path),
+            _ => fault,
+        })?;
+        let settings: Stored = serde_json::from_str(&info.config.description).map_err(|_| {
+            let why = format!("the stream {stream} was not made by this transport");
+            Fault::new(ErrorKind::InvalidOperation, why)
+        })?;
+        if settings.consign != Stored::VERSION {
+            let why = format!("{path} was made by a later version of this transport");
+            return Err(Fault::new(ErrorKind::NotSupported, why));
+        }
+        Ok((stream, root, settings))
+    }
+
+    /// What can be received from at a path.
+    pub(crate) async fn source(self: &Arc<Self>, path: &EntityPath) -> Result<Arc<Source>, ReceiveError> {
+        let (stream, root, settings) = self.find(path).await?;
+        let beside = Beside::new(&stream, &root);
+        let invalid = |why| Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail(why));
+        if path.is_transfer_dead_letter() {
+            return invalid("nothing is forwarded, so there is no transfer dead-letter sub-queue");
+        }
+        let feed = match settings.kind {
+            Kind::Topic => return invalid("a topic gives no messages"),
+            Kind::Subscription => Some(Feed::of(self, path, &settings)?),
+            Kind::Queue => None,
+        };
+        let subjects = if settings.requires_session { format!("{root}.s.*") } else { format!("{root}.m") };
+        let (stream, consumer, place) = if path.is_dead_letter() {
+            (beside.stream.clone(), DEAD.into(), Place::DeadLetter)
+        } else {
+            (stream, QUEUE.into(), Place::Main)
+        };
+        let inner = Arc::clone(self);
+        Ok(Arc::new(Source { inner, settings, stream, consumer, subjects, beside, place, feed }))
+    }
+
+    /// Makes the streams of a queue or a subscription, or none of them.
+    pub(crate) async fn create_entity(&self, path: &EntityPath, stored: &Stored, limits: &Limits) -> Result<(), Fault> {
+        let (stream, root) = self.name(path.as_str())?;
+        let mut subjects = vec![if stored.requires_session { format!("{root}.s.*") } else { format!("{root}.m") }];
+        let filter = match stored.kind {
+            Kind::Subscription => {
+                subjects.push(copies::numbered(&root));
+                subjects[0].clone()
+            }
+            Kind::Queue | Kind::Topic => String::new(),
+        };
+        self.create_beside(&Beside::new(&stream, &root), stored, limits.replicas).await?;
+        let config = stream_config(&stream, &subjects, "workqueue", limits, stored);
+        let created = async {
+            self.create_stream(&stream, &config).await?;
+            if !stored.requires_session {
+                self.create_consumer(&stream, QUEUE, &consumer_config(QUEUE, &filter, stored)).await?;
+            }
+            Ok::<_, Fault>(())
+        };
+        let Err(fault) = created.await else { return Ok(()) };
+        // A stream that was there is another's, with what it holds.
+        if fault.kind != ErrorKind::AlreadyExists {
+            let _ = self.delete_stream(&stream).await;
+        }
+        let _ = self.delete_stream(&Beside::new(&stream, &root).stream).await;
+        Err(fault)
+    }
+
+    /// Deletes the stream of an entity and the one beside it, of which one may be gone.
+    pub(crate) async fn delete_streams(&self, path: &EntityPath) -> Result<(), Fault> {
+        let (stream, root) = self.name(path.as_str())?;
+        let main = self.delete_stream(&stream).await;
+        let beside = self.delete_stream(&Beside::new(&stream, &root).stream).await;
+        match (main, beside) {
+            (Err(fault), Ok(())) | (Ok(()), Err(fault)) if fault.kind == ErrorKind::EntityNotFound => Ok(()),
+            (main, beside) => main.and(beside),
+        }
+    }
+
+    pub(crate) async fn create_beside(&self, beside: &Beside, stored: &Stored, replicas: usize) -> Result<(), Fault> {
+        let limits = Limits { duplicate_detection: None, max_bytes: None, max_age: None, replicas };
+        let mut config = stream_config(&beside.stream, &[beside.subjects()], "workqueue", &limits, stored);
+        config["max_msgs_per_subject"] = json!(1);
+        config["discard"] = json!("old");
+        let is_new = self.create_stream(&beside.stream, &config).await?;
+        let dead = consumer_config(DEAD, &beside.any_dead(), stored);
+        let created = self.create_consumer(&beside.stream, DEAD, &dead).await;
+        if created.is_err() && is_new {
+            let _ = self.delete_stream(&beside.stream).await;
+        }
+        created
+    }
+
+    /// Whether it is new: with the same settings it may be there.
+    pub(crate) async fn create_stream(&self, name: &str, config: &Json) -> Result<bool, Fault> {
+        #[derive(Deserialize)]
+        struct Created {
+            #[serde(default)]
+            did_create: bool,
+        }
+        Ok(self.request::<Created>(&format!("STREAM.CREATE.{name}"), config).await?.did_create)
+    }
+
+    /// When a stream was created, as a token that no other stream of that name has.
+    pub(crate) async fn created(&self, stream: &str) -> Result<String, Fault> {
+        #[derive(Deserialize)]
+        struct Created {
+            created: String,
+        }
+        let info = self.request::<Created>(&format!("STREAM.INFO.{stream}"), &json!({})).await?;
+        Ok(info.created.chars().filter(char::is_ascii_alphanumeric).collect())
+    }
+
+    pub(crate) async fn delete_stream(&self, name: &str) -> Result<(), Fault> {
+        self.request::<Json>(&format!("STREAM.DELETE.{name}"), &json!({})).await.map(drop)
+    }
+
+    pub(crate) async fn create_consumer(&self, stream: &str, name: &str, config: &Json) -> Result<(), Fault> {
+        let subject = format!("CONSUMER.DURABLE.CREATE.{stream}.{name}");
+        self.request::<Json>(&subject, &json!({ "stream_name": stream, "config": config })).await.map(drop)
+    }
+
+    pub(crate) async fn delete_consumer(&self, stream: &str, name: &str) -> Result<(), Fault> {
+        self.request::<Json>(&format!("CONSUMER.DELETE.{stream}.{name}"), &json!({})).await.map(drop)
+    }
+}
+
+pub(crate) fn stream_config(
+    name: &str,
+    subjects: &[String],
+    retention: &str,
+    limits: &Limits,
+    stored: &Stored,
+) -> Json {
+    // The server wants a window, and one that is no longer than the age.
+    let default = limits.max_age.map_or(120_000_000_000, |age| nanos(age).min(120_000_000_000));
+    json!({
+        "name": name,
+        "subjects": subjects,
+        "retention": retention,
+        "storage": "file",
+        "discard": "new",
+        "max_consumers": -1,
+        "max_msgs": -1,
+        "max_msgs_per_subject": -1,
+        "max_bytes": limits.max_bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
+        "max_age": limits.max_age.map_or(0, nanos),
+        "max_msg_size": -1,
+        "num_replicas": limits.replicas,
+        "duplicate_window": limits.duplicate_detection.map_or(default, nanos),
+        "allow_direct": true,
+        "description": serde_json::to_string(stored).unwrap_or_default(),
+    })
+}
+
+/// As the server has times: what is longer than it can say is the longest.
+pub(crate) fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The dead letters of an entity.
+pub(crate) fn dead(source: &Source) -> Arc<Source> {
+    source.at(source.beside.stream.clone(), DEAD.into(), Place::DeadLetter)
+}
+
+pub(crate) fn consumer_config(name: &str, filter: &str, stored: &Stored) -> Json {
+    let mut config = json!({
+        "durable_name": name,
+        "deliver_policy": "all",
+        "ack_policy": "explicit",
+        "ack_wait": nanos(stored.lock() + GRACE),
+        "max_deliver": -1,
+        "replay_policy": "instant",
+        "max_ack_pending": -1,
+        "max_waiting": 4_096,
+    });
+    if !filter.is_empty() {
+        config["filter_subject"] = json!(filter);
+    }
+    config
+}
+
+/// The path of something that is created: no sub-queue and no subscription.
+pub(crate) fn own_path(path: &str) -> Result<EntityPath, ManageError> {
+    let path = EntityPath::new(path)?;
+    if path.is_sub_queue() || path.subscription().is_some() {
+        let why = "a sub-queue comes with its entity, and a subscription with its topic";
+        return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(why));
+    }
+    Ok(path)
+}
+
+fn no_entity(path: &EntityPath) -> Fault {
+    Fault::new(ErrorKind::EntityNotFound, format!("there is no {path}"))
+}

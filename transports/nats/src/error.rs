@@ -1,0 +1,134 @@
+//! What NATS answers, as the kinds of the model.
+
+use async_nats::{
+    RequestError, RequestErrorKind,
+    jetstream::{self, ErrorCode},
+};
+use consign::message::InvalidArgument;
+use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
+
+/// Why a call of the server failed. It becomes the error of any operation.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) kind: ErrorKind,
+    pub(crate) code: Option<ErrorCode>,
+    detail: String,
+    is_no_responders: bool,
+}
+
+impl Fault {
+    pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
+        Self { kind, code: None, detail: detail.into(), is_no_responders: false }
+    }
+
+    /// Nobody answers at the subject: either there is nothing, or no server leads it yet, as while a cluster elects one. Who
+    /// cannot tell may try again.
+    fn no_responders(detail: String) -> Self {
+        Self { is_no_responders: true, ..Self::new(ErrorKind::ServiceBusy, detail) }
+    }
+
+    pub(crate) fn is_no_responders(&self) -> bool {
+        self.is_no_responders
+    }
+
+    /// The server says that there is no such thing.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.kind == ErrorKind::EntityNotFound && self.code.is_some()
+    }
+
+    pub(crate) fn timed_out(what: &str) -> Self {
+        Self::new(ErrorKind::ServiceTimeout, format!("{what}: no answer in time"))
+    }
+
+    pub(crate) fn broken(error: &dyn std::fmt::Display) -> Self {
+        Self::new(ErrorKind::CommunicationProblem, error.to_string())
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::new(ErrorKind::InvalidOperation, "the connection was closed by this process")
+    }
+}
+
+impl From<RequestError> for Fault {
+    fn from(error: RequestError) -> Self {
+        let kind = match error.kind() {
+            RequestErrorKind::NoResponders => return Self::no_responders(error.to_string()),
+            RequestErrorKind::TimedOut => ErrorKind::ServiceTimeout,
+            RequestErrorKind::InvalidSubject => ErrorKind::InvalidArgument,
+            RequestErrorKind::MaxPayloadExceeded => ErrorKind::MessageSizeExceeded,
+            RequestErrorKind::Other => ErrorKind::CommunicationProblem,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<jetstream::context::RequestError> for Fault {
+    fn from(error: jetstream::context::RequestError) -> Self {
+        use jetstream::context::RequestErrorKind as Kind;
+        let kind = match error.kind() {
+            Kind::NoResponders => return Self::no_responders(error.to_string()),
+            Kind::TimedOut => ErrorKind::ServiceTimeout,
+            _ => ErrorKind::CommunicationProblem,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+/// The code of a refusal that the client has no name for.
+const NAME_IN_USE: u64 = 10058;
+const NO_SUCH_MESSAGE: u64 = 10037;
+const NO_RESOURCES: [u64; 5] = [10002, 10023, 10026, 10027, 10047];
+
+impl From<jetstream::Error> for Fault {
+    fn from(error: jetstream::Error) -> Self {
+        let code = error.error_code();
+        let kind = match code {
+            ErrorCode::STREAM_NOT_FOUND | ErrorCode::CONSUMER_NOT_FOUND => ErrorKind::EntityNotFound,
+            ErrorCode(NAME_IN_USE) | ErrorCode::STREAM_SUBJECT_OVERLAP | ErrorCode::CONSUMER_ALREADY_EXISTS => {
+                ErrorKind::AlreadyExists
+            }
+            ErrorCode(NO_SUCH_MESSAGE) => ErrorKind::MessageNotFound,
+            ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM | ErrorCode::STREAM_HEADER_EXCEEDS_MAXIMUM => {
+                ErrorKind::MessageSizeExceeded
+            }
+            // The store refuses for one of its limits: bytes or messages of the stream, or of the account.
+            ErrorCode::STREAM_STORE_FAILED => ErrorKind::QuotaExceeded,
+            ErrorCode(code) if NO_RESOURCES.contains(&code) => ErrorKind::QuotaExceeded,
+            _ if error.code() == 404 => ErrorKind::EntityNotFound,
+            _ if error.code() == 408 => ErrorKind::ServiceTimeout,
+            _ if error.code() == 503 => ErrorKind::ServiceBusy,
+            _ if error.code() == 400 => ErrorKind::InvalidArgument,
+            _ => ErrorKind::General,
+        };
+        Self { code: Some(code), ..Self::new(kind, error.to_string()) }
+    }
+}
+
+impl From<ManageError> for Fault {
+    fn from(error: ManageError) -> Self {
+        Self::new(error.kind(), error.to_string())
+    }
+}
+
+impl From<InvalidArgument> for Fault {
+    fn from(error: InvalidArgument) -> Self {
+        Self::new(ErrorKind::InvalidArgument, error.to_string())
+    }
+}
+
+macro_rules! into_operation_error {
+    ($($error:ident),*) => {$(
+        impl From<Fault> for $error {
+            #[cold]
+            fn from(fault: Fault) -> Self {
+                let error = Self::new(fault.kind).with_detail(fault.detail);
+                match fault.code {
+                    Some(ErrorCode(code)) => error.with_condition(format!("nats:{code}")),
+                    None => error,
+                }
+            }
+        }
+    )*};
+}
+
+into_operation_error!(SendError, ReceiveError, SettleError, ManageError);

@@ -1,0 +1,44 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod browse;
+mod capabilities;
+mod connection;
+mod copies;
+mod deferred;
+mod deliver;
+mod entities;
+mod error;
+mod feed;
+mod fetch;
+mod keeper;
+mod lease;
+mod marks;
+mod options;
+mod order;
+mod park;
+mod receiver;
+mod rules;
+mod sender;
+mod session;
+mod settings;
+mod settle;
+mod source;
+mod time;
+mod topic;
+mod wire;
+mod wrapped;
+
+pub use async_nats;
+
+pub use self::{
+    capabilities::CAPABILITIES,
+    connection::Nats,
+    lease::NatsLease,
+    options::Options,
+    receiver::NatsReceiver,
+    sender::NatsSender,
+    session::{NatsSession, SessionAcceptor},
+    settings::{QueueSettings, SubscriptionSettings, TopicSettings},
+    wrapped::{NatsSubscription, WrappedConsumer},
+};

@@ -1,0 +1,176 @@
+use std::{fmt, time::Duration};
+
+use async_nats::{ConnectOptions, jetstream};
+use consign::transport::{ErrorKind, ManageError};
+
+use crate::Nats;
+
+/// How to connect.
+///
+/// ```no_run
+/// # async fn connect() -> Result<(), consign::transport::ManageError> {
+/// use std::time::Duration;
+/// use consign_nats::Nats;
+///
+/// let nats = Nats::options().timeout(Duration::from_secs(5)).namespace("shop").connect("nats://127.0.0.1:4222").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "options do nothing until they connect"]
+pub struct Options {
+    pub(crate) client: ConnectOptions,
+    pub(crate) timeout: Duration,
+    pub(crate) namespace: String,
+    pub(crate) domain: Option<String>,
+    pub(crate) synced: bool,
+    backoff: (Duration, Duration),
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+impl Options {
+    pub(crate) fn new() -> Self {
+        Self {
+            client: ConnectOptions::new().name("consign"),
+            timeout: Duration::from_secs(10),
+            namespace: "consign".into(),
+            domain: None,
+            synced: false,
+            backoff: (Duration::from_millis(100), Duration::from_secs(10)),
+        }
+    }
+
+    /// How long a call waits for the server's answer, and connecting for the server: by default 10 s, and a day at
+    /// most.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout.clamp(Duration::from_millis(1), DAY);
+        self
+    }
+
+    /// What the names of all streams and subjects begin with: by default `consign`. Letters, digits and `-`.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// The domain of JetStream, on a leaf node.
+    pub fn domain(mut self, domain: impl Into<String>) -> Self {
+        self.domain = Some(domain.into());
+        self
+    }
+
+    /// The server syncs before it acknowledges: its configuration has `sync_interval: always`, or the streams have replicas
+    /// that do not fail together. There is then no warning. No client can see it.
+    pub fn server_syncs(mut self) -> Self {
+        self.synced = true;
+        self
+    }
+
+    /// How long to wait before the first attempt to connect again, doubled each time up to `max`, with up to a half of it
+    /// at random: by default 100 ms and 10 s, and a day at most. It goes on for ever.
+    pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
+        self.backoff = (first.min(DAY), max.min(DAY));
+        self
+    }
+
+    /// The client's own options: identity, TLS, and what else there is. Its time-outs and its reconnection are set here.
+    pub fn client(mut self, options: ConnectOptions) -> Self {
+        self.client = options;
+        self
+    }
+
+    /// Connects to a server, such as `nats://127.0.0.1:4222`, or to one of several that are divided by commas. `tls://` asks
+    /// for TLS.
+    ///
+    /// Errors: [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server,
+    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), [`Unauthorized`](ErrorKind::Unauthorized),
+    /// [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream,
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule.
+    pub async fn connect(mut self, url: &str) -> Result<Nats, ManageError> {
+        let (first, max) = self.backoff;
+        let options = std::mem::take(&mut self.client)
+            .connection_timeout(self.timeout)
+            .request_timeout(Some(self.timeout))
+            .max_reconnects(None)
+            .reconnect_delay_callback(move |attempt| delay(attempt, first, max));
+        let servers: Vec<&str> = url.split(',').map(str::trim).collect();
+        let connecting = tokio::time::timeout(self.timeout, options.connect(servers));
+        let client = match connecting.await {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => return Err(connect_error(&error)),
+            Err(_) => return Err(ManageError::new(ErrorKind::ServiceTimeout).with_detail("no connection in time")),
+        };
+        let context = self.context(client);
+        Nats::begin(context, &self, true).await
+    }
+
+    /// Works over a client that is there. It stays the caller's: its reconnection, and when it is closed.
+    pub async fn wrap(self, client: async_nats::Client) -> Result<Nats, ManageError> {
+        let context = self.context(client);
+        Nats::begin(context, &self, false).await
+    }
+
+    /// As [`wrap`](Self::wrap), with the prefix or domain that `context` has.
+    pub async fn wrap_context(self, context: jetstream::Context) -> Result<Nats, ManageError> {
+        Nats::begin(context, &self, false).await
+    }
+
+    fn context(&self, client: async_nats::Client) -> jetstream::Context {
+        let builder = jetstream::context::ContextBuilder::new().timeout(self.timeout);
+        match &self.domain {
+            Some(domain) => builder.domain(domain).build(client),
+            None => builder.build(client),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("timeout", &self.timeout)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The wait before attempt number `attempt`, which counts from 0 or 1: the first one is made soon.
+fn delay(attempt: usize, first: Duration, max: Duration) -> Duration {
+    let doubled = first.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(max);
+    doubled.mul_f64(1.0 - fastrand::f64() / 2.0)
+}
+
+fn connect_error(error: &async_nats::ConnectError) -> ManageError {
+    use async_nats::ConnectErrorKind as Kind;
+    let kind = match error.kind() {
+        Kind::ServerParse => ErrorKind::InvalidArgument,
+        Kind::Authentication | Kind::AuthorizationViolation => ErrorKind::Unauthorized,
+        Kind::TimedOut => ErrorKind::ServiceTimeout,
+        _ => ErrorKind::CommunicationProblem,
+    };
+    ManageError::new(kind).with_detail(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_grows_to_its_bound() {
+        let (first, max) = (Duration::from_millis(100), Duration::from_secs(10));
+        for attempt in 0..100 {
+            let wait = delay(attempt, first, max);
+            assert!(wait >= first / 2 && wait <= max, "{attempt}: {wait:?}");
+        }
+        assert!(delay(1_000, first, max) >= max / 2);
+    }
+
+    #[test]
+    fn no_wait_is_too_long_to_be_computed() {
+        let options = Options::new().backoff(Duration::MAX, Duration::MAX).timeout(Duration::MAX);
+        let (first, max) = options.backoff;
+        for attempt in 0..100 {
+            assert!(delay(attempt, first, max) <= DAY);
+        }
+        assert_eq!(options.timeout, DAY);
+    }
+}

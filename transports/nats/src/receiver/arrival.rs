@@ -1,0 +1,192 @@
+//! What arrives at a receiver, until it is a delivery.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use consign::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError};
+use futures_util::{Stream, StreamExt};
+use tokio::{sync::mpsc::OwnedPermit, time::Instant};
+
+use super::{NatsReceiver, PATIENCE, TICK};
+use crate::{
+    deliver::{self, Arrival},
+    error::Fault,
+    keeper::Work,
+    lease::{Held, NatsLease},
+    source::Place,
+};
+
+impl NatsReceiver {
+    /// Polls what the server sends. `true` if something was taken that `poll_receive` should look at.
+    pub(super) fn poll_messages(&mut self, cx: &mut Context<'_>, max: usize) -> Result<bool, ReceiveError> {
+        let mut has_taken = false;
+        let max = max + usize::from(self.awaits_since.is_some());
+        while self.ready.len() + self.preparing.len() < max && self.unplaced.is_empty() {
+            let Some(subscriber) = &mut self.subscriber else { return Ok(has_taken) };
+            match Pin::new(subscriber).poll_next(cx) {
+                Poll::Pending => {
+                    self.empty_at = Instant::now();
+                    return Ok(has_taken);
+                }
+                Poll::Ready(None) => {
+                    (self.subscriber, self.outstanding) = (None, 0);
+                    self.inbox = self.source.inner.client.new_inbox();
+                    return Ok(true);
+                }
+                Poll::Ready(Some(message)) => {
+                    has_taken = true;
+                    match message.status {
+                        None => self.arrived(message)?,
+                        Some(status) => self.ended(status, message.description.as_deref())?,
+                    }
+                }
+            }
+        }
+        Ok(has_taken)
+    }
+
+    fn arrived(&mut self, message: async_nats::Message) -> Result<(), ReceiveError> {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.has_begun = true;
+        let until = self.locked_until();
+        self.unplaced.push_back((message, until));
+        self.place_all()
+    }
+
+    pub(super) fn locked_until(&self) -> Instant {
+        self.empty_at.max(self.asked_at) + self.source.settings.lock()
+    }
+
+    /// Finds a place for what has come. Without one it stays here, in its order, and has one later.
+    pub(super) fn place_all(&mut self) -> Result<(), ReceiveError> {
+        while !self.unplaced.is_empty() {
+            let Some(place) = self.source.inner.place() else {
+                let why = "there are too many unsettled deliveries";
+                return Err(ReceiveError::new(ErrorKind::Throttled).with_detail(why));
+            };
+            if let Some((message, until)) = self.unplaced.pop_front() {
+                self.place(message, until, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(
+        &mut self,
+        message: async_nats::Message,
+        until: Instant,
+        place: OwnedPermit<Work>,
+    ) -> Result<(), ReceiveError> {
+        let source = Arc::clone(&self.source);
+        let deletes = self.deletes;
+        if deliver::is_simple(&source, message.reply.as_ref()) {
+            let (held, malformed) = deliver::simple(&source, message, until)?;
+            let max = source.settings.max_delivery_count;
+            if malformed.is_none() && !deletes && held.count <= max && self.preparing.is_empty() {
+                self.is_ready(delivery(held, place));
+                return Ok(());
+            }
+            let arriving = async move {
+                match malformed {
+                    Some(malformed) => deliver::bury_malformed(held, malformed).await,
+                    None => deliver::bury_exhausted(held).await,
+                }
+            };
+            self.preparing.push_back(prepare(arriving, place, deletes));
+            return Ok(());
+        }
+        let arriving = async move { deliver::arrive(&source, message, until).await };
+        self.preparing.push_back(prepare(arriving, place, deletes));
+        Ok(())
+    }
+
+    /// Whether a message that this connection has given back should come before those that are ready.
+    pub(super) fn awaits_older(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(first) = self.ready.front().and_then(number) else { return false };
+        let Some(older) = self.source.inner.returned.before(&self.source, first) else {
+            self.awaits_since = None;
+            return false;
+        };
+        let since = *self.awaits_since.get_or_insert_with(Instant::now);
+        self.tick.as_mut().reset(since + PATIENCE);
+        if self.tick.as_mut().poll(cx).is_pending() {
+            return true;
+        }
+        // Another process has it.
+        self.source.inner.returned.remove(&self.source, older);
+        self.awaits_since = None;
+        self.tick.as_mut().reset(Instant::now() + TICK);
+        false
+    }
+
+    /// Puts a delivery where it belongs: the oldest message is the first.
+    fn is_ready(&mut self, delivery: Delivery<NatsLease>) {
+        let place = self.ready.iter().rposition(|earlier| number(earlier) < number(&delivery));
+        self.ready.insert(place.map_or(0, |place| place + 1), delivery);
+    }
+
+    pub(super) fn poll_preparing(&mut self, cx: &mut Context<'_>) -> Result<(), ReceiveError> {
+        while let Poll::Ready(Some(prepared)) = self.preparing.poll_next_unpin(cx) {
+            // What could not be prepared comes again when its lock ends.
+            if let Some(delivery) = prepared? {
+                self.is_ready(delivery);
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) type Preparing = BoxFuture<Result<Option<Delivery<NatsLease>>, Fault>>;
+
+/// Prepares a delivery in a task of its own: if nobody waits for it any more, it is dropped there, and so given back.
+fn prepare(
+    arriving: impl Future<Output = Result<Arrival, Fault>> + Send + 'static,
+    place: OwnedPermit<Work>,
+    deletes: bool,
+) -> Preparing {
+    let prepared = tokio::spawn(async move {
+        Ok::<_, Fault>(match arriving.await? {
+            Arrival::Held(held) => Some(delivery(held, place)),
+            Arrival::Buried => None,
+        })
+    });
+    Box::pin(async move {
+        let prepared = prepared.await.map_err(|error| Fault::new(ErrorKind::General, error.to_string()))?;
+        match prepared? {
+            Some(prepared) if deletes => remove(prepared).await.map(Some),
+            prepared => Ok(prepared),
+        }
+    })
+}
+
+/// Removes a message before it is handed out.
+async fn remove(delivery: Delivery<NatsLease>) -> Result<Delivery<NatsLease>, Fault> {
+    let Delivery { mut message, lease } = delivery;
+    if let Some(mut received) = message.received().copied() {
+        received.locked_until = None;
+        message = message.with_received(received);
+    }
+    let removed = lease.settle(consign::Disposition::Complete).await;
+    removed.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
+    Ok(Delivery { message, lease: NatsLease::removed() })
+}
+
+fn number(delivery: &Delivery<NatsLease>) -> Option<u64> {
+    delivery.message.received().map(|received| received.sequence_number.get())
+}
+
+/// A delivery. If it is the last one of its message, the end of its lock is watched.
+pub(crate) fn delivery(mut held: Box<Held>, place: OwnedPermit<Work>) -> Delivery<NatsLease> {
+    let source = Arc::clone(&held.source);
+    if held.count >= source.settings.max_delivery_count
+        && matches!(source.place, Place::Main | Place::Deferred(_))
+        && let Some(place) = source.inner.place()
+    {
+        place.send(Work::Last(held.lock.until(), held.watch()));
+    }
+    Delivery { message: held.message.clone(), lease: NatsLease::new(held, place) }
+}

@@ -1,0 +1,283 @@
+mod arrival;
+mod request;
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use async_nats::Subscriber;
+use consign::{
+    message::EntityPath,
+    transport::{BoxFuture, Delivery, ErrorKind, ReceiveError, Receiver},
+};
+use futures_util::stream::FuturesOrdered;
+use tokio::{
+    sync::mpsc::OwnedPermit,
+    time::{Instant, Sleep, sleep},
+};
+
+use self::arrival::Preparing;
+pub(crate) use self::arrival::delivery;
+use crate::{
+    Nats,
+    error::Fault,
+    keeper::Work,
+    lease::NatsLease,
+    park::{EXPIRES, Parked},
+    source::Source,
+};
+
+/// Receives from a queue, a subscription, or a dead-letter sub-queue.
+///
+/// It asks the server for as many messages as [`poll_receive`](Receiver::poll_receive) may take, and for no more: none is
+/// locked ahead. The server has no way to withdraw a request; what still comes of one that was given up, by
+/// [`stop`](Receiver::stop) or a drop, within the 5 s that a request lasts, is given back uncounted.
+///
+/// When the connection breaks a receive fails once, as a
+/// [`CommunicationProblem`](ErrorKind::CommunicationProblem) that may pass; later ones wait for the client to connect again,
+/// and go on.
+pub struct NatsReceiver {
+    source: Arc<Source>,
+    deletes: bool,
+    subscriber: Option<Subscriber>,
+    inbox: String,
+    /// The request that is being made.
+    asking: Option<BoxFuture<Result<Option<Subscriber>, Fault>>>,
+    /// What has to be known before more is asked for: why nobody answered, or whether a session has all that was delivered.
+    looking: Option<BoxFuture<Result<(), Fault>>>,
+    /// What was asked for and has not come.
+    outstanding: usize,
+    /// Whether anything has come of the request. The server ends it then as soon as it has no more.
+    has_begun: bool,
+    asked_at: Instant,
+    /// What is there now has come after this.
+    empty_at: Instant,
+    /// What came while there were too many unsettled deliveries, and until when it is locked.
+    unplaced: VecDeque<(async_nats::Message, Instant)>,
+    /// What takes more than a look.
+    preparing: FuturesOrdered<Preparing>,
+    ready: VecDeque<Delivery<NatsLease>>,
+    tick: Pin<Box<Sleep>>,
+    connects: u64,
+    /// Whether it was said that the connection is broken.
+    is_broken: bool,
+    cleanup: Option<OwnedPermit<Work>>,
+    parked: Option<Parked>,
+    awaits_since: Option<Instant>,
+}
+
+/// How often a receiver that waits looks whether the connection holds.
+const TICK: Duration = Duration::from_millis(250);
+/// More than the server delivers at once.
+const MANY: usize = 1 << 20;
+/// How long a message that was given back may be on its way.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+impl Nats {
+    /// A receiver that locks messages. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound);
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a topic, and for an entity that requires sessions; and those of
+    /// the connection.
+    pub async fn receiver(&self, path: &str) -> Result<NatsReceiver, ReceiveError> {
+        self.receive(path, false).await
+    }
+
+    /// A receiver that removes messages as it delivers them: each is acknowledged, and the server has confirmed it, before
+    /// it is handed out. Errors: those of [`receiver`](Self::receiver).
+    pub async fn receive_and_delete(&self, path: &str) -> Result<NatsReceiver, ReceiveError> {
+        self.receive(path, true).await
+    }
+
+    async fn receive(&self, path: &str, deletes: bool) -> Result<NatsReceiver, ReceiveError> {
+        let path = EntityPath::new(path)?;
+        let source = self.inner.source(&path).await?;
+        if source.settings.requires_session && !source.is_dead_letter() {
+            let why = "messages are received by session only";
+            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail(why));
+        }
+        Ok(NatsReceiver::new(source, deletes))
+    }
+}
+
+impl NatsReceiver {
+    pub(crate) fn new(source: Arc<Source>, deletes: bool) -> Self {
+        let now = Instant::now();
+        Self {
+            deletes,
+            subscriber: None,
+            inbox: source.inner.client.new_inbox(),
+            asking: None,
+            looking: None,
+            outstanding: 0,
+            has_begun: false,
+            asked_at: now,
+            empty_at: now,
+            unplaced: VecDeque::new(),
+            preparing: FuturesOrdered::new(),
+            ready: VecDeque::new(),
+            tick: Box::pin(sleep(TICK)),
+            connects: source.inner.connects(),
+            is_broken: false,
+            cleanup: source.inner.place(),
+            parked: None,
+            awaits_since: None,
+            source,
+        }
+    }
+
+    /// Whether the connection is as it was. A change is said once.
+    fn look_at_connection(&mut self) -> Result<(), ReceiveError> {
+        let inner = &self.source.inner;
+        if inner.is_closed() {
+            return Err(Fault::closed().into());
+        }
+        let connects = inner.connects();
+        if connects != self.connects {
+            // Nobody there knows of the request any more.
+            self.connects = connects;
+            self.doubt();
+            self.looking = None;
+            self.give_up();
+            self.parked = None;
+            return self.say_broken();
+        }
+        if self.looking.is_none()
+            && let Some(hold) = self.source.hold().filter(|hold| hold.is_in_doubt()).cloned()
+        {
+            self.looking = Some(Box::pin(async move { hold.recover().await }));
+        }
+        if self.source.inner.is_connected() {
+            self.is_broken = false;
+            return Ok(());
+        }
+        self.say_broken()
+    }
+
+    /// A message may be lost on its way.
+    fn doubt(&self) {
+        if let Some(hold) = self.source.hold() {
+            hold.doubt();
+        }
+    }
+
+    fn say_broken(&mut self) -> Result<(), ReceiveError> {
+        if std::mem::replace(&mut self.is_broken, true) {
+            return Ok(());
+        }
+        let why = "the connection to the server broke; the client connects again";
+        Err(ReceiveError::new(ErrorKind::CommunicationProblem).with_detail(why))
+    }
+}
+
+impl Receiver for NatsReceiver {
+    type Lease = NatsLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<NatsLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let max = max.max(1);
+        loop {
+            self.look_at_connection()?;
+            if let Some(looking) = &mut self.looking {
+                let Poll::Ready(found) = looking.as_mut().poll(cx) else {
+                    if self.source.hold().is_some() {
+                        // What comes meanwhile is what it looks for.
+                        self.poll_messages(cx, MANY)?;
+                    }
+                    return Poll::Pending;
+                };
+                self.looking = None;
+                found?;
+            }
+            if let Some(asking) = &mut self.asking
+                && let Poll::Ready(asked) = asking.as_mut().poll(cx)
+            {
+                self.asking = None;
+                match asked {
+                    Ok(Some(subscriber)) => self.subscriber = Some(subscriber),
+                    Ok(None) => {}
+                    Err(fault) => {
+                        self.give_up();
+                        return Poll::Ready(Err(fault.into()));
+                    }
+                }
+            }
+            if self.ready.is_empty() {
+                self.place_all()?;
+            }
+            let has_taken = self.poll_messages(cx, max)?;
+            self.poll_preparing(cx)?;
+            if self.awaits_older(cx) {
+                if self.outstanding == 0 && self.asking.is_none() && self.preparing.is_empty() {
+                    self.ask(1);
+                    continue;
+                }
+                if has_taken {
+                    continue;
+                }
+                return Poll::Pending;
+            }
+            if !self.ready.is_empty() {
+                let taken = self.ready.len().min(max);
+                out.extend(
+                    self.ready
+                        .drain(..taken)
+                        .map(|Delivery { message, lease }| Delivery { message, lease: lease.handed_out() }),
+                );
+                return Poll::Ready(Ok(taken));
+            }
+            if has_taken {
+                continue;
+            }
+            if self.outstanding == 0 && self.asking.is_none() && self.preparing.is_empty() {
+                self.unpark(max)?;
+                if self.outstanding == 0 && self.ready.is_empty() && self.preparing.is_empty() {
+                    self.ask(max);
+                }
+                continue;
+            }
+            if self.outstanding > 0 && self.asked_at.elapsed() > EXPIRES * 2 {
+                // The server has forgotten it.
+                self.give_up();
+                continue;
+            }
+            if self.tick.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.tick.as_mut().reset(Instant::now() + TICK);
+        }
+    }
+
+    /// In a session the request stays: its messages are for nobody else, and another request would get what is behind them.
+    fn stop(&mut self) {
+        if self.source.hold().is_none() && self.outstanding > 0 && !self.has_begun {
+            self.park();
+        }
+    }
+}
+
+/// Gives back what was not handed out. What was for a session goes with its consumer.
+impl Drop for NatsReceiver {
+    fn drop(&mut self) {
+        if self.source.hold().is_none() {
+            self.park();
+        }
+    }
+}
+
+impl fmt::Debug for NatsReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsReceiver").field("outstanding", &self.outstanding).finish_non_exhaustive()
+    }
+}
+
+/// Nothing in it is pinned in place.
+impl Unpin for NatsReceiver {}

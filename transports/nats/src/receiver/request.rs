@@ -1,0 +1,115 @@
+//! What a receiver asks the server for, and what becomes of a request that nobody waits for.
+
+use std::sync::Arc;
+
+use async_nats::{Request, StatusCode};
+use bytes::Bytes;
+use consign::transport::{ErrorKind, ReceiveError};
+use tokio::time::Instant;
+
+use super::NatsReceiver;
+use crate::{
+    error::Fault,
+    keeper::Work,
+    park::{Asked, EXPIRES, Parked},
+    source::Place,
+};
+
+impl NatsReceiver {
+    /// Asks the server for up to `max` messages: those that are there, or the next one. The request ends when one has come
+    /// and there are no more.
+    pub(super) fn ask(&mut self, max: usize) {
+        let expires = u64::try_from(EXPIRES.as_nanos()).unwrap_or(u64::MAX);
+        let payload = format!(r#"{{"batch":{max},"expires":{expires},"no_wait":true}}"#);
+        let request = Request::new().payload(Bytes::from(payload)).inbox(self.inbox.clone());
+        let (inner, next) = (Arc::clone(&self.source.inner), self.source.next());
+        let inbox = self.subscriber.is_none().then(|| self.inbox.clone());
+        (self.outstanding, self.has_begun) = (max, false);
+        (self.asked_at, self.empty_at) = (Instant::now(), Instant::now());
+        self.asking = Some(Box::pin(async move {
+            let asked = async {
+                let subscriber = match inbox {
+                    Some(inbox) => Some(inner.client.subscribe(inbox).await.map_err(|error| Fault::broken(&error))?),
+                    None => None,
+                };
+                inner.context.send_request(next, request).await.map_err(|error| Fault::broken(&error))?;
+                Ok(subscriber)
+            };
+            let in_time = tokio::time::timeout(inner.timeout, asked).await;
+            in_time.unwrap_or_else(|_| Err(Fault::timed_out("a request for messages")))
+        }));
+    }
+
+    /// Gives a request up that may be lost. A session goes on at the same inbox: if the request is there yet, what comes of
+    /// it comes before what the next one gets.
+    pub(super) fn give_up(&mut self) {
+        if self.source.hold().is_none() {
+            self.park();
+        } else {
+            (self.asking, self.outstanding, self.has_begun) = (None, 0, false);
+        }
+    }
+
+    /// Leaves what was asked for to the connection's task: it gives back what is on its way.
+    pub(super) fn park(&mut self) {
+        self.asking = None;
+        let outstanding = std::mem::take(&mut self.outstanding);
+        let Some(subscriber) = self.subscriber.take() else { return };
+        let inbox = std::mem::replace(&mut self.inbox, self.source.inner.client.new_inbox());
+        if outstanding == 0 && self.unplaced.is_empty() {
+            return;
+        }
+        // Without a place in the queue the messages come again when their locks end.
+        if let Some(place) = self.cleanup.take() {
+            let (at, empty_at) = (self.asked_at, self.empty_at);
+            let arrived = self.unplaced.drain(..).map(|(message, _)| message).collect();
+            let asked = Asked { subscriber, inbox, outstanding, at, empty_at, arrived, is_over: outstanding == 0 };
+            let parked = Parked::new(asked, Arc::clone(&self.source));
+            place.send(Work::Keep(parked.clone()));
+            self.parked = Some(parked);
+        }
+        self.cleanup = self.source.inner.place();
+    }
+
+    /// Waits again for what was parked.
+    pub(super) fn unpark(&mut self, max: usize) -> Result<(), ReceiveError> {
+        let Some(asked) = self.parked.take().and_then(|parked| parked.take(max)) else { return Ok(()) };
+        (self.subscriber, self.inbox) = (Some(asked.subscriber), asked.inbox);
+        (self.outstanding, self.has_begun, self.asked_at) = (asked.outstanding, false, asked.at);
+        // The lock of what came meanwhile has begun then.
+        self.empty_at = asked.empty_at;
+        if asked.is_over {
+            self.outstanding = 0;
+        }
+        let until = self.locked_until();
+        self.unplaced.extend(asked.arrived.into_iter().map(|message| (message, until)));
+        self.place_all()
+    }
+
+    /// The request is over, or the server says that it lives.
+    pub(super) fn ended(&mut self, status: StatusCode, description: Option<&str>) -> Result<(), ReceiveError> {
+        if status == StatusCode::IDLE_HEARTBEAT {
+            return Ok(());
+        }
+        self.outstanding = 0;
+        if status == StatusCode::NOT_FOUND || status == StatusCode::TIMEOUT {
+            return Ok(());
+        }
+        if status == StatusCode::NO_RESPONDERS {
+            let source = Arc::clone(&self.source);
+            self.looking = Some(Box::pin(async move { Err(source.why_nobody_answers().await) }));
+            return Ok(());
+        }
+        let description = description.unwrap_or_default();
+        let kind =
+            if description.eq_ignore_ascii_case("Consumer Deleted") { self.gone() } else { ErrorKind::ServiceBusy };
+        Err(ReceiveError::new(kind).with_detail(format!("the server ended the request: {status} {description}")))
+    }
+
+    fn gone(&self) -> ErrorKind {
+        match self.source.place {
+            Place::Session(_) => ErrorKind::SessionLockLost,
+            _ => ErrorKind::EntityNotFound,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The rules of a subscription as they are stored: one message beside it, in which a writer replaces what it has read.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_nats::{HeaderMap, jetstream::ErrorCode};
+use consign::{
+    rules::{CorrelationFilter, Filter, Rule, RuleSet, RuleSetError, SqlAction, SqlFilter},
+    transport::{ErrorKind, ManageError},
+};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::{connection::Inner, error::Fault, source::Beside, wire};
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    name: String,
+    filter: WrittenFilter,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    action: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenFilter {
+    True,
+    False,
+    Sql(String),
+    Correlation {
+        #[serde(default)]
+        system: BTreeMap<String, String>,
+        #[serde(default)]
+        properties: BTreeMap<String, String>,
+    },
+}
+
+macro_rules! keys {
+    ($use:ident) => {
+        $use!(content_type, correlation_id, message_id, reply_to, reply_to_session_id, session_id, subject, to)
+    };
+}
+
+fn write(rule: &Rule) -> Result<Written, Fault> {
+    let unknown = |what| Fault::new(ErrorKind::NotSupported, what);
+    let filter = match rule.filter() {
+        Filter::True => WrittenFilter::True,
+        Filter::False => WrittenFilter::False,
+        Filter::Sql(filter) => WrittenFilter::Sql(filter.as_str().to_owned()),
+        Filter::Correlation(filter) => {
+            let mut system = BTreeMap::new();
+            macro_rules! add {
+                ($($key:ident),*) => {$(
+                    if let Some(value) = filter.$key() {
+                        system.insert(stringify!($key).to_owned(), value.to_owned());
+                    }
+                )*};
+            }
+            keys!(add);
+            let mut properties = BTreeMap::new();
+            for (key, value) in filter.properties().iter() {
+                let text = wire::property_text(value).ok_or_else(|| unknown("a value of this type in a filter"))?;
+                properties.insert(key.to_owned(), text);
+            }
+            WrittenFilter::Correlation { system, properties }
+        }
+        _ => return Err(unknown("a filter of this kind")),
+    };
+    let action = rule.action().map(|action| action.as_str().to_owned());
+    Ok(Written { name: rule.name().to_owned(), filter, action })
+}
+
+fn read(written: Written) -> Result<Rule, Box<dyn std::error::Error + Send + Sync>> {
+    let Written { name, filter, action } = written;
+    let filter: Filter = match filter {
+        WrittenFilter::True => Filter::True,
+        WrittenFilter::False => Filter::False,
+        WrittenFilter::Sql(text) => SqlFilter::parse(&text)?.into(),
+        WrittenFilter::Correlation { mut system, properties } => {
+            let mut filter = CorrelationFilter::builder();
+            macro_rules! add {
+                ($($key:ident),*) => {$(
+                    if let Some(value) = system.remove(stringify!($key)) {
+                        filter = filter.$key(value);
+                    }
+                )*};
+            }
+            keys!(add);
+            for (key, value) in properties {
+                filter = filter.property(key, wire::property(&value).ok_or("a value that cannot be read")?);
+            }
+            filter.build()?.into()
+        }
+    };
+    let rule = Rule::new(name, filter)?;
+    Ok(match action {
+        Some(action) => rule.with_action(SqlAction::parse(&action)?),
+        None => rule,
+    })
+}
+
+/// The rules of a subscription, and where they are stored.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    pub(crate) rules: Arc<RuleSet>,
+    at: u64,
+}
+
+impl Stored {
+    /// What is stored. `known` is what was read before.
+    pub(crate) async fn read(inner: &Inner, beside: &Beside, known: Option<&Self>) -> Result<Self, Fault> {
+        let Some(found) = inner.last_at(&beside.stream, &beside.rules()).await? else {
+            // It is there from the beginning on, so the subscription is not whole, or is being deleted.
+            return Err(Fault::new(ErrorKind::EntityNotFound, "the subscription has no rules"));
+        };
+        if let Some(known) = known.filter(|known| known.at == found.sequence) {
+            return Ok(known.clone());
+        }
+        let newer = |why: String| {
+            let why = format!("a rule cannot be read, and may be of a later version of this transport: {why}");
+            Fault::new(ErrorKind::NotSupported, why)
+        };
+        let all: Vec<Written> = serde_json::from_slice(&found.payload).map_err(|error| newer(error.to_string()))?;
+        let mut rules = RuleSet::empty();
+        for written in all {
+            let rule = read(written).map_err(|error| newer(error.to_string()))?;
+            rules.create(rule).map_err(|error| newer(error.to_string()))?;
+        }
+        Ok(Self { rules: Arc::new(rules), at: found.sequence })
+    }
+
+    /// Those of a new subscription.
+    pub(crate) async fn first(inner: &Inner, beside: &Beside) -> Result<(), Fault> {
+        let stored = Self { rules: Arc::new(RuleSet::default()), at: 0 };
+        if stored.write(inner, beside).await? {
+            Ok(())
+        } else {
+            Err(Fault::new(ErrorKind::AlreadyExists, "the subscription is being created"))
+        }
+    }
+
+    /// `false` if another has changed them since they were read.
+    async fn write(&self, inner: &Inner, beside: &Beside) -> Result<bool, Fault> {
+        let all = self.rules.iter().map(write).collect::<Result<Vec<_>, _>>()?;
+        let payload =
+            serde_json::to_vec(&all).map_err(|error| Fault::new(ErrorKind::Serialization, error.to_string()))?;
+        if payload.len() > inner.client.max_payload() / 2 {
+            let why = "the rules together are larger than half of what the server takes in one message";
+            return Err(Fault::new(ErrorKind::QuotaExceeded, why));
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.at.to_string());
+        match inner.publish(&beside.rules(), headers, payload.into()).await {
+            Err(fault) if fault.code == Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE) => Ok(false),
+            written => written.map(|_| true),
+        }
+    }
+
+    /// Changes the rules, however many others do so at the same time.
+    pub(crate) async fn change(
+        inner: &Inner,
+        beside: &Beside,
+        change: impl Fn(&mut RuleSet) -> Result<(), RuleSetError> + Send + Sync,
+    ) -> Result<(), ManageError> {
+        let started = Instant::now();
+        while started.elapsed() < inner.timeout {
+            let mut stored = Self::read(inner, beside, None).await?;
+            change(Arc::make_mut(&mut stored.rules)).map_err(refused)?;
+            if stored.write(inner, beside).await? {
+                return Ok(());
+            }
+        }
+        Err(Fault::new(ErrorKind::ServiceBusy, "others change the rules all the time").into())
+    }
+}
+
+fn refused(error: RuleSetError) -> ManageError {
+    let kind = match error {
+        RuleSetError::AlreadyExists => ErrorKind::AlreadyExists,
+        RuleSetError::TooManyRules { .. } => ErrorKind::QuotaExceeded,
+        _ => ErrorKind::EntityNotFound,
+    };
+    ManageError::new(kind).with_detail(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read_as_they_were_written() {
+        let correlation = CorrelationFilter::builder().subject("a").to("%").property("n", 7_i32).property("s", "x: y");
+        let sql = SqlFilter::parse("n > 1 AND sys.Label LIKE 'a%'").unwrap();
+        let action = SqlAction::parse("SET n = n + 1; REMOVE b").unwrap();
+        for rule in [
+            Rule::default(),
+            Rule::new("none", Filter::False).unwrap(),
+            Rule::new("correlation", correlation.build().unwrap()).unwrap(),
+            Rule::new("sql", sql).unwrap().with_action(action),
+        ] {
+            let text = serde_json::to_string(&write(&rule).unwrap()).unwrap();
+            assert_eq!(read(serde_json::from_str(&text).unwrap()).unwrap(), rule, "{text}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Taking the lock of a session.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_nats::jetstream::ErrorCode;
+use consign::{
+    message::limits,
+    time::Timestamp,
+    transport::{ErrorKind, ReceiveError},
+};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{Hold, NatsSession, record::Record};
+use crate::{
+    deliver,
+    entities::consumer_config,
+    error::Fault,
+    fetch::{stored_at, subjects},
+    marks::Mark,
+    settle,
+    source::{Place, Source},
+    wire,
+};
+
+/// A work queue has one consumer at most for each subject.
+const NOT_UNIQUE: u64 = 10100;
+
+#[derive(Deserialize)]
+struct ConsumerInfo {
+    delivered: Delivered,
+}
+
+#[derive(Deserialize)]
+struct Delivered {
+    stream_seq: u64,
+}
+
+/// Locks the session of this id.
+pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession, ReceiveError> {
+    if id.encode_utf16().count() > limits::ID {
+        let why = "a session id has at most 128 UTF-16 code units";
+        return Err(ReceiveError::new(ErrorKind::InvalidArgument).with_detail(why));
+    }
+    if !entity.settings.requires_session || entity.is_dead_letter() {
+        return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity has no sessions"));
+    }
+    let inner = &entity.inner;
+    let place = inner.place().ok_or_else(|| {
+        ReceiveError::new(ErrorKind::Throttled).with_detail("there are too many unsettled deliveries")
+    })?;
+    let now = inner.server_now(&entity.beside).await?;
+    let mut record = Record::read(entity, id).await?;
+    if record.owner.is_some() && record.until > now {
+        return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
+    }
+    let before = record.owner.take();
+    // A name that no other hold has: acknowledgements of the one before reach nobody.
+    let name = format!("s{}", uuid::Uuid::new_v4().simple());
+    let until = Instant::now() + entity.settings.lock();
+    record.owner = Some(name.clone());
+    record.until = inner.server_now(&entity.beside).await?.saturating_add(entity.settings.lock());
+    if !record.write(entity, id).await? {
+        return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
+    }
+    match take_over(entity, id, &name, before).await {
+        Ok(marks) => {
+            let hold = Hold::new(id, entity, record, until, marks);
+            let source = entity.at(entity.stream.clone(), name, Place::Session(Arc::clone(&hold)));
+            Ok(NatsSession::new(hold, source, place))
+        }
+        Err(fault) => {
+            // Nobody has it, so nobody is to wait for the end of its lock.
+            (record.owner, record.until) = (None, Timestamp::EPOCH);
+            let _ = record.write(entity, id).await;
+            Err(fault.into())
+        }
+    }
+}
+
+/// In a task of its own: dropped half-way it would leave a lock. A session that nobody waits for any more is given up there.
+pub(crate) async fn accept_in_task(entity: Arc<Source>, id: String) -> Result<NatsSession, ReceiveError> {
+    let accepting = tokio::spawn(async move { accept(&entity, &id).await });
+    accepting.await.unwrap_or_else(|error| Err(Fault::new(ErrorKind::General, error.to_string()).into()))
+}
+
+/// Makes the consumer of a new holder, and clears up behind the one before.
+async fn take_over(
+    entity: &Arc<Source>,
+    id: &str,
+    name: &str,
+    before: Option<String>,
+) -> Result<BTreeMap<u64, Mark>, Fault> {
+    if let Some(before) = before {
+        inherit(entity, id, &before).await?;
+    }
+    let inner = &entity.inner;
+    let subject = entity.session_subject(id);
+    let mut config = consumer_config(name, &subject, &entity.settings);
+    // The session's lock says how long, and what is given back stays with the holder.
+    config["ack_wait"] = json!(365_u64 * 24 * 3_600 * 1_000_000_000);
+    match inner.create_consumer(&entity.stream, name, &config).await {
+        // A process that died between taking the lock and clearing up has left an older one, which no record names.
+        Err(fault) if fault.code == Some(ErrorCode(NOT_UNIQUE)) => {
+            for left in consumers_at(entity, &subject).await? {
+                inherit(entity, id, &left).await?;
+            }
+            inner.create_consumer(&entity.stream, name, &config).await?;
+        }
+        created => created?,
+    }
+    marks(entity, id).await
+}
+
+/// The consumers of a subject.
+async fn consumers_at(entity: &Source, subject: &str) -> Result<Vec<String>, Fault> {
+    #[derive(Deserialize)]
+    struct Page {
+        total: usize,
+        #[serde(default)]
+        consumers: Vec<Consumer>,
+    }
+    #[derive(Deserialize)]
+    struct Consumer {
+        name: String,
+        config: Config,
+    }
+    #[derive(Deserialize)]
+    struct Config {
+        #[serde(default)]
+        filter_subject: String,
+    }
+    let (mut offset, mut names) = (0, Vec::new());
+    loop {
+        let at = format!("CONSUMER.LIST.{}", entity.stream);
+        let page = entity.inner.request::<Page>(&at, &json!({ "offset": offset })).await?;
+        let read = page.consumers.len();
+        offset += read;
+        let of_subject = page.consumers.into_iter().filter(|consumer| consumer.config.filter_subject == subject);
+        names.extend(of_subject.map(|consumer| consumer.name));
+        if read == 0 || offset >= page.total {
+            return Ok(names);
+        }
+    }
+}
+
+/// The marks of the messages of a session.
+async fn marks(entity: &Source, id: &str) -> Result<BTreeMap<u64, Mark>, Fault> {
+    let mut marks = BTreeMap::new();
+    for subject in subjects(entity, &entity.beside.mark_of_session(id, '*')).await? {
+        let number = subject.rsplit('.').next().and_then(|number| number.parse().ok());
+        let found = entity.inner.last_at(&entity.beside.stream, &subject).await?;
+        if let (Some(number), Some(found)) = (number, found) {
+            marks.insert(number, Mark::read(&found.headers, &found.payload, found.sequence));
+        }
+    }
+    Ok(marks)
+}
+
+/// The lock of the holder before has run out: what it was delivered and has not settled counts, and may have been the last
+/// delivery.
+async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), Fault> {
+    let inner = &entity.inner;
+    let info = inner.request::<ConsumerInfo>(&format!("CONSUMER.INFO.{}.{consumer}", entity.stream), &json!({})).await;
+    let delivered = match info {
+        Ok(info) => info.delivered.stream_seq,
+        Err(fault) if fault.kind == ErrorKind::EntityNotFound => return Ok(()),
+        Err(fault) => return Err(fault),
+    };
+    let subject = entity.session_subject(id);
+    let mut next = 1;
+    while let Some(message) = inner.next_at(&entity.stream, &subject, next).await? {
+        if message.sequence > delivered {
+            break;
+        }
+        next = message.sequence + 1;
+        let at = entity.beside.mark_of_session(id, message.sequence);
+        let found = inner.last_at(&entity.beside.stream, &at).await?;
+        let mut mark =
+            found.map(|found| Mark::read(&found.headers, &found.payload, found.sequence)).unwrap_or_default();
+        // Either the holder has said so itself, or who came after it has died half-way through this.
+        if mark.counted_for.as_deref() == Some(consumer) {
+            continue;
+        }
+        mark.failed = mark.failed.saturating_add(1);
+        mark.counted_for = Some(consumer.to_owned());
+        if mark.failed < entity.settings.max_delivery_count {
+            mark.store_at(entity, &at).await?;
+            continue;
+        }
+        let stored = stored_at(&message);
+        let read = deliver::read(Some(&message.headers), message.payload, message.sequence, stored, &entity.stream);
+        settle::bury_stored(entity, read, &mark).await?;
+    }
+    match inner.delete_consumer(&entity.stream, consumer).await {
+        Err(fault) if fault.kind == ErrorKind::EntityNotFound => Ok(()),
+        deleted => deleted,
+    }
+}
+
+/// Locks the session that has the oldest message, of those that nobody holds.
+pub(crate) async fn accept_oldest(entity: &Arc<Source>) -> Result<Option<NatsSession>, ReceiveError> {
+    let (mut next, mut seen) = (1, std::collections::HashSet::new());
+    while let Some(message) = entity.inner.next_at(&entity.stream, &entity.subjects, next).await? {
+        next = message.sequence + 1;
+        let id = message.subject.as_str().rsplit('.').next().and_then(wire::untoken);
+        let Some(id) = id.filter(|id| !seen.contains(id)) else { continue };
+        match accept(entity, &id).await {
+            Ok(session) => return Ok(Some(session)),
+            Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => drop(seen.insert(id)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,135 @@
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use consign::{
+    message::EntityPath,
+    transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveError, SessionSource},
+};
+use futures_util::StreamExt;
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+
+use super::{NatsSession, accept};
+use crate::{Nats, error::Fault, source::Source};
+
+/// Where the sessions of one entity come from.
+///
+/// It finds the session with the oldest message by reading messages from the oldest on, so with many messages in sessions
+/// that are held it reads many. While there is none it listens to what is sent and to locks that are given up, and looks
+/// again once a second for locks that have run out.
+pub struct SessionAcceptor {
+    entity: Arc<Source>,
+    /// The search, in a task of its own: dropped half-way it would leave a lock. It ends when the other end of the channel is
+    /// dropped, and what it finds then is given up.
+    search: Option<Search>,
+}
+
+type Search = (JoinHandle<Result<NatsSession, ReceiveError>>, oneshot::Sender<()>);
+
+/// How often locks that have run out are looked for.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Nats {
+    /// Locks one session, which may have no message so far. It does not wait. Errors:
+    /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it;
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity without sessions;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units; those of
+    /// [`receiver`](Self::receiver).
+    pub async fn accept_session(&self, path: &str, id: &str) -> Result<NatsSession, ReceiveError> {
+        let entity = self.inner.source(&EntityPath::new(path)?).await?;
+        accept::accept_in_task(entity, id.to_owned()).await
+    }
+
+    /// Accepts one session after the other. Errors: those of [`accept_session`](Self::accept_session).
+    pub async fn session_acceptor(&self, path: &str) -> Result<SessionAcceptor, ReceiveError> {
+        let entity = self.inner.source(&EntityPath::new(path)?).await?;
+        if !entity.settings.requires_session || entity.is_dead_letter() {
+            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity has no sessions"));
+        }
+        Ok(SessionAcceptor { entity, search: None })
+    }
+}
+
+impl SessionAcceptor {
+    /// Waits for a session that has messages and that nobody holds.
+    pub async fn accept_next(&mut self) -> Result<NatsSession, ReceiveError> {
+        let waiting = Waiting(self);
+        poll_fn(|cx| waiting.0.poll_accept(cx)).await
+    }
+
+    /// As [`accept_next`](Self::accept_next); [`ServiceTimeout`](ErrorKind::ServiceTimeout) if there is none within `wait`.
+    pub async fn accept_next_within(&mut self, wait: Duration) -> Result<NatsSession, ReceiveError> {
+        match timeout(wait, self.accept_next()).await {
+            Ok(accepted) => accepted,
+            Err(_) => Err(ReceiveError::new(ErrorKind::ServiceTimeout).with_detail("no session")),
+        }
+    }
+}
+
+struct Waiting<'a>(&'a mut SessionAcceptor);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+async fn search(entity: Arc<Source>, mut given_up: oneshot::Receiver<()>) -> Result<NatsSession, ReceiveError> {
+    let broken = |error: async_nats::SubscribeError| Fault::new(ErrorKind::CommunicationProblem, error.to_string());
+    let inner = Arc::clone(&entity.inner);
+    // First listen, then look: what comes in between is heard.
+    let mut sent = inner.client.subscribe(entity.subjects.clone()).await.map_err(broken)?;
+    let mut locks = inner.client.subscribe(entity.beside.any_session()).await.map_err(broken)?;
+    loop {
+        if inner.is_closed() {
+            return Err(Fault::closed().into());
+        }
+        if let Some(session) = accept::accept_oldest(&entity).await? {
+            return Ok(session);
+        }
+        tokio::select! {
+            _ = &mut given_up => return Err(ReceiveError::new(ErrorKind::ServiceTimeout)),
+            _ = sent.next() => {}
+            _ = locks.next() => {}
+            () = tokio::time::sleep(AGAIN) => {}
+        }
+    }
+}
+
+impl SessionSource for SessionAcceptor {
+    type Session = NatsSession;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<NatsSession, ReceiveError>> {
+        let (task, _) = self.search.get_or_insert_with(|| {
+            let (keep, given_up) = oneshot::channel();
+            (tokio::spawn(search(Arc::clone(&self.entity), given_up)), keep)
+        });
+        let Poll::Ready(found) = Pin::new(task).poll(cx) else { return Poll::Pending };
+        self.search = None;
+        Poll::Ready(found.unwrap_or_else(|error| Err(Fault::new(ErrorKind::General, error.to_string()).into())))
+    }
+
+    fn stop(&mut self) {
+        self.search = None;
+    }
+}
+
+impl AcceptSession for SessionAcceptor {
+    type Session = NatsSession;
+    type Accept = BoxFuture<Result<NatsSession, ReceiveError>>;
+
+    fn accept(&mut self, id: &str) -> Self::Accept {
+        Box::pin(accept::accept_in_task(Arc::clone(&self.entity), id.to_owned()))
+    }
+}
+
+impl fmt::Debug for SessionAcceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionAcceptor").field("searching", &self.search.is_some()).finish_non_exhaustive()
+    }
+}

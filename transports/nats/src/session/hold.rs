@@ -1,0 +1,249 @@
+use std::{collections::BTreeMap, sync::Arc, task::Waker, time::Duration};
+
+use bytes::Bytes;
+use consign::{
+    time::Timestamp,
+    transport::{ErrorKind, SettleError},
+};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::record::Record;
+use crate::{error::Fault, lease::Held, marks::Mark, source::Source};
+
+/// How long what was delivered before a connection broke may take to arrive, by an inbox that nobody waits at.
+const ON_ITS_WAY: Duration = Duration::from_millis(500);
+
+#[derive(Deserialize)]
+struct ConsumerInfo {
+    delivered: Delivered,
+}
+
+#[derive(Deserialize)]
+struct Delivered {
+    consumer_seq: u64,
+}
+
+/// A session that this process holds.
+pub(crate) struct Hold {
+    id: String,
+    /// The entity.
+    entity: Arc<Source>,
+    consumer: String,
+    state: Mutex<State>,
+    /// The record as it was written last. It is written by one at a time.
+    record: tokio::sync::Mutex<Record>,
+}
+
+struct State {
+    until: Instant,
+    until_utc: Timestamp,
+    is_over: bool,
+    marks: BTreeMap<u64, Mark>,
+    /// Messages that have come.
+    arrived: u64,
+    /// Whether more may have been delivered than has come.
+    is_in_doubt: bool,
+    /// What was given back, and comes before all that was not delivered so far.
+    returned: BTreeMap<u64, Held>,
+    waker: Option<Waker>,
+}
+
+impl Hold {
+    pub(crate) fn new(
+        id: &str,
+        entity: &Arc<Source>,
+        record: Record,
+        until: Instant,
+        marks: BTreeMap<u64, Mark>,
+    ) -> Arc<Self> {
+        let until_utc = entity.inner.now().saturating_add(until.saturating_duration_since(Instant::now()));
+        let state = State {
+            until,
+            until_utc,
+            is_over: false,
+            marks,
+            arrived: 0,
+            is_in_doubt: false,
+            returned: BTreeMap::new(),
+            waker: None,
+        };
+        Arc::new(Self {
+            id: id.into(),
+            entity: Arc::clone(entity),
+            consumer: record.owner.clone().unwrap_or_default(),
+            state: Mutex::new(state),
+            record: tokio::sync::Mutex::new(record),
+        })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The consumer of this hold, and of no other.
+    pub(crate) fn consumer(&self) -> &str {
+        &self.consumer
+    }
+
+    pub(crate) fn until(&self) -> Instant {
+        self.state.lock().until
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        let state = self.state.lock();
+        state.is_over || state.until <= Instant::now()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), SettleError> {
+        if self.is_lost() { Err(SettleError::new(ErrorKind::SessionLockLost)) } else { Ok(()) }
+    }
+
+    pub(crate) fn mark(&self, number: u64) -> Option<Mark> {
+        self.state.lock().marks.get(&number).cloned()
+    }
+
+    /// A message was given back. It stays with the holder, and is the next one.
+    pub(crate) fn returned(&self, held: Held, mark: Mark) {
+        let mut state = self.state.lock();
+        if mark.is_stored() || mark.failed > 0 {
+            state.marks.insert(held.number, mark);
+        }
+        state.returned.insert(held.number, held);
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// It stays the next one.
+    pub(crate) fn put_back(&self, held: Held) {
+        self.state.lock().returned.insert(held.number, held);
+    }
+
+    /// The oldest message that was given back. Without one `waker` is woken when there is.
+    pub(crate) fn next_returned(&self, waker: &Waker) -> Option<Held> {
+        let mut state = self.state.lock();
+        if state.returned.is_empty() {
+            state.waker = Some(waker.clone());
+        }
+        state.returned.pop_first().map(|(_, held)| held)
+    }
+
+    /// A message has come.
+    pub(crate) fn arrived(&self) {
+        self.state.lock().arrived += 1;
+    }
+
+    /// A message that was delivered may not come: the receiver has to find out before it goes on.
+    pub(crate) fn doubt(&self) {
+        self.state.lock().is_in_doubt = true;
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.state.lock().is_in_doubt
+    }
+
+    /// Whether all has come that the server has delivered. What was lost on its way would not come again as long as the
+    /// session is held, and what is behind it would come first; so the session is given up then.
+    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), Fault> {
+        let inner = &self.entity.inner;
+        let subject = format!("CONSUMER.INFO.{}.{}", self.entity.stream, self.consumer);
+        let since = Instant::now();
+        loop {
+            let info = inner.request::<ConsumerInfo>(&subject, &serde_json::json!({})).await;
+            let info = info.map_err(|fault| match fault.kind {
+                ErrorKind::EntityNotFound => Fault::new(ErrorKind::SessionLockLost, "another receiver has the session"),
+                _ => fault,
+            })?;
+            {
+                let mut state = self.state.lock();
+                if info.delivered.consumer_seq == state.arrived {
+                    state.is_in_doubt = false;
+                    return Ok(());
+                }
+            }
+            if since.elapsed() > ON_ITS_WAY {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // In a task: who polls this sees at once that the session is lost, and polls no more.
+        let hold = Arc::clone(self);
+        tokio::spawn(async move { hold.close().await });
+        Err(Fault::new(ErrorKind::SessionLockLost, "a message was lost on its way when the connection broke"))
+    }
+
+    pub(crate) fn gone(&self, number: u64) {
+        self.state.lock().marks.remove(&number);
+    }
+
+    /// Extends the lock.
+    pub(crate) async fn renew(&self) -> Result<Timestamp, SettleError> {
+        let mut record = self.record.lock().await;
+        self.check()?;
+        let (at, lock) = (Instant::now(), self.entity.settings.lock());
+        record.until = self.entity.inner.server_now(&self.entity.beside).await?.saturating_add(lock);
+        self.write(&mut record).await?;
+        let mut state = self.state.lock();
+        state.until = at + lock;
+        state.until_utc = self.entity.inner.now().saturating_add(lock);
+        Ok(state.until_utc)
+    }
+
+    pub(crate) async fn state(&self) -> Result<Option<Bytes>, SettleError> {
+        let record = self.record.lock().await;
+        self.check()?;
+        Ok(record.state.clone())
+    }
+
+    pub(crate) async fn set_state(&self, to: Option<Bytes>) -> Result<(), SettleError> {
+        let mut record = self.record.lock().await;
+        self.check()?;
+        let before = std::mem::replace(&mut record.state, to);
+        let written = self.write(&mut record).await;
+        if written.is_err() {
+            record.state = before;
+        }
+        written
+    }
+
+    async fn write(&self, record: &mut Record) -> Result<(), SettleError> {
+        if record.write(&self.entity, &self.id).await? {
+            return Ok(());
+        }
+        // It may have been a write of our own whose answer was lost.
+        let now = Record::read(&self.entity, &self.id).await?;
+        if now.owner.as_deref() == Some(&*self.consumer) {
+            record.stored = now.stored;
+            if record.write(&self.entity, &self.id).await? {
+                return Ok(());
+            }
+        }
+        self.state.lock().is_over = true;
+        Err(SettleError::new(ErrorKind::SessionLockLost))
+    }
+
+    /// Gives the session up. Deliveries do not count, and the acknowledgements of this holder reach nobody any more.
+    pub(crate) async fn close(&self) -> Result<(), SettleError> {
+        let mut record = self.record.lock().await;
+        {
+            let mut state = self.state.lock();
+            let is_lost = state.is_over || state.until <= Instant::now();
+            if std::mem::replace(&mut state.is_over, true) || is_lost {
+                // The next holder clears up behind a lock that has run out, and counts.
+                return Err(SettleError::new(ErrorKind::SessionLockLost));
+            }
+            state.returned.clear();
+        }
+        let inner = &self.entity.inner;
+        inner.delete_consumer(&self.entity.stream, &self.consumer).await?;
+        (record.owner, record.until) = (None, Timestamp::EPOCH);
+        self.write(&mut record).await?;
+        if record.state.is_none() {
+            // Nothing is left to remember. If another has taken the session by now, this number is not there any more.
+            inner.remove(&self.entity.beside.stream, record.stored).await?;
+        }
+        Ok(())
+    }
+}

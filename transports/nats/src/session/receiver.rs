@@ -1,0 +1,156 @@
+use std::{
+    fmt,
+    future::Future,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use consign::{
+    Message,
+    message::SequenceNumber,
+    time::Timestamp,
+    transport::{BoxFuture, Delivery, ErrorKind, ReceiveError, Receiver, Session, SettleError},
+};
+use tokio::sync::mpsc::OwnedPermit;
+
+use super::Hold;
+use crate::{
+    NatsLease, NatsReceiver, browse, deferred, deliver, error::Fault, keeper::Work, receiver::delivery, source::Source,
+};
+
+/// A session that is held: its messages in order, and its state.
+///
+/// The lock is a message beside the entity that each writer replaces, and a consumer that no other hold has. The server
+/// forgets that consumer when the session is given up or taken over, so an acknowledgement of a holder that was too slow
+/// reaches nobody. What is given back stays with the holder and is the next message.
+pub struct NatsSession {
+    hold: Arc<Hold>,
+    source: Arc<Source>,
+    receiver: NatsReceiver,
+    /// What a peek looks at next.
+    peeked: u64,
+    place: Option<OwnedPermit<Work>>,
+}
+
+impl NatsSession {
+    pub(crate) fn new(hold: Arc<Hold>, source: Arc<Source>, place: OwnedPermit<Work>) -> Self {
+        let receiver = NatsReceiver::new(Arc::clone(&source), false);
+        Self { hold, source, receiver, peeked: 0, place: Some(place) }
+    }
+
+    /// The state of the session; `None` if there is none. [`SessionLockLost`](ErrorKind::SessionLockLost) if it is held no
+    /// more.
+    pub fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
+        let hold = Arc::clone(&self.hold);
+        async move { hold.state().await }
+    }
+
+    /// Sets the state, or clears it. Errors: that of [`state`](Self::state).
+    pub fn set_state(&self, to: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
+        let hold = Arc::clone(&self.hold);
+        async move { hold.set_state(to).await }
+    }
+
+    /// Locks messages of this session that were set aside; see [`Nats::receive_deferred`](crate::Nats::receive_deferred). They
+    /// have locks of their own.
+    pub async fn receive_deferred(
+        &mut self,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
+        self.check()?;
+        deferred::receive_deferred(&self.source, numbers).await
+    }
+
+    /// Looks at up to `max` messages of this session, going on behind the last one that was looked at.
+    pub async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        self.check()?;
+        self.source.catch_up().await?;
+        let subject = self.source.session_subject(self.hold.id());
+        let peeked = browse::peek(&self.source, &subject, self.peeked, max).await?;
+        if let Some(last) = peeked.last().and_then(Message::received) {
+            self.peeked = last.sequence_number.get() + 1;
+        }
+        Ok(peeked)
+    }
+
+    fn check(&self) -> Result<(), ReceiveError> {
+        if self.hold.is_lost() { Err(ReceiveError::new(ErrorKind::SessionLockLost)) } else { Ok(()) }
+    }
+}
+
+impl Receiver for NatsSession {
+    type Lease = NatsLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<NatsLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.check()?;
+        let mut taken = 0;
+        while taken < max.max(1) {
+            let place = self.source.inner.place();
+            let Some(held) = self.hold.next_returned(cx.waker()) else { break };
+            let Some(place) = place else {
+                self.hold.put_back(held);
+                if taken > 0 {
+                    break;
+                }
+                return Poll::Ready(Err(Fault::new(ErrorKind::Throttled, "too many unsettled deliveries").into()));
+            };
+            let Delivery { message, lease } = delivery(deliver::anew(held), place);
+            out.push(Delivery { message, lease: lease.handed_out() });
+            taken += 1;
+        }
+        if taken > 0 { Poll::Ready(Ok(taken)) } else { self.receiver.poll_receive(cx, max, out) }
+    }
+
+    fn stop(&mut self) {
+        self.receiver.stop();
+    }
+}
+
+impl Session for NatsSession {
+    type Renew = BoxFuture<Result<Timestamp, SettleError>>;
+    type Close = BoxFuture<Result<(), SettleError>>;
+
+    fn session_id(&self) -> &str {
+        self.hold.id()
+    }
+
+    fn lock_duration(&self) -> Duration {
+        self.source.settings.lock()
+    }
+
+    fn renew(&self) -> Self::Renew {
+        let hold = Arc::clone(&self.hold);
+        Box::pin(async move { hold.renew().await })
+    }
+
+    fn close(mut self) -> Self::Close {
+        let (hold, place) = (Arc::clone(&self.hold), self.place.take());
+        Box::pin(async move {
+            let closed = hold.close().await;
+            drop(place);
+            closed
+        })
+    }
+}
+
+/// Gives the session up, without waiting for it.
+impl Drop for NatsSession {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            place.send(Work::Close(Arc::clone(&self.hold)));
+        }
+    }
+}
+
+impl fmt::Debug for NatsSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsSession").field("receiver", &self.receiver).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! What is stored of a session: who holds it until when, and its state, in one message. A write says which one it replaces,
+//! so of two writers one fails.
+
+use async_nats::{HeaderMap, jetstream::ErrorCode};
+use bytes::Bytes;
+use consign::time::Timestamp;
+
+use crate::{error::Fault, source::Source};
+
+const OWNER: &str = "Sb-Owner";
+const UNTIL: &str = "Sb-Locked-Until";
+const STATE: &str = "Sb-State";
+
+/// The record of one session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Record {
+    /// The consumer of the holder.
+    pub(crate) owner: Option<String>,
+    /// By the server's clock.
+    pub(crate) until: Timestamp,
+    pub(crate) state: Option<Bytes>,
+    /// Where it is stored; 0 is nowhere.
+    pub(crate) stored: u64,
+}
+
+impl Record {
+    pub(crate) async fn read(source: &Source, id: &str) -> Result<Self, Fault> {
+        let subject = source.beside.session(id);
+        let Some(found) = source.inner.last_at(&source.beside.stream, &subject).await? else {
+            return Ok(Self::default());
+        };
+        let said = |name| found.headers.get(name).map(async_nats::HeaderValue::as_str);
+        Ok(Self {
+            owner: said(OWNER).map(String::from),
+            until: Timestamp::from_millis(said(UNTIL).and_then(|until| until.parse().ok()).unwrap_or_default()),
+            state: said(STATE).map(|_| found.payload.clone()),
+            stored: found.sequence,
+        })
+    }
+
+    /// Writes the record in place of the one that was read or written before. `false` if another has done so.
+    pub(crate) async fn write(&mut self, source: &Source, id: &str) -> Result<bool, Fault> {
+        let mut headers = HeaderMap::new();
+        headers.insert(async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.stored.to_string());
+        if let Some(owner) = &self.owner {
+            headers.insert(OWNER, owner.as_str());
+        }
+        headers.insert(UNTIL, self.until.as_millis().to_string());
+        if self.state.is_some() {
+            headers.insert(STATE, "1");
+        }
+        let payload = self.state.clone().unwrap_or_default();
+        match source.inner.publish(&source.beside.session(id), headers, payload).await {
+            Ok(stored) => {
+                self.stored = stored.seq;
+                Ok(true)
+            }
+            Err(fault) if fault.code == Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE) => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What a settlement is on JetStream.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use consign::{
+    Disposition, Message,
+    message::{ApplicationProperties, limits},
+    settlement::{Changes, DeadLetter, DeadLetterReason},
+    transport::{ErrorKind, SettleError},
+};
+
+use crate::{
+    copies,
+    deliver::Read,
+    entities::nanos,
+    error::Fault,
+    lease::Held,
+    marks::Mark,
+    source::{Place, Source},
+    wire::{self, name},
+};
+
+const ACK: &[u8] = b"+ACK";
+const NAK: &[u8] = b"-NAK";
+const TERM: &[u8] = b"+TERM";
+
+pub(crate) async fn settle(held: Box<Held>, disposition: Disposition) -> Result<(), SettleError> {
+    let settled = match disposition {
+        Disposition::Complete => complete(&held).await,
+        Disposition::Abandon(changes) => return abandon(held, changes, None).await,
+        Disposition::DeadLetter(dead_letter) => bury(&held, *dead_letter).await,
+        Disposition::Defer(changes) => defer(&held, changes).await,
+    };
+    if settled.is_err() {
+        not_settled(*held);
+    }
+    settled
+}
+
+/// The server does not deliver a message of a session again while the session is held, and those behind it would pass it.
+fn not_settled(held: Held) {
+    if let Some(hold) = held.source.hold().filter(|hold| !hold.is_lost()).cloned() {
+        let mut mark = held.mark.clone().unwrap_or_default();
+        mark.failed = held.count;
+        hold.returned(held, mark);
+    }
+}
+
+async fn complete(held: &Held) -> Result<(), SettleError> {
+    held.take()?;
+    held.tell(ACK).await?;
+    forget(held).await;
+    Ok(())
+}
+
+pub(crate) async fn retry_after(held: Box<Held>, delay: Duration) -> Result<(), SettleError> {
+    if held.source.hold().is_some() {
+        let why = "a message of a session is not passed by those behind it";
+        return Err(SettleError::new(ErrorKind::NotSupported).with_detail(why));
+    }
+    abandon(held, Changes::NONE, Some(delay)).await
+}
+
+/// Gives the message back, and counts the delivery. After the last one it dies.
+pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Duration>) -> Result<(), SettleError> {
+    held.take()?;
+    let changes = changes.into_properties();
+    let is_last = held.count >= held.source.settings.max_delivery_count;
+    if is_last && !held.source.is_dead_letter() {
+        let buried = buried_by_count(&held, changes).await;
+        if buried.is_err() {
+            not_settled(*held);
+        }
+        return buried;
+    }
+    if held.source.is_dead_letter() && changes.is_empty() {
+        return give_back(&held, delay).await;
+    }
+    let mut mark = held.mark.clone().unwrap_or_default();
+    mark.failed = held.count;
+    let changed = !changes.is_empty();
+    mark.changes.merge(changes);
+    if let Some(hold) = held.source.hold().cloned() {
+        mark.counted_for = Some(hold.consumer().to_owned());
+        let stored = mark.store(&held.source, held.number).await;
+        hold.returned(*held, mark);
+        return Ok(stored?);
+    }
+    if changed {
+        mark.store(&held.source, held.number).await?;
+        return give_back(&held, delay).await;
+    }
+    // The mark is for those who peek. Without it the server's own count goes on.
+    let (_, given) = tokio::join!(mark.store(&held.source, held.number), give_back(&held, delay));
+    given
+}
+
+async fn give_back(held: &Held, delay: Option<Duration>) -> Result<(), SettleError> {
+    let Some(delay) = delay else {
+        held.source.inner.returned.insert(&held.source, held.number);
+        return held.tell(NAK).await;
+    };
+    let nanos = nanos(delay);
+    held.tell_with(Bytes::from(format!("-NAK {{\"delay\": {nanos}}}"))).await
+}
+
+/// Gives the message back, and does not count the delivery.
+pub(crate) async fn release(held: Box<Held>) -> Result<(), SettleError> {
+    held.take()?;
+    let mut mark = held.mark.clone().unwrap_or_default();
+    if let Some(hold) = held.source.hold().cloned() {
+        hold.returned(*held, mark);
+        return Ok(());
+    }
+    if !held.source.is_dead_letter() {
+        mark.uncounted += 1;
+        mark.failed = held.count.saturating_sub(1);
+        mark.store(&held.source, held.number).await?;
+    }
+    give_back(&held, None).await
+}
+
+pub(crate) async fn bury(held: &Held, dead_letter: DeadLetter) -> Result<(), SettleError> {
+    if held.source.is_dead_letter() {
+        let why = "a dead letter does not die again";
+        return Err(SettleError::new(ErrorKind::InvalidOperation).with_detail(why));
+    }
+    for text in [dead_letter.reason.as_str(), &dead_letter.description] {
+        if text.encode_utf16().count() > limits::DEAD_LETTER_TEXT {
+            let why = "a reason or a description is longer than 4,096 UTF-16 code units";
+            return Err(SettleError::new(ErrorKind::InvalidArgument).with_detail(why));
+        }
+    }
+    let message = dead(&held.message, &dead_letter)?;
+    held.take()?;
+    move_to_dead(held, &message).await
+}
+
+/// The message dies of its last delivery.
+pub(crate) async fn buried_by_count(held: &Held, changes: ApplicationProperties) -> Result<(), SettleError> {
+    let mut dead_letter = exhausted(&held.source);
+    dead_letter.changes = changes.into();
+    dead_letter.fit(&held.message);
+    move_to_dead(held, &dead(&held.message, &dead_letter)?).await
+}
+
+pub(crate) fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleError> {
+    let mut message = message.clone();
+    let properties = message.properties_mut().application_mut();
+    properties.merge(dead_letter.changes.clone().into_properties());
+    properties.insert(DeadLetter::REASON, dead_letter.reason.as_str());
+    if !dead_letter.description.is_empty() {
+        properties.insert(DeadLetter::DESCRIPTION, &*dead_letter.description);
+    }
+    message.check()?;
+    Ok(message)
+}
+
+/// A copy, the server's word that it is stored, and then the end of the message: in between there are two of it, and never
+/// none. The second copy of a repetition takes the place of the first.
+async fn move_to_dead(held: &Held, message: &Message) -> Result<(), SettleError> {
+    let source = &held.source;
+    let (mut headers, payload) = copy(held, message, held.count)?;
+    headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(held.number));
+    source.inner.publish(&source.beside.dead(held.number), headers, payload).await?;
+    held.tell(TERM).await?;
+    forget(held).await;
+    Ok(())
+}
+
+/// Moves a message that nobody was delivered, because the holder of its session has lost it once too often.
+pub(crate) async fn bury_stored(source: &Source, read: Read, mark: &Mark) -> Result<(), Fault> {
+    let refused = |error: SettleError| Fault::new(error.kind(), error.to_string());
+    let mut dead_letter = exhausted(source);
+    dead_letter.changes = mark.changes.clone().into();
+    dead_letter.fit(&read.message);
+    let message = dead(&read.message, &dead_letter).map_err(refused)?;
+    let (mut headers, payload) = wire::encode(&message).map_err(|error| Fault::new(error.kind(), error.to_string()))?;
+    headers.insert(name::SEQUENCE_NUMBER, read.number.to_string());
+    headers.insert(name::ENQUEUED_TIME, read.enqueued.as_millis().to_string());
+    headers.insert(name::DELIVERY_COUNT, mark.failed.to_string());
+    copies::foreign(Some(&read.foreign), &mut headers);
+    headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(read.number));
+    source.inner.publish(&source.beside.dead(read.number), headers, payload).await?;
+    source.inner.remove(&source.stream, read.number).await?;
+    mark.remove(source).await;
+    Ok(())
+}
+
+fn exhausted(source: &Source) -> DeadLetter {
+    let why = format!("{} deliveries have failed", source.settings.max_delivery_count);
+    DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, why)
+}
+
+/// As a dead letter: a copy under its number, and then the end of the message. One that was deferred already goes back to
+/// where it was.
+async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
+    if held.source.is_dead_letter() {
+        let why = "a dead letter is not deferred";
+        return Err(SettleError::new(ErrorKind::NotSupported).with_detail(why));
+    }
+    let changes = changes.into_properties();
+    let mut message = held.message.clone();
+    message.properties_mut().application_mut().merge(changes.clone());
+    message.check()?;
+    held.take()?;
+    if let Place::Deferred(_) = held.source.place {
+        let mut mark = held.mark.clone().unwrap_or_default();
+        mark.uncounted += 1;
+        mark.failed = held.count.saturating_sub(1);
+        mark.changes.merge(changes);
+        mark.store(&held.source, held.number).await?;
+        return give_back(held, None).await;
+    }
+    let (headers, payload) = copy(held, &message, held.count.saturating_sub(1))?;
+    let subject = held.source.beside.deferred(held.number);
+    held.source.inner.publish(&subject, headers, payload).await?;
+    held.tell(ACK).await?;
+    forget(held).await;
+    Ok(())
+}
+
+/// The message with what the server said of it when it was stored first.
+fn copy(held: &Held, message: &Message, count: u32) -> Result<(HeaderMap, Bytes), SettleError> {
+    let encoded = wire::encode(message);
+    let (mut headers, payload) = encoded.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
+    let enqueued = held.message.received().map(|received| received.enqueued_time.as_millis()).unwrap_or_default();
+    headers.insert(name::SEQUENCE_NUMBER, held.number.to_string());
+    headers.insert(name::ENQUEUED_TIME, enqueued.to_string());
+    headers.insert(name::DELIVERY_COUNT, count.to_string());
+    copies::foreign(Some(&held.foreign), &mut headers);
+    Ok((headers, payload))
+}
+
+/// Removes what lies beside a message that is gone.
+pub(crate) async fn forget(held: &Held) {
+    if let Some(hold) = held.source.hold() {
+        hold.gone(held.number);
+    }
+    if let Some(mark) = &held.mark {
+        Mark::remove(mark, &held.source).await;
+    }
+    if let Place::Deferred(_) = held.source.place {
+        let _ = held.source.inner.delete_consumer(&held.source.stream, &held.source.consumer).await;
+    }
+}

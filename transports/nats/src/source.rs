@@ -1,0 +1,176 @@
+//! Where messages come from: a consumer of a stream, and what lies beside it.
+
+use std::sync::Arc;
+
+use consign::transport::ErrorKind;
+
+use crate::{connection::Inner, error::Fault, feed::Feed, session::Hold, settings::Stored, wire};
+
+/// A consumer that messages are pulled from.
+pub(crate) struct Source {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) settings: Stored,
+    pub(crate) stream: String,
+    pub(crate) consumer: String,
+    /// Where the messages of the entity are in its stream.
+    pub(crate) subjects: String,
+    pub(crate) beside: Beside,
+    pub(crate) place: Place,
+    /// What brings the messages of a subscription.
+    pub(crate) feed: Option<Feed>,
+}
+
+/// Which messages of an entity.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// Those that can be received.
+    Main,
+    /// Dead letters.
+    DeadLetter,
+    /// The one that was deferred under this number.
+    Deferred(u64),
+    /// Those of a session that is held.
+    Session(Arc<Hold>),
+}
+
+/// The stream beside an entity: dead letters, deferred messages, marks and sessions.
+#[derive(Clone)]
+pub(crate) struct Beside {
+    pub(crate) stream: String,
+    base: String,
+    /// As `base`, unless the numbers of the entity may begin again with another stream of its name.
+    root: String,
+    incarnation: Option<String>,
+}
+
+impl Beside {
+    pub(crate) fn new(stream: &str, root: &str) -> Self {
+        let base = format!("{root}.x");
+        Self { stream: format!("{stream}_x"), root: base.clone(), base, incarnation: None }
+    }
+
+    /// Beside a stream that another may delete and create again: what is there of one is not that of the next.
+    pub(crate) fn of_incarnation(stream: &str, root: &str, incarnation: &str) -> Self {
+        let beside = Self::new(stream, root);
+        Self { root: format!("{}.{incarnation}", beside.base), incarnation: Some(incarnation.into()), ..beside }
+    }
+
+    /// Under which id a dead letter is stored, once.
+    pub(crate) fn dead_id(&self, number: u64) -> String {
+        match &self.incarnation {
+            Some(incarnation) => format!("dead-{incarnation}-{number}"),
+            None => format!("dead-{number}"),
+        }
+    }
+
+    pub(crate) fn root(&self) -> &str {
+        &self.root
+    }
+
+    pub(crate) fn subjects(&self) -> String {
+        format!("{}.>", self.base)
+    }
+
+    pub(crate) fn dead(&self, number: u64) -> String {
+        match &self.incarnation {
+            Some(incarnation) => format!("{}.dead.{incarnation}-{number}", self.base),
+            None => format!("{}.dead.{number}", self.base),
+        }
+    }
+
+    /// Where all dead letters are, those of former streams too.
+    pub(crate) fn any_dead(&self) -> String {
+        format!("{}.dead.*", self.base)
+    }
+
+    pub(crate) fn deferred(&self, number: impl std::fmt::Display) -> String {
+        format!("{}.deferred.{number}", self.root)
+    }
+
+    pub(crate) fn rules(&self) -> String {
+        format!("{}.rules", self.root)
+    }
+
+    pub(crate) fn clock(&self) -> String {
+        format!("{}.clock", self.root)
+    }
+
+    pub(crate) fn session(&self, id: &str) -> String {
+        format!("{}.session.{}", self.root, wire::token(id))
+    }
+
+    pub(crate) fn any_session(&self) -> String {
+        format!("{}.session.*", self.root)
+    }
+
+    pub(crate) fn mark(&self, place: &Place, number: impl std::fmt::Display) -> String {
+        let root = &self.root;
+        match place {
+            Place::Main => format!("{root}.mark.main.{number}"),
+            Place::DeadLetter => format!("{root}.mark.dead.{number}"),
+            Place::Deferred(_) => format!("{root}.mark.deferred.{number}"),
+            Place::Session(hold) => format!("{root}.mark.of.{}.{number}", wire::token(hold.id())),
+        }
+    }
+
+    pub(crate) fn mark_of_session(&self, id: &str, number: impl std::fmt::Display) -> String {
+        format!("{}.mark.of.{}.{number}", self.root, wire::token(id))
+    }
+}
+
+impl Source {
+    /// Why nobody answers at the consumer: either it is not there any more, or the server does not serve yet.
+    pub(crate) async fn why_nobody_answers(&self) -> Fault {
+        let subject = format!("CONSUMER.INFO.{}.{}", self.stream, self.consumer);
+        match self.inner.request::<serde_json::Value>(&subject, &serde_json::json!({})).await {
+            Err(fault) if fault.is_gone() => match self.hold() {
+                Some(_) => Fault::new(ErrorKind::SessionLockLost, "another receiver has the session"),
+                None => fault,
+            },
+            _ => Fault::new(ErrorKind::ServiceBusy, "JetStream does not answer yet"),
+        }
+    }
+
+    /// Waits until a subscription has what was sent before.
+    pub(crate) async fn catch_up(&self) -> Result<(), Fault> {
+        match &self.feed {
+            Some(feed) => feed.catch_up().await,
+            None => Ok(()),
+        }
+    }
+
+    /// The subject at which messages are asked for, without the prefix.
+    pub(crate) fn next(&self) -> String {
+        format!("CONSUMER.MSG.NEXT.{}.{}", self.stream, self.consumer)
+    }
+
+    /// Where the messages of a session are.
+    pub(crate) fn session_subject(&self, id: &str) -> String {
+        format!("{}.{}", self.subjects.trim_end_matches(".*"), wire::token(id))
+    }
+
+    pub(crate) fn is_dead_letter(&self) -> bool {
+        matches!(self.place, Place::DeadLetter)
+    }
+
+    pub(crate) fn hold(&self) -> Option<&Arc<Hold>> {
+        match &self.place {
+            Place::Session(hold) => Some(hold),
+            _ => None,
+        }
+    }
+
+    /// Another consumer of the same entity.
+    pub(crate) fn at(&self, stream: String, consumer: String, place: Place) -> Arc<Self> {
+        Arc::new(Self {
+            inner: Arc::clone(&self.inner),
+            settings: self.settings.clone(),
+            stream,
+            consumer,
+            subjects: self.subjects.clone(),
+            beside: self.beside.clone(),
+            place,
+            feed: self.feed.clone(),
+        })
+    }
+}

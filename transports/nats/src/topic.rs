@@ -1,0 +1,158 @@
+//! Topics: a stream that keeps a message until each subscription has its copy.
+
+use consign::{
+    message::EntityPath,
+    rules::Rule,
+    transport::{ErrorKind, ManageError},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    Nats, SubscriptionSettings, TopicSettings,
+    connection::Inner,
+    entities::{StreamInfo, nanos, own_path, stream_config},
+    error::Fault,
+    feed::{self, Feed},
+    rules::Stored as Rules,
+    settings::{Kind, Limits, Stored, check_lock},
+    source::Beside,
+    wire,
+};
+
+impl Nats {
+    /// Creates a topic. What is sent to it is gone at once while it has no subscription. Errors: those of
+    /// [`Nats::create_queue`].
+    pub async fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
+        let path = own_path(path)?;
+        let TopicSettings { duplicate_detection, max_bytes, max_age, replicas } = settings;
+        let limits = Limits { duplicate_detection, max_bytes, max_age, replicas };
+        limits.check()?;
+        let mut stored = Stored::new(Kind::Topic, path.as_str(), std::time::Duration::ZERO, 0, false);
+        stored.detects_duplicates = duplicate_detection.is_some();
+        let (stream, root) = self.inner.name(path.as_str())?;
+        let config = stream_config(&stream, &[format!("{root}.m")], "interest", &limits, &stored);
+        Ok(self.inner.create_stream(&stream, &config).await.map(drop)?)
+    }
+
+    /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`]. It gets what is sent from
+    /// then on. Errors: those of [`Nats::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no
+    /// such topic.
+    pub async fn create_subscription(
+        &self,
+        topic: &str,
+        name: &str,
+        settings: SubscriptionSettings,
+    ) -> Result<(), ManageError> {
+        let inner = &self.inner;
+        let topic = EntityPath::new(topic)?;
+        let path = topic.subscription_of(name)?;
+        check_lock(settings.lock_duration, settings.max_delivery_count)?;
+        let (stream, info, of_topic) = inner.topic(&topic).await?;
+        let SubscriptionSettings { lock_duration, max_delivery_count, requires_session, .. } = settings;
+        let mut stored =
+            Stored::new(Kind::Subscription, path.as_str(), lock_duration, max_delivery_count, requires_session);
+        stored.topic = Some(of_topic.id);
+        stored.dead_letter_on_filter_error = settings.dead_letter_on_filter_error;
+        let replicas = info.config.num_replicas.max(1);
+        let limits = Limits { duplicate_detection: None, max_bytes: None, max_age: None, replicas };
+        inner.create_entity(&path, &stored, &limits).await?;
+        let (own, root) = inner.name(path.as_str())?;
+        let fed = async {
+            Rules::first(inner, &Beside::new(&own, &root)).await?;
+            inner.create_consumer(&stream, &feed::consumer(name), &feed_config(name)).await
+        };
+        let Err(fault) = fed.await else { return Ok(()) };
+        let _ = inner.delete_streams(&path).await;
+        Err(fault.into())
+    }
+
+    /// Adds a rule to a subscription. It is for messages that are sent from then on. Errors:
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`AlreadyExists`](ErrorKind::AlreadyExists),
+    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) if all rules together are larger than half of the server's `max_payload`.
+    pub async fn create_rule(&self, topic: &str, subscription: &str, rule: &Rule) -> Result<(), ManageError> {
+        let beside = self.caught_up(topic, subscription).await?;
+        Rules::change(&self.inner, &beside, |rules| rules.create(rule.clone())).await
+    }
+
+    /// Takes a rule from a subscription, for messages that are sent from then on. Errors:
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound) also for a rule.
+    pub async fn delete_rule(&self, topic: &str, subscription: &str, rule: &str) -> Result<(), ManageError> {
+        let beside = self.caught_up(topic, subscription).await?;
+        Rules::change(&self.inner, &beside, |rules| rules.remove(rule).map(drop)).await
+    }
+
+    /// Where the rules of a subscription are, when what was sent before has its copies.
+    async fn caught_up(&self, topic: &str, subscription: &str) -> Result<Beside, ManageError> {
+        let path = EntityPath::new(topic)?.subscription_of(subscription)?;
+        let (stream, root, settings) = self.inner.find(&path).await?;
+        Feed::of(&self.inner, &path, &settings)?.catch_up().await?;
+        Ok(Beside::new(&stream, &root))
+    }
+}
+
+/// One request waits at a time, so one process gets the messages, in their order.
+fn feed_config(name: &str) -> serde_json::Value {
+    json!({
+        "durable_name": feed::consumer(name),
+        "deliver_policy": "new",
+        "ack_policy": "explicit",
+        "ack_wait": nanos(feed::ACK_WAIT),
+        "max_deliver": -1,
+        "replay_policy": "instant",
+        "max_ack_pending": feed::AT_ONCE,
+        "max_waiting": 1,
+    })
+}
+
+impl Inner {
+    /// The stream of a topic, and its settings.
+    async fn topic(&self, path: &EntityPath) -> Result<(String, StreamInfo, Stored), Fault> {
+        let (stream, _, settings) = self.find(path).await?;
+        if settings.kind != Kind::Topic {
+            return Err(Fault::new(ErrorKind::EntityNotFound, format!("{path} is no topic")));
+        }
+        let info = self.request(&format!("STREAM.INFO.{stream}"), &json!({})).await?;
+        Ok((stream, info, settings))
+    }
+
+    /// Takes a subscription from its topic.
+    pub(crate) async fn stop_copies(&self, path: &EntityPath) -> Result<(), Fault> {
+        let Some((topic, name)) = path.subscription() else { return Ok(()) };
+        let (topic, _) = self.name(topic)?;
+        match self.delete_consumer(&topic, &feed::consumer(name)).await {
+            Err(fault) if fault.kind == ErrorKind::EntityNotFound => Ok(()),
+            deleted => deleted,
+        }
+    }
+
+    /// The names of the subscriptions of a topic. A queue has none.
+    pub(crate) async fn subscriptions(&self, path: &EntityPath) -> Result<Vec<String>, Fault> {
+        #[derive(Deserialize)]
+        struct Page {
+            total: usize,
+            #[serde(default)]
+            consumers: Vec<String>,
+        }
+        match self.find(path).await {
+            Ok((.., settings)) if settings.kind == Kind::Topic => {}
+            Ok(_) => return Ok(Vec::new()),
+            // What is not there, or was made by another, is found out by who deletes it.
+            Err(fault) if matches!(fault.kind, ErrorKind::EntityNotFound | ErrorKind::InvalidOperation) => {
+                return Ok(Vec::new());
+            }
+            Err(fault) => return Err(fault),
+        }
+        let (stream, _) = self.name(path.as_str())?;
+        let mut names = Vec::new();
+        loop {
+            let at = format!("CONSUMER.NAMES.{stream}");
+            let page = self.request::<Page>(&at, &json!({ "offset": names.len() })).await?;
+            let read = page.consumers.len();
+            names.extend(page.consumers);
+            if read == 0 || names.len() >= page.total {
+                return Ok(names.iter().filter_map(|name| wire::untoken(name)).collect());
+            }
+        }
+    }
+}

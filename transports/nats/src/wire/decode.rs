@@ -1,0 +1,125 @@
+//! Headers and a payload as a message.
+
+use std::borrow::Cow;
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use consign::{
+    Message,
+    message::{Body, PassThrough, Properties, Value},
+    settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
+};
+use serde_json::Value as Json;
+
+use super::{
+    name,
+    text::{bytes_of, unescape, untoken},
+    value::{property, value},
+};
+
+/// Which header of a message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) String);
+
+impl Malformed {
+    /// The reason and the description of its dead letter.
+    pub(crate) fn why(&self) -> DeadLetter {
+        let reason = DeadLetterReason::Application("MalformedHeader".into());
+        DeadLetter::new(reason, format!("the header {} cannot be read", self.0))
+    }
+}
+
+/// The message. What no `Sb-` header says is not set, so any message of NATS can be read.
+pub(crate) fn decode(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message, Malformed> {
+    let Some(headers) = headers.filter(|headers| !headers.is_empty()) else {
+        return Ok(Message::new(payload));
+    };
+    let mut properties = Properties::new();
+    for (name, values) in headers.iter() {
+        let name: &str = name.as_ref();
+        if !name.starts_with(name::PREFIX) {
+            continue;
+        }
+        let read = values.last().and_then(|value| set(&mut properties, name, &unescape(value.as_str())?));
+        read.ok_or_else(|| Malformed(name.into()))?;
+    }
+    let body = body(headers, payload)?;
+    Ok(Message::from_parts(properties, body))
+}
+
+/// Sets what one header says. `None` if it cannot be read; a header that is not known says nothing.
+fn set(to: &mut Properties, name: &str, text: &str) -> Option<()> {
+    let owned = || text.to_owned();
+    match name {
+        "Sb-Content-Type" => drop(to.set_content_type(owned())),
+        "Sb-Correlation-Id" => drop(to.set_correlation_id(owned())),
+        "Sb-Message-Id" => drop(to.set_message_id(owned()).ok()?),
+        "Sb-Subject" => drop(to.set_subject(owned())),
+        "Sb-Reply-To" => drop(to.set_reply_to(owned())),
+        "Sb-Session-Id" => drop(to.set_session_id(owned()).ok()?),
+        "Sb-Reply-To-Session-Id" => drop(to.set_reply_to_session_id(owned()).ok()?),
+        "Sb-Partition-Key" => drop(to.set_partition_key(owned()).ok()?),
+        "Sb-Transaction-Partition-Key" => drop(to.set_transaction_partition_key(owned()).ok()?),
+        "Sb-To" => drop(to.set_to(owned())),
+        "Sb-Pass-Through" => *to.pass_through_mut() = pass_through(text)?,
+        _ => {
+            if let Some(key) = name.strip_prefix(name::PROPERTY) {
+                to.application_mut().insert(untoken(key)?, property(text)?);
+            }
+        }
+    }
+    Some(())
+}
+
+fn body(headers: &HeaderMap, payload: Bytes) -> Result<Body, Malformed> {
+    if let Some(lengths) = headers.get(name::SECTIONS) {
+        return sections(lengths.as_str(), payload).ok_or_else(|| Malformed(name::SECTIONS.to_string()));
+    }
+    let Some(kind) = headers.get(name::BODY) else { return Ok(payload.into()) };
+    let json = serde_json::from_slice::<Json>(&payload).ok();
+    let body = json.as_ref().and_then(|json| match kind.as_str() {
+        "value" => value(json).map(Body::from),
+        "sequence" => {
+            let section = |json: &Json| json.as_array()?.iter().map(value).collect::<Option<Vec<_>>>();
+            Some(Body::Sequence(json.as_array()?.iter().map(section).collect::<Option<_>>()?))
+        }
+        _ => None,
+    });
+    body.ok_or_else(|| Malformed(name::BODY.to_string()))
+}
+
+fn sections(lengths: &str, mut payload: Bytes) -> Option<Body> {
+    let mut sections = Vec::new();
+    for length in lengths.split(',').filter(|length| !length.is_empty()) {
+        let length: usize = length.parse().ok()?;
+        if length > payload.len() {
+            return None;
+        }
+        sections.push(payload.split_to(length));
+    }
+    payload.is_empty().then(|| Body::sections(sections))
+}
+
+fn pass_through(text: &str) -> Option<PassThrough> {
+    let json: Json = serde_json::from_str(text).ok()?;
+    let pairs = |json: &Json| {
+        let pair = |json: &Json| match json.as_array()?.as_slice() {
+            [key, of] => Some((Cow::Owned(key.as_str()?.to_owned()), value(of)?)),
+            _ => None,
+        };
+        json.as_array()?.iter().map(pair).collect::<Option<Vec<(Cow<'static, str>, Value)>>>()
+    };
+    let mut rest = PassThrough::default();
+    rest.user_id = json["user_id"].as_str().map(bytes_of).map_or(Some(None), |id| id.map(Some))?.map(Bytes::from);
+    rest.content_encoding = json["content_encoding"].as_str().map(|text| text.to_owned().into());
+    rest.group_sequence = json["group_sequence"].as_u64().and_then(|number| u32::try_from(number).ok());
+    rest.creation_time = json["creation_time"].as_i64().map(Timestamp::from_millis);
+    rest.durable = json["durable"].as_bool();
+    rest.priority = json["priority"].as_u64().and_then(|number| u8::try_from(number).ok());
+    rest.first_acquirer = json["first_acquirer"].as_bool();
+    rest.force_persistence = json["force_persistence"].as_bool().unwrap_or_default();
+    rest.annotations = pairs(&json["annotations"])?;
+    rest.footer = pairs(&json["footer"])?;
+    Some(rest)
+}

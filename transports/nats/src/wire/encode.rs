@@ -1,0 +1,90 @@
+//! A message as headers and a payload.
+
+use async_nats::{HeaderMap, HeaderName};
+use bytes::Bytes;
+use consign::{
+    Message,
+    message::{Body, PassThrough},
+    transport::{ErrorKind, SendError},
+};
+use serde_json::json;
+
+use super::{
+    name,
+    text::{escape, hex, token},
+    value::{property_text, value_json},
+};
+
+/// The headers and the payload of a message. A body of one data section is the payload as it is.
+pub(crate) fn encode(message: &Message) -> Result<(HeaderMap, Bytes), SendError> {
+    let mut headers = HeaderMap::new();
+    let mut put = |name: HeaderName, value: Option<&str>| {
+        if let Some(value) = value {
+            headers.insert(name, &*escape(value));
+        }
+    };
+    put(name::CONTENT_TYPE, message.content_type());
+    put(name::CORRELATION_ID, message.correlation_id());
+    put(name::MESSAGE_ID, message.message_id());
+    put(name::SUBJECT, message.subject());
+    put(name::REPLY_TO, message.reply_to());
+    put(name::SESSION_ID, message.session_id());
+    put(name::REPLY_TO_SESSION_ID, message.reply_to_session_id());
+    put(name::PARTITION_KEY, message.partition_key());
+    put(name::TRANSACTION_PARTITION_KEY, message.transaction_partition_key());
+    put(name::TO, message.to());
+    for (key, value) in message.application().iter() {
+        let text = property_text(value).ok_or_else(unknown)?;
+        headers.insert(format!("{}{}", name::PROPERTY, token(key)), &*escape(&text));
+    }
+    if let Some(rest) = message.pass_through() {
+        headers.insert(name::PASS_THROUGH, &*escape(&pass_through(rest).ok_or_else(unknown)?));
+    }
+    let payload = body(message.body(), &mut headers).ok_or_else(unknown)?;
+    Ok((headers, payload))
+}
+
+fn unknown() -> SendError {
+    SendError::new(ErrorKind::Serialization).with_detail("a value of a type that this transport does not know")
+}
+
+fn body(body: &Body, headers: &mut HeaderMap) -> Option<Bytes> {
+    Some(match body {
+        Body::Data(data) => {
+            if let sections @ ([] | [_, _, ..]) = data.sections() {
+                let lengths: Vec<_> = sections.iter().map(|section| section.len().to_string()).collect();
+                headers.insert(name::SECTIONS, &*lengths.join(","));
+            }
+            data.joined().clone()
+        }
+        Body::Value(value) => {
+            headers.insert(name::BODY, "value");
+            value_json(value)?.to_string().into()
+        }
+        Body::Sequence(sections) => {
+            headers.insert(name::BODY, "sequence");
+            let section = |values: &Vec<_>| values.iter().map(value_json).collect::<Option<Vec<_>>>();
+            json!(sections.iter().map(section).collect::<Option<Vec<_>>>()?).to_string().into()
+        }
+        _ => return None,
+    })
+}
+
+fn pass_through(rest: &PassThrough) -> Option<String> {
+    let pairs = |pairs: &[(std::borrow::Cow<'static, str>, _)]| {
+        pairs.iter().map(|(key, value)| Some(json!([&**key, value_json(value)?]))).collect::<Option<Vec<_>>>()
+    };
+    let all = json!({
+        "user_id": rest.user_id.as_ref().map(|id| hex(id)),
+        "content_encoding": rest.content_encoding.as_deref(),
+        "group_sequence": rest.group_sequence,
+        "creation_time": rest.creation_time.map(consign::time::Timestamp::as_millis),
+        "durable": rest.durable,
+        "priority": rest.priority,
+        "first_acquirer": rest.first_acquirer,
+        "force_persistence": rest.force_persistence,
+        "annotations": pairs(&rest.annotations)?,
+        "footer": pairs(&rest.footer)?,
+    });
+    Some(all.to_string())
+}

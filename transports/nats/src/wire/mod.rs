@@ -1,0 +1,55 @@
+//! How a message looks in NATS.
+
+mod decode;
+mod encode;
+mod text;
+mod value;
+
+pub(crate) use self::{
+    decode::{Malformed, decode},
+    encode::encode,
+    text::{escape, token, untoken},
+    value::{property, property_text},
+};
+
+/// Bytes that headers take on the wire.
+pub(crate) fn size(headers: &async_nats::HeaderMap) -> usize {
+    let lines = headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    "NATS/1.0\r\n\r\n".len()
+        + lines.map(|(name, value)| AsRef::<str>::as_ref(name).len() + value.as_str().len() + 4).sum::<usize>()
+}
+
+/// Names of headers. `Nats-` is the server's prefix.
+pub(crate) mod name {
+    use async_nats::HeaderName;
+
+    macro_rules! names {
+        ($($constant:ident $name:literal)*) => {
+            $(pub(crate) const $constant: HeaderName = HeaderName::from_static($name);)*
+        };
+    }
+
+    names! {
+        CONTENT_TYPE "Sb-Content-Type"
+        CORRELATION_ID "Sb-Correlation-Id"
+        MESSAGE_ID "Sb-Message-Id"
+        SUBJECT "Sb-Subject"
+        REPLY_TO "Sb-Reply-To"
+        SESSION_ID "Sb-Session-Id"
+        REPLY_TO_SESSION_ID "Sb-Reply-To-Session-Id"
+        PARTITION_KEY "Sb-Partition-Key"
+        TRANSACTION_PARTITION_KEY "Sb-Transaction-Partition-Key"
+        TO "Sb-To"
+        PASS_THROUGH "Sb-Pass-Through"
+        BODY "Sb-Body"
+        SECTIONS "Sb-Sections"
+        SEQUENCE_NUMBER "Sb-Sequence-Number"
+        ENQUEUED_TIME "Sb-Enqueued-Time"
+        DELIVERY_COUNT "Sb-Delivery-Count"
+    }
+
+    /// What every header of this transport begins with.
+    pub(crate) const PREFIX: &str = "Sb-";
+    /// What the header of an application property begins with.
+    pub(crate) const PROPERTY: &str = "Sb-P-";
+}

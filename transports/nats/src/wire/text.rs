@@ -1,0 +1,135 @@
+//! Text where NATS allows little: in header values, and in one token of a subject.
+
+use std::borrow::Cow;
+
+/// A text as the value of a header: control characters of ASCII, `%`, and white space at the ends become `%XX` for each of
+/// their bytes, an empty text `%`.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    if text.is_empty() {
+        return Cow::Borrowed("%");
+    }
+    let inside = text.trim();
+    if inside.len() == text.len() && !text.bytes().any(is_special) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len() + 16);
+    let (before, after) = text.split_at(text.len() - text.trim_start().len());
+    before.bytes().for_each(|byte| push_hex(&mut out, b'%', byte));
+    for &byte in after.trim_end().as_bytes() {
+        if is_special(byte) { push_hex(&mut out, b'%', byte) } else { out.push(byte) }
+    }
+    after[after.trim_end().len()..].bytes().for_each(|byte| push_hex(&mut out, b'%', byte));
+    // Whole characters were replaced, by ASCII.
+    Cow::Owned(String::from_utf8(out).unwrap_or_default())
+}
+
+fn is_special(byte: u8) -> bool {
+    byte == b'%' || byte.is_ascii_control()
+}
+
+/// The text behind [`escape`]. `None` if it is not what that writes.
+pub(crate) fn unescape(value: &str) -> Option<Cow<'_, str>> {
+    if value == "%" {
+        return Some(Cow::Borrowed(""));
+    }
+    if !value.contains('%') {
+        return Some(Cow::Borrowed(value));
+    }
+    String::from_utf8(unhex(value, b'%')?).ok().map(Cow::Owned)
+}
+
+/// A text as one token of a subject, or as part of the name of a stream: letters, digits and `-` stay, other bytes become
+/// `=XX`, an empty text `=`.
+pub(crate) fn token(text: &str) -> String {
+    if text.is_empty() {
+        return "=".into();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' { out.push(byte) } else { push_hex(&mut out, b'=', byte) }
+    }
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// The text behind [`token`].
+pub(crate) fn untoken(token: &str) -> Option<String> {
+    if token == "=" {
+        return Some(String::new());
+    }
+    String::from_utf8(unhex(token, b'=')?).ok()
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut out = Vec::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        out.extend([digit(byte >> 4), digit(byte & 15)]);
+    }
+    String::from_utf8(out).unwrap_or_default()
+}
+
+pub(super) fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs.iter().map(|&[high, low]| Some(number(high)? << 4 | number(low)?)).collect()
+}
+
+fn push_hex(out: &mut Vec<u8>, mark: u8, byte: u8) {
+    out.extend([mark, digit(byte >> 4), digit(byte & 15)]);
+}
+
+fn unhex(text: &str, mark: u8) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(if byte == mark { number(bytes.next()?)? << 4 | number(bytes.next()?)? } else { byte });
+    }
+    Some(out)
+}
+
+fn digit(nibble: u8) -> u8 {
+    if nibble < 10 { b'0' + nibble } else { b'A' + nibble - 10 }
+}
+
+fn number(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_comes_back() {
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+        println!("replay: SEED={seed} cargo test --package consign-nats every_text_comes_back");
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..2_000 {
+            let text: String = (0..random.usize(0..12))
+                .map(|_| {
+                    if random.bool() {
+                        random.char('\0'..='\u{ff}')
+                    } else {
+                        *random.choice(&[' ', '%', '=', '.']).unwrap()
+                    }
+                })
+                .collect();
+            let value = escape(&text);
+            assert!(!value.is_empty() && !value.chars().any(|char| char.is_ascii_control()), "{value:?}");
+            assert_eq!(value.trim(), value, "{text:?}");
+            assert_eq!(unescape(&value).as_deref(), Some(&*text), "{text:?}");
+            let token = token(&text);
+            assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-=".contains(&byte)), "{token:?}");
+            assert_eq!(untoken(&token).as_deref(), Some(&*text));
+        }
+    }
+
+    #[test]
+    fn what_was_not_escaped_here_is_refused() {
+        for bad in ["%1", "a%", "%zz", "%FF"] {
+            assert_eq!(unescape(bad), None, "{bad}");
+        }
+        assert_eq!((untoken("a=4"), bytes_of("abc"), bytes_of("zz")), (None, None, None));
+    }
+}

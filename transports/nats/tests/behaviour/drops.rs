@@ -1,0 +1,145 @@
+//! I34 and I35: dropping loses nothing, and leaves no lock.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
+
+use consign::{
+    Message,
+    transport::{Delivery, ErrorKind, ReceiverExt, Sender},
+};
+use consign_nats::{NatsLease, NatsReceiver, QueueSettings};
+
+use crate::{LONG, queue};
+
+/// Polls a receive up to `polls` times, and drops it. What it received by then.
+async fn receive_for(receiver: &mut NatsReceiver, polls: usize) -> Option<Delivery<NatsLease>> {
+    let mut receive = pin!(receiver.receive());
+    let mut left = polls;
+    poll_fn(move |cx| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        receive.as_mut().poll(cx).map(|received| Some(received.expect("a message")))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn i_34_a_receive_may_be_dropped_at_any_poll() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
+    let mut polls = 0;
+    loop {
+        let mut receiver = nats.receiver(&path).await.unwrap();
+        let received = receive_for(&mut receiver, polls).await;
+        drop(receiver);
+        let was_received = received.is_some();
+        drop(received.map(|delivery| consign::transport::Lease::release(delivery.lease)));
+        // With a lock of a minute: what was orphaned does not come.
+        let delivery = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
+        assert_eq!(delivery.message.received().unwrap().delivery_count, 1, "after {polls} polls");
+        consign::transport::Lease::release(delivery.lease).await.unwrap();
+        if was_received {
+            break;
+        }
+        polls += 1;
+    }
+    assert!(polls >= 2, "{polls}");
+    nats.delete(&path).await.unwrap();
+}
+
+/// The message comes after the receive was given up, and before the server has ended the request.
+#[tokio::test]
+async fn i_34_what_comes_for_a_receive_that_was_dropped_is_given_back() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    for is_kept in [true, false] {
+        let mut first = nats.receiver(&path).await.unwrap();
+        assert!(receive_for(&mut first, 2).await.is_none());
+        let first = is_kept.then_some(first);
+        sender.send(Message::new("a")).await.unwrap();
+        let delivery = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
+        assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
+        delivery.complete().await.unwrap();
+        drop(first);
+    }
+    nats.delete(&path).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i_35_a_delivery_may_be_dropped_where_there_is_no_runtime() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
+    let mut receiver = nats.receiver(&path).await.unwrap();
+    for count in 1..=3 {
+        let delivery = receiver.receive_within(LONG).await.unwrap();
+        assert_eq!(delivery.message.received().unwrap().delivery_count, count);
+        std::thread::spawn(move || drop(delivery)).join().unwrap();
+    }
+    nats.delete(&path).await.unwrap();
+}
+
+#[tokio::test]
+async fn i_35_many_may_be_dropped_at_once() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    for _ in 0..200 {
+        sender.send(Message::new("a")).await.unwrap();
+    }
+    let mut receiver = nats.receiver(&path).await.unwrap();
+    for count in 1..=2 {
+        let mut held = Vec::new();
+        while held.len() < 200 {
+            let more = tokio::time::timeout(LONG, receiver.receive_batch(200 - held.len())).await.unwrap().unwrap();
+            assert!(more.iter().all(|delivery| delivery.message.received().unwrap().delivery_count == count));
+            held.extend(more);
+        }
+    }
+    nats.delete(&path).await.unwrap();
+}
+
+#[tokio::test]
+async fn i_35_a_fetch_of_what_was_deferred_may_be_dropped_at_any_poll() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
+    let delivery = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
+    let number = delivery.message.received().unwrap().sequence_number;
+    delivery.defer().await.unwrap();
+    for polls in 0.. {
+        let was_fetched = {
+            let numbers = [number];
+            let mut fetching = pin!(nats.receive_deferred(&path, &numbers));
+            let mut left = polls;
+            poll_fn(|cx| {
+                if left == 0 {
+                    return Poll::Ready(None);
+                }
+                left -= 1;
+                fetching.as_mut().poll(cx).map(|fetched| Some(fetched.unwrap()))
+            })
+            .await
+        };
+        if let Some(mut fetched) = was_fetched {
+            fetched.pop().unwrap().complete().await.unwrap();
+            assert!(polls >= 2, "{polls}");
+            break;
+        }
+        // With a lock of a minute: what was orphaned does not come.
+        let again = async {
+            loop {
+                match nats.receive_deferred(&path, &[number]).await {
+                    Err(error) if error.kind() == ErrorKind::MessageNotFound => tokio::task::yield_now().await,
+                    fetched => break fetched.unwrap().pop().unwrap(),
+                }
+            }
+        };
+        let delivery = tokio::time::timeout(LONG, again).await.expect("no lock is left");
+        assert_eq!(delivery.message.received().unwrap().delivery_count, 1, "after {polls} polls");
+        consign::transport::Lease::release(delivery.lease).await.unwrap();
+    }
+    nats.delete(&path).await.unwrap();
+}

@@ -1,0 +1,29 @@
+//! What the suite of all transports does not ask: what is given up half-way, a server that goes, messages of others.
+
+mod drops;
+mod entities;
+mod headers;
+mod own;
+mod reconnection;
+#[path = "../conformance/server.rs"]
+mod server;
+mod sessions;
+mod shutdown;
+mod tls;
+mod topics;
+mod wrapped;
+
+use std::time::Duration;
+
+use consign_nats::{Nats, QueueSettings};
+
+/// Longer than anything takes that is not broken.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A connection, and a queue that no other test has. `None` without a server.
+async fn queue(settings: QueueSettings) -> Option<(Nats, String)> {
+    let nats = Nats::options().namespace("test").server_syncs().connect(&server::url()?).await.expect("a server");
+    let path = format!("t{:016x}", fastrand::u64(..));
+    nats.create_queue(&path, settings).await.expect("a new queue");
+    Some((nats, path))
+}

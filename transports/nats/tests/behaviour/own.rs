@@ -1,0 +1,88 @@
+//! A server that belongs to one test.
+
+use std::{
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+pub(crate) struct OwnServer {
+    port: u16,
+    folder: TempDir,
+    /// What else is said to the server.
+    more: Vec<String>,
+    child: Option<Child>,
+}
+
+impl OwnServer {
+    /// A server on a free port, or `None` with a word on it where there is no `nats-server`.
+    pub(crate) async fn start() -> Option<Self> {
+        Self::start_with(|_| Vec::new()).await
+    }
+
+    /// The same with further arguments, which may name files in the server's folder.
+    pub(crate) async fn start_with(more: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+        let folder = tempfile::tempdir().expect("a folder");
+        if Command::new(Self::program()).arg("--version").stdout(Stdio::null()).status().is_err() {
+            assert!(std::env::var_os("CONSIGN_NATS").is_none(), "there is no nats-server to start");
+            println!("LEFT OUT: no nats-server to start; scripts/brokers installs one");
+            return None;
+        }
+        let mut server = Self { port: free.port(), more: more(folder.path()), folder, child: None };
+        server.run().await;
+        Some(server)
+    }
+
+    fn program() -> &'static str {
+        if std::path::Path::new("/usr/sbin/nats-server").exists() { "/usr/sbin/nats-server" } else { "nats-server" }
+    }
+
+    #[allow(dead_code, reason = "one of two test binaries needs it")]
+    pub(crate) fn socket(&self) -> std::net::SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
+    }
+
+    #[allow(dead_code, reason = "one of two test binaries needs it")]
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    #[allow(dead_code, reason = "one of two test binaries needs it")]
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Runs the server on its port and its folder, and waits until it listens.
+    pub(crate) async fn run(&mut self) {
+        let mut command = Command::new(Self::program());
+        command.args(["--addr", "127.0.0.1", "--port", &self.port.to_string(), "--jetstream", "--store_dir"]);
+        let child =
+            command.arg(self.folder.path()).args(&self.more).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        self.child = Some(child.expect("nats-server"));
+        for _ in 0..400 {
+            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the server does not listen");
+    }
+
+    /// Kills the server.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("it runs");
+            child.wait().expect("it ends");
+        }
+    }
+}
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,92 @@
+//! The server goes, and comes back.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use consign::{
+    Disposition, Message,
+    consumer::Consumer,
+    transport::{ErrorKind, ReceiveError, ReceiverExt, Sender},
+};
+use consign_nats::{Nats, QueueSettings};
+use tokio::{sync::mpsc, time::timeout};
+use tower::{BoxError, service_fn};
+
+use crate::{LONG, own::OwnServer};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receiver_says_once_that_the_connection_broke_and_goes_on() {
+    let Some(mut server) = OwnServer::start().await else { return };
+    let nats = Nats::options().timeout(Duration::from_secs(5)).connect(&server.url()).await.unwrap();
+    nats.create_queue("orders", QueueSettings::default()).await.unwrap();
+    let sender = nats.sender("orders").await.unwrap();
+    let mut receiver = nats.receiver("orders").await.unwrap();
+    for round in 0..2 {
+        server.kill();
+        let error = timeout(LONG, receiver.receive()).await.unwrap().unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, true), "{round}: {error}");
+        let waiting = tokio::spawn(async move {
+            let received = timeout(LONG, receiver.receive()).await;
+            (receiver, received)
+        });
+        server.run().await;
+        // A send of unknown outcome may be repeated, and then stored twice.
+        while let Err(error) = sender.send(Message::new(format!("{round}"))).await {
+            assert!(error.is_retryable(), "{error}");
+        }
+        let (again, received) = waiting.await.unwrap();
+        receiver = again;
+        let mut delivery = received.unwrap();
+        // The client may have connected twice: once to a server that had just begun.
+        if delivery.as_ref().is_err_and(ReceiveError::is_retryable) {
+            delivery = timeout(LONG, receiver.receive()).await.unwrap();
+        }
+        delivery.unwrap().complete().await.unwrap();
+    }
+    nats.close().await.unwrap();
+    assert!(!receiver.receive().await.unwrap_err().is_retryable());
+    assert!(sender.send(Message::new("")).await.is_err());
+}
+
+/// What was acknowledged before the server died is there afterwards, and a consumer handles it without a hand laid on it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_outlives_the_server() {
+    let Some(mut server) = OwnServer::start().await else { return };
+    let nats = Nats::options().timeout(Duration::from_secs(5)).connect(&server.url()).await.unwrap();
+    nats.create_queue("orders", QueueSettings::default()).await.unwrap();
+    let (handled, mut seen) = mpsc::channel(1_000);
+    let handler = service_fn(move |message: Message| {
+        let handled = handled.clone();
+        async move {
+            let body = String::from_utf8(message.payload().unwrap_or_default().to_vec())?;
+            handled.send(body).await?;
+            Ok::<_, BoxError>(Disposition::Complete)
+        }
+    });
+    let receiver = nats.receiver("orders").await.unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(Consumer::new(receiver, handler).run_until(stopped));
+    let sender = nats.sender("orders").await.unwrap();
+    let mut missing = BTreeSet::new();
+    for number in 0..60 {
+        if number % 20 == 10 {
+            server.kill();
+            server.run().await;
+        }
+        let body = format!("{number}");
+        while sender.send(Message::new(body.clone())).await.is_err() {}
+        missing.insert(body);
+    }
+    while !missing.is_empty() {
+        missing.remove(&timeout(LONG * 4, seen.recv()).await.expect("all that was sent is handled").unwrap());
+    }
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn without_a_server_there_is_no_connection() {
+    let error = Nats::connect("nats://127.0.0.1:1").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
+    let error = Nats::options().namespace("a.b").connect("nats://127.0.0.1:1").await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::CommunicationProblem | ErrorKind::InvalidArgument), "{error}");
+}

@@ -1,0 +1,268 @@
+//! I24: a session has one holder, and its messages come in order; one that went leaves it to the next.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::atomic::Ordering,
+    task::Poll,
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{ErrorKind, ReceiverExt, Sender, Session},
+};
+use consign_nats::{
+    Nats, NatsSession, QueueSettings,
+    async_nats::{
+        HeaderMap,
+        jetstream::{self, consumer::PullConsumer},
+    },
+};
+use futures_util::{StreamExt, TryStreamExt, future::join_all};
+
+use crate::{LONG, queue};
+
+fn by_session() -> QueueSettings {
+    let mut settings = QueueSettings::default();
+    settings.requires_session = true;
+    settings
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i_24_of_many_that_want_a_session_one_gets_it() {
+    let Some((nats, path)) = queue(by_session()).await else { return };
+    for round in 0..20 {
+        let id = format!("session {round}");
+        let accepted = join_all((0..8).map(|_| nats.accept_session(&path, &id))).await;
+        let (held, refused): (Vec<_>, Vec<_>) = accepted.into_iter().partition(Result::is_ok);
+        assert_eq!(held.len(), 1);
+        for error in refused.into_iter().filter_map(Result::err) {
+            assert_eq!(error.kind(), ErrorKind::SessionCannotBeLocked, "{error}");
+        }
+    }
+    nats.delete(&path).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i_24_each_message_goes_to_the_holder_of_its_session_in_order() {
+    let Some((nats, path)) = queue(by_session()).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    for number in 0..10 {
+        for session in ["a", "b", "c", "d"] {
+            sender.send(Message::builder().session_id(session).build(format!("{number}")).unwrap()).await.unwrap();
+        }
+    }
+    let workers = (0..4).map(|_| async {
+        let mut acceptor = nats.session_acceptor(&path).await.unwrap();
+        let mut session = acceptor.accept_next_within(LONG).await.unwrap();
+        for number in 0..10 {
+            // Every other message is given back once.
+            let delivery = session.receive_within(LONG).await.unwrap();
+            assert_eq!(delivery.message.payload(), Some(format!("{number}").as_bytes()));
+            if number % 2 == 0 {
+                delivery.abandon().await.unwrap();
+                let again = session.receive_within(LONG).await.unwrap();
+                assert_eq!(again.message.payload(), Some(format!("{number}").as_bytes()));
+                again.complete().await.unwrap();
+            } else {
+                delivery.complete().await.unwrap();
+            }
+        }
+        session
+    });
+    for session in join_all(workers).await {
+        session.close().await.unwrap();
+    }
+    nats.delete(&path).await.unwrap();
+}
+
+/// The next holder took the lock over, and died before it had removed the consumer of the one before.
+#[tokio::test]
+async fn i_24_what_a_takeover_that_died_has_left_is_cleared_up() {
+    let mut settings = by_session();
+    settings.lock_duration = Duration::from_secs(1);
+    let Some((nats, path)) = queue(settings).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    sender.send(Message::builder().session_id("a").build("1").unwrap()).await.unwrap();
+    let mut first = nats.accept_session(&path, "a").await.unwrap();
+    std::mem::forget(first.receive_within(LONG).await.unwrap());
+    std::mem::forget(first);
+    let mut headers = HeaderMap::new();
+    headers.insert("Sb-Owner", "sdied");
+    headers.insert("Sb-Locked-Until", "0");
+    let context = jetstream::new(nats.client().clone());
+    let written = context.publish_with_headers(format!("test.{path}.x.session.a"), headers, "".into()).await.unwrap();
+    written.await.unwrap();
+
+    let mut next = nats.accept_session(&path, "a").await.unwrap();
+    let delivery = next.receive_within(LONG).await.unwrap();
+    assert_eq!(delivery.message.received().unwrap().delivery_count, 2);
+    delivery.complete().await.unwrap();
+    next.close().await.unwrap();
+    nats.delete(&path).await.unwrap();
+}
+
+/// The session, when it was given up, well before its lock of a minute ends.
+async fn accept_soon(nats: &Nats, path: &str) -> NatsSession {
+    let accepted = async {
+        loop {
+            match nats.accept_session(path, "a").await {
+                Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => tokio::task::yield_now().await,
+                accepted => break accepted.expect("a session"),
+            }
+        }
+    };
+    tokio::time::timeout(LONG, accepted).await.expect("no lock is left")
+}
+
+#[tokio::test]
+async fn i_35_an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
+    let Some((nats, path)) = queue(by_session()).await else { return };
+    for polls in 0.. {
+        let was_accepted = {
+            let mut accepting = pin!(nats.accept_session(&path, "a"));
+            let mut left = polls;
+            poll_fn(|cx| {
+                if left == 0 {
+                    return Poll::Ready(false);
+                }
+                left -= 1;
+                accepting.as_mut().poll(cx).map(|accepted| accepted.is_ok())
+            })
+            .await
+        };
+        accept_soon(&nats, &path).await.close().await.unwrap();
+        if was_accepted {
+            assert!(polls >= 2, "{polls}");
+            break;
+        }
+    }
+    nats.delete(&path).await.unwrap();
+}
+
+/// A message that the server has delivered, and that never came, comes before those behind it: to the next holder.
+#[tokio::test]
+async fn i_24_what_was_lost_with_a_connection_is_not_passed_by_what_is_behind_it() {
+    let Some((nats, path)) = queue(by_session()).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    let mut session = nats.accept_session(&path, "a").await.unwrap();
+    for body in ["1", "2", "3"] {
+        sender.send(Message::builder().session_id("a").build(body).unwrap()).await.unwrap();
+    }
+    session.receive_within(LONG).await.unwrap().complete().await.unwrap();
+    for is_lost in [false, true] {
+        if is_lost {
+            let stream = jetstream::new(nats.client().clone()).get_stream(format!("test_{path}")).await.unwrap();
+            let name = stream.consumer_names().try_next().await.unwrap().expect("the consumer of the hold");
+            let consumer: PullConsumer = stream.get_consumer(&name).await.unwrap();
+            let lost = consumer.fetch().max_messages(1).messages().await.unwrap().next().await.unwrap().unwrap();
+            assert_eq!(&*lost.payload, b"3");
+            sender.send(Message::builder().session_id("a").build("4").unwrap()).await.unwrap();
+        }
+        let connects = nats.client().statistics().connects.load(Ordering::Relaxed);
+        nats.client().force_reconnect().await.unwrap();
+        // What is asked for before may be lost indeed.
+        while nats.client().statistics().connects.load(Ordering::Relaxed) == connects {
+            tokio::task::yield_now().await;
+        }
+        let again = loop {
+            match session.receive_within(LONG).await {
+                Err(error) if error.kind() == ErrorKind::CommunicationProblem => {}
+                again => break again,
+            }
+        };
+        if is_lost {
+            assert_eq!(again.unwrap_err().kind(), ErrorKind::SessionLockLost);
+        } else {
+            let again = again.unwrap();
+            assert_eq!(again.message.payload(), Some(&b"2"[..]));
+            again.complete().await.unwrap();
+        }
+    }
+    let mut next = accept_soon(&nats, &path).await;
+    for body in ["3", "4"] {
+        let delivery = next.receive_within(LONG).await.unwrap();
+        let received = (delivery.message.payload(), delivery.message.received().unwrap().delivery_count);
+        assert_eq!(received, (Some(body.as_bytes()), 1));
+        delivery.complete().await.unwrap();
+    }
+    next.close().await.unwrap();
+    nats.delete(&path).await.unwrap();
+}
+
+/// Whatever the settlement: those behind the message do not pass it.
+#[tokio::test]
+async fn i_24_a_message_whose_settlement_failed_is_the_next_one() {
+    let Some((nats, path)) = queue(by_session()).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    for body in ["1", "2"] {
+        sender.send(Message::builder().session_id("a").build(body).unwrap()).await.unwrap();
+    }
+    let mut session = nats.accept_session(&path, "a").await.unwrap();
+    let delivery = session.receive_within(LONG).await.unwrap();
+    let too_long = DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(5_000));
+    assert_eq!(delivery.dead_letter(too_long).await.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    for (body, count) in [("1", 2), ("2", 1)] {
+        let delivery = session.receive_within(LONG).await.unwrap();
+        let received = (delivery.message.payload(), delivery.message.received().unwrap().delivery_count);
+        assert_eq!(received, (Some(body.as_bytes()), count));
+        delivery.complete().await.unwrap();
+    }
+    session.close().await.unwrap();
+    nats.delete(&path).await.unwrap();
+}
+
+/// A receive that is given up leaves its request at the server, and the next one is for fewer messages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i_24_a_session_stays_in_its_order_when_receives_are_given_up() {
+    let Some((nats, path)) = queue(by_session()).await else { return };
+    let mut session = nats.accept_session(&path, "a").await.unwrap();
+    let sender = nats.sender(&path).await.unwrap();
+    let sending = tokio::spawn(async move {
+        for number in 0..300 {
+            let message = Message::builder().session_id("a").build(format!("{number}")).unwrap();
+            sender.send(message).await.unwrap();
+            tokio::time::sleep(Duration::from_micros(fastrand::u64(..3_000))).await;
+        }
+    });
+    let mut received = Vec::new();
+    while received.len() < 300 {
+        let wait = Duration::from_micros(fastrand::u64(..4_000));
+        let several = tokio::time::timeout(wait, session.receive_batch(5)).await.map(Result::unwrap);
+        let mut deliveries = several.unwrap_or_default();
+        if deliveries.is_empty() {
+            deliveries.extend(session.receive_within(Duration::from_millis(500)).await);
+        }
+        for delivery in deliveries {
+            received.push(String::from_utf8_lossy(delivery.message.payload().unwrap()).parse::<u32>().unwrap());
+            delivery.complete().await.unwrap();
+        }
+    }
+    assert_eq!(received, (0..300).collect::<Vec<_>>());
+    sending.await.unwrap();
+    drop(session);
+    nats.delete(&path).await.unwrap();
+}
+
+/// It was abandoned, and then the lock ran out before it came again: one delivery has failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_its_holder_has_counted_is_not_counted_again_when_the_lock_ends() {
+    let mut settings = by_session();
+    settings.lock_duration = Duration::from_secs(1);
+    let Some((nats, path)) = queue(settings).await else { return };
+    let message = Message::builder().session_id("a").build("x").unwrap();
+    nats.sender(&path).await.unwrap().send(message).await.unwrap();
+    let mut session = nats.accept_session(&path, "a").await.unwrap();
+    session.receive_within(LONG).await.unwrap().abandon().await.unwrap();
+    for expected in [2, 3] {
+        let mut next = nats.session_acceptor(&path).await.unwrap().accept_next_within(LONG).await.unwrap();
+        let delivery = next.receive_within(LONG).await.unwrap();
+        assert_eq!(delivery.message.received().unwrap().delivery_count, expected);
+        // Neither is settled nor given up in time.
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+    }
+    drop(session);
+    nats.delete(&path).await.unwrap();
+}

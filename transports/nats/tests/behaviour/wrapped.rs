@@ -1,0 +1,98 @@
+//! A consumer and a subscription that were there before.
+
+use std::time::Duration;
+
+use consign::{
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{ErrorKind, Lease, ReceiverExt},
+};
+use consign_nats::{
+    Nats,
+    async_nats::{
+        self,
+        jetstream::{self, consumer::pull, stream},
+    },
+};
+
+use crate::{LONG, server};
+
+#[tokio::test]
+async fn a_consumer_that_is_there_gets_settlement_and_dead_letters() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(url).await.unwrap();
+    let context = jetstream::new(client.clone());
+    let name = format!("wrapped-{:016x}", fastrand::u64(..));
+    let config = stream::Config { name: name.clone(), subjects: vec![name.clone()], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let config = pull::Config { durable_name: Some("mine".into()), ..Default::default() };
+    let consumer = stream.create_consumer(config).await.unwrap();
+    for body in ["a", "b", "c"] {
+        context.publish(name.clone(), body.into()).await.unwrap().await.unwrap();
+    }
+
+    let nats = Nats::options().namespace("test").server_syncs().wrap(client.clone()).await.unwrap();
+    let wrapped = nats.wrap_consumer(&consumer).await.unwrap();
+    let mut receiver = wrapped.receiver();
+    receiver.receive_within(LONG).await.unwrap().complete().await.unwrap();
+    let delivery = receiver.receive_within(LONG).await.unwrap();
+    delivery.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")).await.unwrap();
+    let delivery = receiver.receive_within(LONG).await.unwrap();
+    assert_eq!((delivery.message.payload(), delivery.message.received().unwrap().delivery_count), (Some(&b"c"[..]), 1));
+    delivery.lease.release().await.unwrap();
+    let delivery = receiver.receive_within(LONG).await.unwrap();
+    assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
+    delivery.complete().await.unwrap();
+    assert!(receiver.receive_within(Duration::from_millis(300)).await.is_err());
+
+    // It may be wrapped again.
+    let dead = nats.wrap_consumer(&consumer).await.unwrap().dead_letters().receive_within(LONG).await.unwrap();
+    assert_eq!((dead.message.payload(), dead.message.dead_letter_description()), (Some(&b"b"[..]), Some("why")));
+    dead.complete().await.unwrap();
+    wrapped.unwrap().await.unwrap();
+    // The client is still its owner's.
+    nats.close().await.unwrap();
+    client.flush().await.unwrap();
+    context.delete_stream(name).await.unwrap();
+}
+
+/// The numbers of a stream that is created again begin again.
+#[tokio::test]
+async fn a_stream_that_is_created_again_takes_no_dead_letter_of_the_one_before() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(url).await.unwrap();
+    let context = jetstream::new(client.clone());
+    let nats = Nats::options().namespace("test").server_syncs().wrap(client.clone()).await.unwrap();
+    let name = format!("wrapped-{:016x}", fastrand::u64(..));
+    for body in ["a", "b"] {
+        let config = stream::Config { name: name.clone(), subjects: vec![name.clone()], ..Default::default() };
+        let stream = context.create_stream(config).await.unwrap();
+        let config = pull::Config { durable_name: Some("mine".into()), ..Default::default() };
+        let wrapped = nats.wrap_consumer(&stream.create_consumer(config).await.unwrap()).await.unwrap();
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert("Traceparent", body);
+        context.publish_with_headers(name.clone(), headers, body.into()).await.unwrap().await.unwrap();
+        let delivery = wrapped.receiver().receive_within(LONG).await.unwrap();
+        delivery.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")).await.unwrap();
+        context.delete_stream(&name).await.unwrap();
+    }
+    let beside = format!("test_{name}=2Fmine_x");
+    let stream = context.get_stream(&beside).await.unwrap();
+    assert_eq!(stream.cached_info().state.messages, 2);
+    // What others have put into the headers is there too.
+    let dead = stream.direct_get(stream.cached_info().state.last_sequence).await.unwrap();
+    assert_eq!(dead.headers.get("Traceparent").map(async_nats::HeaderValue::as_str), Some("b"));
+    context.delete_stream(beside).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_subscription_delivers_is_settled_already() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(url).await.unwrap();
+    let nats = Nats::options().server_syncs().wrap(client.clone()).await.unwrap();
+    let subject = format!("wrapped.{:016x}", fastrand::u64(..));
+    let mut receiver = nats.wrap_subscription(client.subscribe(subject.clone()).await.unwrap());
+    client.publish(subject, "a".into()).await.unwrap();
+    let delivery = receiver.receive_within(LONG).await.unwrap();
+    assert_eq!((delivery.message.payload(), delivery.lease.lock_duration()), (Some(&b"a"[..]), None));
+    assert_eq!(delivery.complete().await.unwrap_err().kind(), ErrorKind::InvalidOperation);
+}
