@@ -20,12 +20,17 @@ mod handlers;
 mod ledger;
 mod options;
 mod payloads;
+mod place;
 mod plan;
 mod report;
 mod run;
 mod store;
 
-use std::{process::ExitCode, sync::Arc, thread::available_parallelism};
+use std::{
+    collections::BTreeMap, future::pending, path::Path, process::ExitCode, sync::Arc, thread::available_parallelism,
+};
+
+use consign::codecs::{CodecSet, Codecs};
 
 use crate::{
     failure::Failure,
@@ -33,6 +38,7 @@ use crate::{
     options::{HELP, Options},
     plan::Plan,
     report::Report,
+    store::Store,
 };
 
 fn main() -> ExitCode {
@@ -69,18 +75,32 @@ fn report(options: &Options) -> Result<Report, Failure> {
     let plan = Plan::new(events, options.messages, options.seed);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let ledger = Arc::new(Ledger::new(plan, options.store.is_some()));
-    runtime.block_on(run::run(ledger, codecs, threads, options.store.as_deref(), async {
+    runtime.block_on(run_in(options.store.as_deref(), ledger, codecs, threads, async {
         if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+            pending::<()>().await;
         }
     }))
+}
+
+/// Runs in memory, or in a folder, where it goes on where an earlier run has ended.
+async fn run_in<C: CodecSet>(
+    folder: Option<&Path>,
+    ledger: Arc<Ledger>,
+    codecs: Codecs<C>,
+    threads: usize,
+    interrupt: impl Future<Output = ()>,
+) -> Result<Report, Failure> {
+    let (store, before) = match folder {
+        Some(path) => Store::open(path, &ledger).await?,
+        None => (Store::in_memory()?, BTreeMap::new()),
+    };
+    run::run(store, before, ledger, codecs, threads, interrupt).await
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
         io::{BufRead, BufReader},
-        path::Path,
         process::{Command, Stdio},
         time::Duration,
     };
@@ -88,10 +108,10 @@ mod tests {
     use super::*;
 
     fn run(messages: usize, seed: u64, interrupt: impl Future<Output = ()>) -> Report {
-        run_in(None, messages, seed, |_| interrupt).unwrap()
+        run_to_end(None, messages, seed, |_| interrupt).unwrap()
     }
 
-    fn run_in<I: Future<Output = ()>>(
+    fn run_to_end<I: Future<Output = ()>>(
         folder: Option<&Path>,
         messages: usize,
         seed: u64,
@@ -100,12 +120,12 @@ mod tests {
         let codecs = handlers::codecs()?;
         let ledger = Arc::new(Ledger::new(Plan::new(events::load(None, &codecs)?, messages, seed), folder.is_some()));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        runtime.block_on(run::run(Arc::clone(&ledger), codecs, 2, folder, interrupt(ledger)))
+        runtime.block_on(run_in(folder, Arc::clone(&ledger), codecs, 2, interrupt(ledger)))
     }
 
     #[test]
     fn every_message_is_accounted_for() {
-        let report = run(2_007, 7, std::future::pending());
+        let report = run(2_007, 7, pending());
         assert!(report.ok, "seed 7; --messages 2007 --seed 7\n{report}");
         assert_eq!((report.sent, report.lost), (2_007, 0));
         for (format, counts) in &report.by_format {
@@ -141,7 +161,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        run_in(Some(folder), MESSAGES, 1, say).unwrap();
+        run_to_end(Some(folder), MESSAGES, 1, say).unwrap();
         unreachable!("it is killed");
     }
 
@@ -175,7 +195,7 @@ mod tests {
             let entered = run_and_kill(folder.path(), entries);
             assert!((entries..MESSAGES as u64).contains(&entered), "it was killed in the middle: {entered}");
         }
-        let all = || run_in(Some(folder.path()), MESSAGES, 1, |_| std::future::pending()).unwrap();
+        let all = || run_to_end(Some(folder.path()), MESSAGES, 1, |_| pending()).unwrap();
         let report = all();
         assert!(report.ok, "{report}");
         assert_eq!((report.sent, report.lost, report.duplicates), (MESSAGES as u64, 0, 0));
@@ -184,13 +204,13 @@ mod tests {
         let again = all();
         assert!(again.ok, "{again}");
         assert_eq!((again.sent, again.resumed, again.repeated), (MESSAGES as u64, MESSAGES as u64, 0));
-        let other = run_in(Some(folder.path()), MESSAGES, 2, |_| std::future::pending());
+        let other = run_to_end(Some(folder.path()), MESSAGES, 2, |_| pending());
         assert!(matches!(other, Err(Failure::OtherRun { .. })), "{other:?}");
     }
 
     #[test]
     fn the_object_has_the_promised_fields() {
-        let report = serde_json::to_value(run(100, 1, std::future::pending())).unwrap();
+        let report = serde_json::to_value(run(100, 1, pending())).unwrap();
         for field in ["sent", "handled", "dead_lettered", "lost", "by_format", "messages_per_second", "peak_rss_bytes"]
         {
             assert!(report.get(field).is_some(), "{field}");

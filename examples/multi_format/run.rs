@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     future::Future,
     io::{self, IsTerminal, Write},
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +13,6 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::QueueSender,
     codecs::{CodecSet, Codecs},
     consumer::Consumer,
     time::{Clock, SystemClock},
@@ -23,41 +21,32 @@ use consign::{
 use tokio::{sync::watch, task::JoinSet};
 use tower::{BoxError, service_fn};
 
-use crate::{
-    failure::Failure,
-    format::Format,
-    handlers,
-    ledger::Ledger,
-    report::Report,
-    store::{self, Store},
-};
+use crate::{failure::Failure, format::Format, handlers, ledger::Ledger, place::Place, report::Report, store};
 
 /// How often the run looks whether it is over.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Sends what is planned and handles it with `threads` consumers. When `interrupt` is ready the producers stop, and what
-/// they have sent is still handled. With a folder it goes on where an earlier run on it has ended.
-pub async fn run<C: CodecSet>(
+/// they have sent is still handled. It goes on `before`: behind what an earlier run in the same place has sent of each
+/// format.
+pub async fn run<P: Place, C: CodecSet>(
+    place: P,
+    before: BTreeMap<Format, usize>,
     ledger: Arc<Ledger>,
     codecs: Codecs<C>,
     threads: usize,
-    folder: Option<&Path>,
     interrupt: impl Future<Output = ()>,
 ) -> Result<Report, Failure> {
-    let (store, before) = match folder {
-        Some(path) => Store::open(path, &ledger).await?,
-        None => (Store::in_memory()?, BTreeMap::new()),
-    };
     let clock = SystemClock::new();
     let start = clock.now().elapsed;
 
     let (stop, stopped) = watch::channel(());
-    let mut consumers = consume(&store, &codecs, &ledger, threads, &stopped)?;
+    let mut consumers = consume(&place, &codecs, &ledger, threads, &stopped).await?;
     drop(stopped);
     let is_interrupted = Arc::new(AtomicBool::new(false));
     let mut producers = JoinSet::new();
     for format in ledger.plan().formats() {
-        let (sender, codecs) = (store.webhooks.sender()?, codecs.clone());
+        let (sender, codecs) = (place.sender().await?, codecs.clone());
         let before = before.get(&format).copied().unwrap_or(0);
         producers.spawn(produce(format, before, sender, codecs, Arc::clone(&ledger), Arc::clone(&is_interrupted)));
     }
@@ -66,7 +55,7 @@ pub async fn run<C: CodecSet>(
     let mut look = tokio::time::interval(LOOK);
     let mut progress = Progress::new(ledger.plan().messages());
     tokio::pin!(interrupt);
-    while !(producers.is_empty() && store.is_drained()) {
+    while !(producers.is_empty() && place.is_drained(&ledger, sent.values().sum())) {
         tokio::select! {
             () = &mut interrupt, if !is_interrupted.load(Ordering::Relaxed) => is_interrupted.store(true, Ordering::Relaxed),
             Some(finished) = producers.join_next() => {
@@ -84,16 +73,16 @@ pub async fn run<C: CodecSet>(
     while let Some(ended) = consumers.join_next().await {
         ended??;
     }
-    store.broker.close().await?;
+    place.close().await?;
     let report = Report::new(ledger.plan(), &ledger.books(), &sent, seconds, threads);
     Ok(report)
 }
 
 /// One producer: the messages of one format, of which the first have been sent before.
-async fn produce<C: CodecSet>(
+async fn produce<S: Sender, C: CodecSet>(
     format: Format,
     before: usize,
-    sender: QueueSender,
+    sender: S,
     codecs: Codecs<C>,
     ledger: Arc<Ledger>,
     is_interrupted: Arc<AtomicBool>,
@@ -113,8 +102,8 @@ async fn produce<C: CodecSet>(
 }
 
 /// The consumers of the queue, and one that reads the dead letters.
-fn consume<C: CodecSet>(
-    store: &Store,
+async fn consume<P: Place, C: CodecSet>(
+    place: &P,
     codecs: &Codecs<C>,
     ledger: &Arc<Ledger>,
     consumers: usize,
@@ -124,14 +113,14 @@ fn consume<C: CodecSet>(
         let mut stopped = stopped.clone();
         async move { while stopped.changed().await.is_ok() {} }
     };
-    let stack = handlers::stack(codecs.clone(), Arc::clone(ledger), store.books.clone())?;
+    let stack = handlers::stack(codecs.clone(), Arc::clone(ledger), place.books())?;
     let mut running = JoinSet::new();
     for _ in 0..consumers {
-        let consumer = Consumer::new(store.webhooks.receiver(), stack.clone()).run_until(stop());
+        let consumer = Consumer::new(place.receiver().await?, stack.clone()).run_until(stop());
         running.spawn(async move { Ok(consumer.await.map(drop)?) });
     }
     let (codecs, ledger) = (codecs.clone(), Arc::clone(ledger));
-    let books = store.books.clone();
+    let books = place.books();
     let dead_letters = service_fn(move |message: Message| {
         ledger.dead(&message, &codecs);
         let written = books.clone().zip(ledger.unwritten(&message));
@@ -142,7 +131,7 @@ fn consume<C: CodecSet>(
             Ok::<_, BoxError>(Disposition::Complete)
         }
     });
-    let consumer = Consumer::new(store.webhooks.dead_letter().receiver(), dead_letters).run_until(stop());
+    let consumer = Consumer::new(place.dead_letters().await?, dead_letters).run_until(stop());
     running.spawn(async move { Ok(consumer.await.map(drop)?) });
     Ok(running)
 }

@@ -10,24 +10,55 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSender, QueueSettings},
+    broker::{Broker, Queue, QueueReceiver, QueueSender, QueueSettings},
     message::SequenceNumber,
     transport::Sender,
 };
-
 use tower::BoxError;
 
 use crate::{
     failure::Failure,
     format::Format,
     ledger::{Entry, Ledger},
+    place::Place,
 };
 
+/// The embedded broker.
 pub struct Store {
-    pub broker: Broker,
-    pub webhooks: Queue,
-    /// Where entries are written, if they are.
-    pub books: Option<QueueSender>,
+    broker: Broker,
+    webhooks: Queue,
+    books: Option<QueueSender>,
+}
+
+impl Place for Store {
+    type Sender = QueueSender;
+    type Receiver = QueueReceiver;
+
+    async fn sender(&self) -> Result<QueueSender, Failure> {
+        Ok(self.webhooks.sender()?)
+    }
+
+    async fn receiver(&self) -> Result<QueueReceiver, Failure> {
+        Ok(self.webhooks.receiver())
+    }
+
+    async fn dead_letters(&self) -> Result<QueueReceiver, Failure> {
+        Ok(self.webhooks.dead_letter().receiver())
+    }
+
+    fn books(&self) -> Option<QueueSender> {
+        self.books.clone()
+    }
+
+    /// Whether nothing is left in the queue, nor in its dead-letter sub-queue.
+    fn is_drained(&self, _: &Ledger, _: u64) -> bool {
+        let counts = self.webhooks.counts();
+        counts.active + counts.locked + counts.deferred + counts.dead_lettered == 0
+    }
+
+    async fn close(self) -> Result<(), Failure> {
+        Ok(self.broker.close().await?)
+    }
 }
 
 impl Store {
@@ -48,13 +79,9 @@ impl Store {
     /// that were sent.
     pub async fn open(path: &Path, ledger: &Ledger) -> Result<(Self, BTreeMap<Format, usize>), Failure> {
         let broker = Broker::open(path)?;
-        let queue = |path, settings| match broker.queue(path) {
-            Ok(queue) => Ok(queue),
-            Err(_) => broker.create_queue(path, settings),
-        };
-        let webhooks = queue(Self::WEBHOOKS, Self::settings())?;
-        let books = queue(Self::BOOKS, QueueSettings::default().with_max_size(1 << 40))?;
-        let run = queue(Self::RUN, QueueSettings::default())?;
+        let webhooks = broker.declare_queue(Self::WEBHOOKS, Self::settings())?;
+        let books = broker.declare_queue(Self::BOOKS, QueueSettings::default().with_max_size(1 << 40))?;
+        let run = broker.declare_queue(Self::RUN, QueueSettings::default())?;
         let plan = ledger.plan();
         let expected = format!("{} messages of {} events with seed {}", plan.messages(), plan.events(), plan.seed());
         let mut found = String::new();
@@ -91,12 +118,6 @@ impl Store {
 
     fn settings() -> QueueSettings {
         QueueSettings::default().with_max_size(64 << 20)
-    }
-
-    /// Whether nothing is left in the queue, nor in its dead-letter sub-queue.
-    pub fn is_drained(&self) -> bool {
-        let counts = self.webhooks.counts();
-        counts.active + counts.locked + counts.deferred + counts.dead_lettered == 0
     }
 }
 
