@@ -41,7 +41,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 }
 
 /// The package whose tests run the suite on this transport.
-fn package(transport: &str) -> Result<String, Error> {
+pub(crate) fn package(transport: &str) -> Result<String, Error> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if transport.is_empty() || !transport.bytes().all(allowed) {
         return Err(Error::NoTransport(transport.into()));

@@ -42,6 +42,8 @@ pub(crate) enum Error {
     Conformance(u64),
     /// In so many cases a message costs more while the broker holds more.
     Growth(usize),
+    /// A process had so many bytes of memory, and may have fewer.
+    Memory { peak: u64, goal: u64 },
     /// Features that break the library and that no test notices.
     Unnoticed(Vec<&'static str>),
     /// What is wrong with the rows, their tests or the exceptions.
@@ -68,6 +70,9 @@ impl std::fmt::Display for Error {
             Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
             Self::Conformance(cases) => write!(f, "the transport does not keep its word in {cases} case(s)"),
             Self::Growth(cases) => write!(f, "the cost grows in {cases} case(s)"),
+            Self::Memory { peak, goal } => {
+                write!(f, "a process took {} MiB of memory, and may take {} MiB", peak >> 20, goal >> 20)
+            }
             Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
             Self::Rows(problems) => {
                 write!(f, "{} problem(s)", problems.len())?;
@@ -93,6 +98,7 @@ impl std::error::Error for Error {
             | Self::NoTest { .. }
             | Self::Conformance(_)
             | Self::Growth(_)
+            | Self::Memory { .. }
             | Self::Unnoticed(_)
             | Self::Rows(_) => None,
         }

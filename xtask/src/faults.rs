@@ -1,8 +1,10 @@
-//! `cargo xtask faults`: faults at every point of a pipeline whose handled ids and effects are in a real PostgreSQL.
+//! `cargo xtask faults`: faults at every point of a pipeline whose handled ids and effects are in a real PostgreSQL, and,
+//! with `--transport NAME`, faults between a transport and its real server.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Options;
+use crate::conformance::package;
 use crate::error::Error;
 use crate::model::numbers;
 use crate::workspace::{cargo, for_each_line};
@@ -12,10 +14,52 @@ const FILTER: &str = "thousands_of_faults";
 const FAULTS: u32 = 10_000;
 const FAULTS_LONG: u32 = 100_000;
 
+const TRANSPORT_FILTER: &str = "faults_lose_nothing";
+const TRANSPORT_FAULTS: u32 = 1_000;
+const TRANSPORT_FAULTS_LONG: u32 = 10_000;
+
 pub(crate) fn run(options: Options) -> Result<(), Error> {
+    match options.transport {
+        Some(transport) => of_transport(transport, options),
+        None => of_a_handler(options),
+    }
+}
+
+/// Runs the harness of `consign_conformance::faults` on one transport.
+fn of_transport(transport: &str, options: Options) -> Result<(), Error> {
+    let faults = if options.long { TRANSPORT_FAULTS_LONG } else { TRANSPORT_FAULTS };
+    let package = package(transport)?;
+    let mut command = cargo(["test", "--package", &package, "--test", "faults", TRANSPORT_FILTER]);
+    command.args(["--", "--nocapture"]).env("CONSIGN_FAULTS", faults.to_string());
+    if let Some(seed) = options.seed {
+        command.env("SEED", seed.to_string());
+    }
+    let mut said = None;
+    let ran = for_each_line(&mut command, |line| match line.strip_prefix("faults: ") {
+        Some(figures) => said = Some(figures.to_owned()),
+        None => eprintln!("{line}"),
+    });
+    if let Some(figures) = &said {
+        println!("{}", if options.json { figures.clone() } else { sentence(figures) });
+    }
+    ran?;
+    said.map(drop).ok_or(Error::NoTest { filter: TRANSPORT_FILTER })
+}
+
+/// The figures without the signs of JSON.
+fn sentence(figures: &str) -> String {
+    let figures: Value = serde_json::from_str(figures).unwrap_or_default();
+    let figures = figures.as_object().into_iter().flatten();
+    figures.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+}
+
+fn of_a_handler(options: Options) -> Result<(), Error> {
     let faults = if options.long { FAULTS_LONG } else { FAULTS };
     let mut command = cargo(["test", "--package", "consign-dedup-postgres", "--test", "postgres", FILTER]);
     command.args(["--", "--nocapture"]).env("CONSIGN_FAULTS", faults.to_string());
+    if let Some(seed) = options.seed {
+        command.env("SEED", seed.to_string());
+    }
     let mut said = Vec::new();
     for_each_line(&mut command, |line| match line.strip_prefix("faults: ") {
         Some(figures) => said.push(figures.to_owned()),

@@ -11,6 +11,7 @@ mod kill;
 mod model;
 mod power_loss;
 mod random;
+mod recovery;
 mod rows;
 mod sabotage;
 mod shuttle;
@@ -91,8 +92,9 @@ const WORDS: &[Word] = &[
     },
     Word {
         name: "faults",
-        about: "faults around a handler that commits to PostgreSQL: 10,000, or 100,000 with --long (wants scripts/brokers)",
-        accepts: LONG_AND_JSON,
+        about: "faults around a handler that commits to PostgreSQL: 10,000, or 100,000 with --long; with --transport, on a \
+                server: 1,000, or 10,000 (wants scripts/brokers)",
+        accepts: Options { transport: Some("NAME"), ..SEED_LONG_AND_JSON },
         run: faults::run,
     },
     Word { name: "features", about: "clippy on each feature alone", accepts: JSON, run: features::run },
@@ -137,6 +139,12 @@ const WORDS: &[Word] = &[
         about: "random bytes through the ContentType parser and every codec: 100,000 a test, 1,000,000 with --long",
         accepts: LONG_AND_JSON,
         run: random::run,
+    },
+    Word {
+        name: "recovery",
+        about: "time and memory of a broker on a disk with 100,000 messages of 1 KiB, or 10,000,000 with --long (15 GB of disk)",
+        accepts: LONG_AND_JSON,
+        run: recovery::run,
     },
     Word { name: "rows", about: "which rows of docs/semantics.md have a test", accepts: JSON, run: rows::run },
     Word {

@@ -21,6 +21,8 @@ pub(crate) enum Part {
     Wall,
     /// Wall clock of what nobody else has.
     Times,
+    /// Wall clock of durable queues.
+    Brokers,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::callgrind::{self, Cost};
 use super::figure::{Figure, Part, number};
-use super::programs::LAYERS;
+use super::programs::{LAYERS, OBSERVED, Program};
 use super::table::{self, Rows};
 use crate::error::Error;
 
@@ -25,6 +25,7 @@ struct Layer {
 
 /// A stack without a layer, and the layers over it.
 struct Stack {
+    program: Program,
     name: &'static str,
     about: &'static str,
     layers: &'static [Layer],
@@ -40,6 +41,7 @@ const fn works(name: &'static str, about: &'static str) -> Layer {
 
 const STACKS: &[Stack] = &[
     Stack {
+        program: LAYERS,
         name: "receiving",
         about: "no layer: a full queue, the consumer, a handler that answers at once",
         layers: &[
@@ -51,39 +53,76 @@ const STACKS: &[Stack] = &[
             passes("retry_later", "the same, with deliveries later"),
             passes("circuit_breaker", "looks whether it is closed, and at the answer"),
             works("dedup", "reserves an id in memory and commits it"),
+            passes("decompress", "looks for an encoding, and there is none"),
+            works("decompress_1k", "an order of 1,024 bytes, by gzip"),
+            passes("check_out", "looks for a claim, and there is none"),
+            works("check_out_1k", "an order of 1,024 bytes, out of memory"),
+            works("decrypt_1k", "an order of 1,024 bytes"),
+            works("verify_1k", "an order of 1,024 bytes"),
             passes("from_fn", "an `async fn` that hands on"),
+            passes("trace", "looks whether somebody wants a span, without a subscriber"),
         ],
     },
     Stack {
+        program: LAYERS,
         name: "sending",
         about: "no layer: a transport that accepts at once",
         layers: &[
             passes("message_id", "of a message that has an id"),
             passes("busy_pause", "looks whether there is a pause"),
+            passes("compress", "looks at the size, which is below the threshold"),
+            works("compress_1k", "an order of 1,024 bytes, by gzip"),
+            passes("check_in", "looks at the size, which is below the threshold"),
+            works("check_in_1k", "an order of 1,024 bytes, into memory"),
+            works("encrypt_1k", "an order of 1,024 bytes"),
+            works("sign_1k", "an order of 1,024 bytes"),
             works("size_limit", "adds up the sizes of the body and of each property"),
             works("in_flight", "takes a permit of a semaphore and gives it back"),
             passes("from_send_fn", "an `async fn` that hands on"),
+            passes("trace_sending", "looks whether somebody wants a span, without a subscriber"),
+        ],
+    },
+    Stack {
+        program: OBSERVED,
+        name: "observed_receiving",
+        about: "no layer: a message that carries a context, and a handler that answers at once",
+        layers: &[
+            works("process", "a span, a duration and a count, by OpenTelemetry's SDK, and an exporter that drops them"),
+            works("process_unsampled", "the same of a trace that is not recorded"),
+            works("process_without_provider", "the same without a provider"),
+        ],
+    },
+    Stack {
+        program: OBSERVED,
+        name: "observed_sending",
+        about: "no layer: a transport that accepts at once",
+        layers: &[
+            works(
+                "send",
+                "a span, a duration, a count and two properties, by the SDK, and an exporter that drops them",
+            ),
+            works("send_without_provider", "the same without a provider"),
         ],
     },
 ];
 
 pub(crate) fn figures() -> Result<Vec<Figure>, Error> {
-    let built = LAYERS.build()?;
     let mut figures = Vec::new();
     for stack in STACKS {
-        let without = count(&built, stack.name)?;
+        let (program, built) = (&stack.program, stack.program.build()?);
+        let without = count(program, &built, stack.name)?;
         figures.extend(pair(stack.name, stack.about, without, None));
         for layer in stack.layers {
-            let with = count(&built, layer.name)?;
+            let with = count(program, &built, layer.name)?;
             figures.extend(pair(layer.name, layer.about, over(with, without), (!layer.works).then_some(GOAL)));
         }
     }
     Ok(figures)
 }
 
-fn count(built: &Path, scenario: &str) -> Result<Cost, Error> {
-    eprintln!("counting {scenario} of {}", LAYERS.name);
-    callgrind::cost(&LAYERS, built, scenario, MESSAGES)
+fn count(program: &Program, built: &Path, scenario: &str) -> Result<Cost, Error> {
+    eprintln!("counting {scenario} of {}", program.name);
+    callgrind::cost(program, built, scenario, MESSAGES)
 }
 
 /// The compiler may make a stack with a layer cheaper than one without.

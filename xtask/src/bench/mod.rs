@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what this library costs beside what a user would pick instead. It wants valgrind.
 
-mod callgrind;
+mod brokers;
+pub(crate) mod callgrind;
 mod codecs;
 mod counted;
 mod figure;
@@ -11,7 +12,7 @@ pub(crate) mod memory;
 mod notes;
 mod page;
 mod plots;
-mod programs;
+pub(crate) mod programs;
 mod results;
 mod scenarios;
 mod svg;
@@ -64,6 +65,7 @@ fn quick(only: Option<&str>) -> Result<Vec<Figure>, Error> {
 fn one(only: &str) -> Result<Vec<Figure>, Error> {
     let name = |full: &'static str| full == only || only == "counted";
     let figures = match only {
+        "brokers" => brokers::figures(),
         "codecs" => codecs::figures(),
         "growth" => growth::figures(|_| true),
         "layers" => layers::figures(),
@@ -87,6 +89,7 @@ fn all() -> Result<Vec<Figure>, Error> {
     figures.extend(growth::figures(|_| true)?);
     figures.extend(wall::calls()?);
     figures.extend(wall::beside_others()?);
+    figures.extend(brokers::figures()?);
     Ok(figures)
 }
 
@@ -115,6 +118,7 @@ fn print(figures: &[Figure]) {
 /// The table of the figures of one part.
 fn rows(figures: &[Figure]) -> table::Rows {
     match figures[0].part {
+        Part::Brokers => brokers::rows(figures),
         Part::Growth => growth::curves(figures),
         Part::Layers => layers::rows(figures),
         _ => table::rows(figures),

@@ -16,6 +16,15 @@ const WALL: &str = "a message is stored with its properties and an id, and locke
      profile (perf) a fifth of the time goes into waking it and switching threads, and a tenth into copying messages. In \
      bodies of 64 KiB what remains is the look at their depth before they are read.";
 
+/// Holds of durable queues.
+const DURABLE: &str = "`nats` acknowledges what is not on the disk: nats-server 2.9 knows no `sync_interval`, and syncs about once in two \
+     minutes. `nats-synced` is the same server with its files written through by the kernel (`chattr +S`); that each write is down before \
+     it is acknowledged was not looked at. \
+     `redb`, `redb-quick` and `segments` have no engine and no second thread around them, and `segments` cannot be opened \
+     again. SQLite writes over its log instead of appending, which needs no new room, and once a window. What ours \
+     does beside redb is in [broker.md](broker.md#what-it-costs-on-a-disk): a commit of ours syncs twice, so that a damaged \
+     last commit is told from one that was cut off, and writes four tables.";
+
 /// The name of a scenario, or what names begin with, and why.
 const NOTES: &[(&str, &str)] = &[
     ("json", PEEK_LOCK),
@@ -44,6 +53,7 @@ const NOTES: &[(&str, &str)] = &[
          takes 10 to 15. None has an allocation.",
     ),
     ("wall/", WALL),
+    ("brokers/", DURABLE),
     (
         "codecs/",
         "the limits of depth and of lengths look at a body before it is read, or while it is; where a value takes only a \

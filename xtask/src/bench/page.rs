@@ -57,7 +57,9 @@ const SECTIONS: &[Section] = &[
         title: "Layers",
         text: "What one layer costs a message that passes through it untouched, over a stack without layers, whose own cost is \
                in the rows `receiving` and `sending`. All of these are one program. Its clock takes no time to read, and no \
-               message is freed in what is counted. A layer that has nothing to do is held to 25 instructions and to no \
+               message is freed in what is counted. The rows below `observed_receiving` and `observed_sending` are those of \
+               `consign-opentelemetry`, half of which or more is OpenTelemetry's SDK, over the stacks of a \
+               program of its own. A layer that has nothing to do is held to 25 instructions and to no \
                allocation; a figure says little below ten, for the compiler lays each stack out anew.",
         command: "cargo xtask bench --only layers",
     },
@@ -96,6 +98,19 @@ const SECTIONS: &[Section] = &[
                with so many under way, beside as many tasks that only sleep; the floor is how many there can be. All of it is \
                noisy: look at the order of magnitude.",
         command: "cargo xtask bench --only call` and `cargo xtask bench --only wall",
+    },
+    Section {
+        part: Part::Brokers,
+        title: "Durable queues",
+        text: "Messages of 1 KiB in windows of 1, 64 and 512: a window is sent, and all of it acknowledged, before the next one \
+               is. `send` is that alone; `cycle` is that, and then to receive as many and to complete them. Messages per \
+               second, and in brackets how many times that `durable` does, which is the broker of this library on a disk \
+               (`Broker::open`): above 1 it is ahead. The contestants take turns; a figure is ours by the median ratio of the \
+               rounds. `floor` appends the same bytes to a file and calls `fdatasync` after each window, \
+               `redb` is the store under ours alone, and `segments` a prototype of a log in its place, which is in no release: \
+               records with checksums, an index in memory, and no engine around it. A completion is acknowledged by all but \
+               RabbitMQ, which answers none.",
+        command: "cargo xtask bench --only brokers",
     },
 ];
 
@@ -296,6 +311,14 @@ fn plots_of_part(part: Part, figures: &[Figure]) -> Vec<Plot> {
         Part::Times => {
             let calls = some(&|figure| figure.unit == "ns");
             vec![bars("call", "Calls", "nanoseconds", &calls)]
+        }
+        Part::Brokers => {
+            let of = |what: &str| some(&|figure: &Figure| figure.name.starts_with(&format!("brokers/{what} ")));
+            let unit = "messages per second";
+            vec![
+                bars("durable_send", "Send, by the size of windows", unit, &of("send")),
+                bars("durable_cycle", "Send, receive and complete", unit, &of("cycle")),
+            ]
         }
         Part::Wall => {
             let is_rate = |figure: &Figure| figure.more_is_better && !figure.name.contains("latency");

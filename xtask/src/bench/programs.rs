@@ -14,8 +14,12 @@ const ALONE: &str = "CONSIGN_BENCH_ALONE";
 pub(crate) enum Package {
     /// A bench of the workspace's own package.
     Consign,
+    /// A bench of `consign-opentelemetry`.
+    OpenTelemetry,
     /// A program of `benches/peers`, which is a workspace of its own.
     Peers,
+    /// A program of `benches/brokers`, another one.
+    Brokers,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +34,30 @@ const fn bench(name: &'static str, waits: bool) -> Program {
     Program { name, package: Package::Consign, waits }
 }
 
+impl Package {
+    /// Its name, where it is a workspace of its own: the folder in `benches` and in `target`.
+    const fn apart(self) -> Option<&'static str> {
+        match self {
+            Self::Consign | Self::OpenTelemetry => None,
+            Self::Peers => Some("peers"),
+            Self::Brokers => Some("brokers"),
+        }
+    }
+}
+
 const fn peer(name: &'static str) -> Program {
     Program { name, package: Package::Peers, waits: false }
 }
 
 pub(crate) const CONSUME: Program = bench("consume", false);
+pub(crate) const BROKERS: Program = Program { package: Package::Brokers, ..peer("brokers") };
 pub(crate) const CALL: Program = bench("call", true);
 pub(crate) const CODECS: Program = bench("codecs", false);
 pub(crate) const GROWTH: Program = bench("growth", true);
 pub(crate) const LAYERS: Program = bench("layers", false);
 pub(crate) const MEMORY: Program = bench("memory", false);
+pub(crate) const OBSERVED: Program = Program { package: Package::OpenTelemetry, ..bench("observed", false) };
+pub(crate) const RECOVERY: Program = bench("recovery", false);
 pub(crate) const RUSTSTREAM: Program = peer("ruststream");
 pub(crate) const WALL: Program = peer("wall");
 
@@ -52,13 +70,20 @@ impl Program {
     /// Builds it in a profile, with all its scenarios or with one alone. The next build writes to the same place.
     pub(crate) fn build_with(&self, profile: &str, alone: Option<&str>) -> Result<PathBuf, Error> {
         eprintln!("building {} ({profile}{})", self.name, alone.map(|name| format!(", {name}")).unwrap_or_default());
-        let mut build = match self.package {
-            Package::Consign => cargo(["bench", "--features", "full", "--no-run", "--bench", self.name]),
-            Package::Peers => {
-                let manifest = "benches/peers/Cargo.toml";
-                let mut build =
-                    cargo(["build", "--locked", "--manifest-path", manifest, "--target-dir", "target/peers"]);
-                build.args(["--bin", self.name]);
+        let mut build = match self.package.apart() {
+            None => {
+                let package: &[&str] = match self.package {
+                    Package::OpenTelemetry => &["--package", "consign-opentelemetry"],
+                    _ => &["--features", "full"],
+                };
+                let mut build = cargo(["bench", "--no-run", "--bench", self.name]);
+                build.args(package);
+                build
+            }
+            Some(package) => {
+                let (manifest, target) = (format!("benches/{package}/Cargo.toml"), format!("target/{package}"));
+                let mut build = cargo(["build", "--locked", "--bin", self.name]);
+                build.args(["--manifest-path", &*manifest, "--target-dir", &*target]);
                 build
             }
         };

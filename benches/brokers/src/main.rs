@@ -1,0 +1,110 @@
+//! Ways to have a durable queue, beside each other: messages of 1 KiB in windows of 1, 64 and 512.
+//!
+//! ```text
+//! brokers [--only disk|transports|NAME] [--rounds N] [--window N] [--folder PATH] [--json]
+//! ```
+//!
+//! A window is sent and all of it acknowledged before the next one is. `send` is that alone, `cycle` is that and then to
+//! receive as many, complete them and have that acknowledged. The contestants take turns within a round, and each round
+//! begins with another; a figure is the median of the rounds (9), and a ratio the median of the ratios in one round, for
+//! the machine may be slower in one round than in the next. `--only` may be given several times.
+//!
+//! Each file says at its top how its contestant is set up. One that cannot be had is said to be left out.
+#![forbid(unsafe_code)]
+
+mod contestant;
+mod disk;
+mod report;
+mod rounds;
+mod servers;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use contestant::{Entrant, Error, Part, Unexpected};
+use disk::{durable, floor, redb, segments, sqlite};
+use servers::{consign, nats, postgres, rabbitmq};
+
+/// The first of those that take part is the one that the others stand beside.
+const ENTRANTS: &[Entrant] = &[
+    Entrant { name: "durable", part: Part::Disk, enter: durable::enter },
+    Entrant { name: "durable-batch", part: Part::Disk, enter: durable::enter_in_batches },
+    Entrant { name: "floor", part: Part::Both, enter: floor::enter },
+    Entrant { name: "redb", part: Part::Disk, enter: redb::enter },
+    Entrant { name: "redb-quick", part: Part::Disk, enter: redb::enter_quick_repair },
+    Entrant { name: "segments", part: Part::Disk, enter: segments::enter },
+    Entrant { name: "sqlite", part: Part::Disk, enter: sqlite::enter },
+    Entrant { name: "rabbitmq", part: Part::Both, enter: rabbitmq::enter },
+    Entrant { name: "nats", part: Part::Both, enter: nats::enter },
+    Entrant { name: "nats-synced", part: Part::Disk, enter: nats::enter_written_through },
+    Entrant { name: "consign-rabbitmq", part: Part::Transports, enter: consign::enter_rabbitmq },
+    Entrant { name: "consign-nats", part: Part::Transports, enter: consign::enter_nats },
+    Entrant { name: "consign-postgres", part: Part::Transports, enter: consign::enter_postgres },
+    Entrant { name: "skip-locked", part: Part::Transports, enter: postgres::enter_skip_locked },
+    Entrant { name: "pgmq", part: Part::Transports, enter: postgres::enter_timed },
+];
+
+struct Options {
+    only: Vec<String>,
+    rounds: usize,
+    windows: Vec<usize>,
+    folder: Option<PathBuf>,
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("brokers: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options() -> Result<Options, Error> {
+    let mut options = Options { only: Vec::new(), rounds: 9, windows: Vec::new(), folder: None, json: false };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(Unexpected("an option wants a value"));
+        match &*argument {
+            "--json" => options.json = true,
+            "--only" => options.only.push(value()?),
+            "--rounds" => options.rounds = value()?.parse()?,
+            "--window" => options.windows.push(value()?.parse()?),
+            "--folder" => options.folder = Some(value()?.into()),
+            _ => return Err(Unexpected("there is no such option").into()),
+        }
+    }
+    Ok(options)
+}
+
+fn run() -> Result<(), Error> {
+    let options = options()?;
+    let is_asked = |entrant: &&Entrant| {
+        let is_it = |only: &String| *only == entrant.name || entrant.part.is_of(only);
+        options.only.is_empty() && entrant.part.is_of(Part::DISK) || options.only.iter().any(is_it)
+    };
+    let entrants: Vec<&Entrant> = ENTRANTS.iter().filter(is_asked).collect();
+    let names: Vec<&'static str> = entrants.iter().map(|entrant| entrant.name).collect();
+    // Beside the program, which is on a disk, as the folder of temporary files need not be.
+    let program = std::env::current_exe()?;
+    let beside = program.parent().ok_or(Unexpected("the program is in no folder"))?;
+    let folder = tempfile::Builder::new().prefix("brokers-").tempdir_in(options.folder.as_deref().unwrap_or(beside))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (mut runners, left_out) = rounds::entered(entrants, folder.path()).await;
+        let measured = rounds::run(&mut runners, options.rounds, &options.windows).await;
+        if measured.is_ok() {
+            let figures = report::figures(&runners, &names);
+            if options.json {
+                println!("{}", report::json(&figures, &runners, &left_out));
+            } else {
+                println!("{}", report::text(&figures, &runners, &left_out));
+            }
+        }
+        for runner in runners {
+            runner.end().await?;
+        }
+        measured
+    })
+}

@@ -1,0 +1,110 @@
+//! Durable queues beside each other, by wall clock.
+
+use serde_json::Value;
+
+use super::callgrind::printed;
+use super::figure::{Figure, Part, number};
+use super::programs::BROKERS;
+use super::table;
+use crate::error::Error;
+
+/// What the program calls the contestant that nobody can do without.
+const FLOOR: &str = "floor";
+
+/// What `cargo xtask bench --only brokers` measures. It says what is left out to the standard error.
+pub(crate) fn figures() -> Result<Vec<Figure>, Error> {
+    let built = BROKERS.build_with("release", None)?;
+    let printed = printed(&built, &["--only", "disk", "--json"])?;
+    let report: Value = serde_json::from_str(&printed).map_err(Error::Results)?;
+    for left_out in report["left_out"].as_array().into_iter().flatten() {
+        eprintln!("LEFT OUT: {}: {}", text(&left_out[0]), text(&left_out[1]));
+    }
+    Ok(read(&report))
+}
+
+/// A figure for each size of windows and for each of what is done. The first contestant is ours.
+fn read(report: &Value) -> Vec<Figure> {
+    let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
+    let settings = list("settings");
+    let settings = settings.iter().map(|pair| format!("{}: {}", text(&pair[0]), text(&pair[1])));
+    let settings = settings.collect::<Vec<_>>().join("\n");
+    let mut figures: Vec<Figure> = Vec::new();
+    for one in list("figures") {
+        let name = format!("brokers/{} {}", text(&one["what"]), one["window"]);
+        let (Some(rate), Some(ratio)) = (one["per_second"].as_f64(), one["first_to_this"].as_f64()) else { continue };
+        match figures.iter_mut().find(|figure| figure.name == name) {
+            None => {
+                let mut ours = Figure::new(Part::Brokers, name, "messages per second", rate.round());
+                (ours.more_is_better, ours.about) = (true, settings.clone());
+                figures.push(ours);
+            }
+            // What gives the median ratio, which is not that of the medians.
+            Some(ours) if one["name"] == FLOOR => ours.floor = Some((ours.ours / ratio).round()),
+            Some(ours) => {
+                ours.peers.insert(text(&one["name"]).into(), (ours.ours / ratio).round());
+            }
+        }
+    }
+    figures
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A row for each contestant: in each figure its rate, and how many times that ours is. The slowest come last.
+pub(crate) fn rows(figures: &[Figure]) -> table::Rows {
+    let mut head = vec![String::new()];
+    head.extend(figures.iter().map(|figure| table::short(&figure.name)));
+    head.push("how".into());
+    let cell = |rate: Option<f64>, ratio: Option<f64>| match (rate, ratio) {
+        (Some(rate), Some(ratio)) => format!("{} ({ratio:.2})", number(rate)),
+        _ => "-".into(),
+    };
+    let settings = |name: &str| {
+        let lines = figures.first().into_iter().flat_map(|figure| figure.about.lines());
+        let found = lines.filter_map(|line| line.split_once(": ")).find(|(of, _)| *of == name);
+        found.map(|(_, settings)| settings.to_owned()).unwrap_or_default()
+    };
+    let row = |name: &str, of: &dyn Fn(&Figure) -> String| {
+        let cells = figures.iter().map(of);
+        std::iter::once(name.to_owned()).chain(cells).chain([settings(name)]).collect::<Vec<_>>()
+    };
+    let mut peers: Vec<&String> = figures.iter().flat_map(|figure| figure.peers.keys()).collect();
+    peers.sort_unstable();
+    peers.dedup();
+    let speed = |peer: &&String| figures.iter().filter_map(|figure| figure.to_peer(peer)).sum::<f64>();
+    peers.sort_by(|one, other| speed(one).total_cmp(&speed(other)));
+    let mut rows = vec![head];
+    rows.push(row(FLOOR, &|figure| cell(figure.floor, figure.to_floor())));
+    rows.push(row("durable", &|figure| number(figure.ours)));
+    rows.extend(
+        peers.iter().map(|peer| row(peer, &|figure| cell(figure.peers.get(*peer).copied(), figure.to_peer(peer)))),
+    );
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn ratios_stand_beside_rates() {
+        let one = |name: &str, rate: f64, ratio: f64| json!({ "name": name, "window": 64, "what": "send", "per_second": rate, "first_to_this": ratio });
+        let report = json!({
+            "figures": [one("durable", 100.0, 1.0), one("floor", 390.0, 0.25), one("nats", 10.0, 8.0)],
+            "settings": [["durable", "as it is"], ["nats", "file storage"]],
+            "left_out": [["sqlite", "not here"]],
+        });
+        let figures = read(&report);
+        let [figure] = &*figures else { panic!("{figures:?}") };
+        assert_eq!((&*figure.name, figure.ours, figure.floor), ("brokers/send 64", 100.0, Some(400.0)));
+        assert_eq!(figure.to_peer("nats").map(|ratio| (ratio * 10.0).round()), Some(77.0));
+        let rows = rows(&figures);
+        assert_eq!(rows[0], ["", "send 64", "how"]);
+        assert_eq!(rows[1], ["floor", "400 (0.25)", ""]);
+        assert_eq!(rows[2], ["durable", "100", "as it is"]);
+        assert_eq!(rows[3], ["nats", "13 (7.69)", "file storage"]);
+    }
+}

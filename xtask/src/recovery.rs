@@ -1,0 +1,83 @@
+//! `cargo xtask recovery`: how long a broker on a disk takes to open with many messages of 1 KiB in it, and how much memory
+//! it takes while it is filled, opened and drained. Each of these is a process of its own.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+use crate::Options;
+use crate::bench::callgrind::figures;
+use crate::bench::programs::RECOVERY;
+use crate::error::Error;
+use crate::workspace::{output, root};
+
+const MESSAGES: u64 = 100_000;
+const LONG: u64 = 10_000_000;
+/// The most memory that a process may have had.
+const GOAL: u64 = 3 << 29;
+/// Where the store is. With `--long` it takes about 15 GB.
+const FOLDER: &str = "target/recovery";
+
+/// What is done, in this order, and the figures of it.
+const STEPS: [(&str, &str); 5] = [
+    ("fill", "made, filled and closed"),
+    ("open", "opened and closed"),
+    ("crash", "opened, ended without a close"),
+    ("reopen", "opened after that"),
+    ("drain", "opened, emptied and closed"),
+];
+
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    let messages = if options.long { LONG } else { MESSAGES };
+    let program = RECOVERY.build_with("release", None)?;
+    let folder = root().join(FOLDER);
+    remove(&folder)?;
+    let measured = measure(&program, &folder, messages, options.json);
+    remove(&folder)?;
+    let peak = measured?;
+    if peak > GOAL { Err(Error::Memory { peak, goal: GOAL }) } else { Ok(()) }
+}
+
+/// What there is of an earlier run too.
+fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Write { path: folder.into(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The most memory of all steps.
+fn measure(program: &Path, folder: &Path, messages: u64, as_json: bool) -> Result<u64, Error> {
+    let (mut peak, mut object) = (0, Map::from_iter([("messages".to_owned(), json!(messages))]));
+    if !as_json {
+        println!(
+            "{messages} messages of 1 KiB\n\n{:<36} {:>10} {:>10} {:>12} {:>12}",
+            "", "open", "work", "memory", "file"
+        );
+    }
+    for (step, about) in STEPS {
+        let word = if step == "reopen" { "open" } else { step };
+        let printed = output(Command::new(program).arg(word).arg(folder).arg(messages.to_string()))?;
+        let value = |wanted: &str| figures(&printed).find(|(name, _)| *name == wanted).map(|(_, value)| value);
+        let memory = value("peak_bytes").ok_or_else(|| Error::NoCount { command: format!("recovery {word}") })?;
+        peak = peak.max(memory);
+        if as_json {
+            let figures: Map<String, Value> =
+                figures(&printed).map(|(name, value)| (name.into(), json!(value))).collect();
+            object.insert(step.into(), figures.into());
+        } else {
+            let time = |name| value(name).map(|time| format!("{time} ms")).unwrap_or_default();
+            let size = |bytes: Option<u64>| bytes.map(|bytes| format!("{} MiB", bytes >> 20)).unwrap_or_default();
+            let (open, work) = (time("open_ms"), time(&format!("{step}_ms")));
+            println!("{about:<36} {open:>10} {work:>10} {:>12} {:>12}", size(Some(memory)), size(value("file_bytes")));
+        }
+    }
+    if as_json {
+        println!("{}", Value::Object(object));
+    }
+    Ok(peak)
+}
