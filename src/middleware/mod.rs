@@ -57,18 +57,20 @@ pub mod in_flight;
 pub mod keys;
 pub mod lock_renewal;
 pub mod message_id;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+mod reading;
 pub mod renewal;
 pub mod retry;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "claim-check"))]
 mod rewrite;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+mod rewriting;
 mod send_future;
 #[cfg(feature = "signing")]
 pub mod signing;
 pub mod size_limit;
 pub mod trace;
 
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
-pub use self::handle_future::HandleFuture;
 #[cfg(any(
     feature = "gzip",
     feature = "zstd",
@@ -78,3 +80,7 @@ pub use self::handle_future::HandleFuture;
 ))]
 pub use self::rewrite::Rewrite;
 pub use self::send_future::SendFuture;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+pub use self::{handle_future::HandleFuture, reading::Reading, rewriting::Rewriting};
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+use self::{reading::Reader, rewriting::Rewriter};

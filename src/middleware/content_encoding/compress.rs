@@ -1,13 +1,10 @@
-use std::task::{Context, Poll};
-
 use tower_layer::Layer;
-use tower_service::Service;
 
 use super::{Encoding, RATIO, encoding::is_compressed};
 use crate::{
     Message,
     message::Body,
-    middleware::{Rewrite, SendFuture},
+    middleware::{Rewriter, Rewriting},
     transport::SendError,
 };
 
@@ -58,36 +55,16 @@ impl<S> Layer<S> for CompressLayer {
     type Service = Compress<S>;
 
     fn layer(&self, inner: S) -> Compress<S> {
-        Compress { inner, rules: *self }
+        Rewriting::new(inner, *self)
     }
 }
 
 /// Compresses bodies; see the [module](super).
-#[derive(Clone, Copy, Debug)]
-pub struct Compress<S> {
-    inner: S,
-    rules: CompressLayer,
-}
+pub type Compress<S> = Rewriting<S, CompressLayer>;
 
-impl<S, R> Service<R> for Compress<S>
-where
-    S: Service<R, Response = ()>,
-    S::Error: Into<SendError>,
-    R: Rewrite,
-{
-    type Response = ();
-    type Error = SendError;
-    type Future = SendFuture<S::Future>;
-
+impl Rewriter for CompressLayer {
     #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        match request.try_each(&mut |message| Ok(self.rules.compress(message))) {
-            Ok(request) => SendFuture::sending(self.inner.call(request)),
-            Err(error) => SendFuture::refused(error),
-        }
+    fn rewrite(&self, message: Message) -> Result<Message, SendError> {
+        Ok(self.compress(message))
     }
 }

@@ -1,11 +1,6 @@
-use std::{
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
-use tower::BoxError;
 use tower_layer::Layer;
-use tower_service::Service;
 
 use super::{
     Encoding, RATIO,
@@ -13,10 +8,9 @@ use super::{
     error::{DecompressError, DecompressErrorKind as Kind},
 };
 use crate::{
-    Disposition, Message,
+    Message,
     message::{Body, limits},
-    middleware::HandleFuture,
-    settlement::IntoDisposition,
+    middleware::{Reader, Reading},
 };
 
 /// Makes [`Decompress`] services.
@@ -48,21 +42,7 @@ impl DecompressLayer {
         self
     }
 
-    fn decompress(&self, message: Message) -> Result<Message, DecompressError> {
-        let Some(named) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref()) else {
-            return Ok(message);
-        };
-        let named = named.trim_matches([' ', '\t']);
-        if named.is_empty() || named.eq_ignore_ascii_case("identity") {
-            return Ok(message);
-        }
-        let body = self.read(named, message.body()).map_err(|kind| DecompressError::new(kind, named))?;
-        let mut message = message.with_body(body);
-        message.properties_mut().pass_through_mut().content_encoding = None;
-        Ok(message)
-    }
-
-    fn read(&self, named: &str, body: &Body) -> Result<Vec<u8>, Kind> {
+    fn decoded(&self, named: &str, body: &Body) -> Result<Vec<u8>, Kind> {
         if named.contains(',') {
             return Err(Kind::Nested);
         }
@@ -84,36 +64,27 @@ impl<S> Layer<S> for DecompressLayer {
     type Service = Decompress<S>;
 
     fn layer(&self, inner: S) -> Decompress<S> {
-        Decompress { inner, rules: self.clone() }
+        Reading::new(inner, self.clone())
     }
 }
 
 /// Decompresses bodies; see the [module](super).
-#[derive(Clone, Debug)]
-pub struct Decompress<S> {
-    inner: S,
-    rules: DecompressLayer,
-}
+pub type Decompress<S> = Reading<S, DecompressLayer>;
 
-impl<S> Service<Message> for Decompress<S>
-where
-    S: Service<Message, Response = Disposition>,
-    S::Error: Into<BoxError>,
-{
-    type Response = Disposition;
-    type Error = BoxError;
-    type Future = HandleFuture<S::Future>;
+impl Reader for DecompressLayer {
+    type Error = DecompressError;
 
-    #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    #[inline]
-    fn call(&mut self, message: Message) -> Self::Future {
-        match self.rules.decompress(message) {
-            Ok(message) => HandleFuture::handling(self.inner.call(message)),
-            Err(error) => HandleFuture::answered(error.into_disposition()),
+    fn read(&self, message: Message) -> Result<Message, DecompressError> {
+        let Some(named) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref()) else {
+            return Ok(message);
+        };
+        let named = named.trim_matches([' ', '\t']);
+        if named.is_empty() || named.eq_ignore_ascii_case("identity") {
+            return Ok(message);
         }
+        let body = self.decoded(named, message.body()).map_err(|kind| DecompressError::new(kind, named))?;
+        let mut message = message.with_body(body);
+        message.properties_mut().pass_through_mut().content_encoding = None;
+        Ok(message)
     }
 }

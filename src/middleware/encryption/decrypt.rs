@@ -1,31 +1,23 @@
-use std::{
-    fmt,
-    sync::Arc,
-    task::{Context, Poll},
-};
-
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, aead::AeadInOut};
-use tower::BoxError;
 use tower_layer::Layer;
-use tower_service::Service;
 
 use super::{
     EncryptLayer, NONCE, PURPOSE, TAG, XCHACHA,
     error::{DecryptError, DecryptErrorKind as Kind},
 };
 use crate::{
-    Disposition, Message,
+    Message,
     message::{Body, PropertyValue},
     middleware::{
-        HandleFuture,
-        keys::{Bound, KeyProvider},
+        Reader, Reading,
+        keys::{Bound, Held, KeyProvider},
     },
-    settlement::IntoDisposition,
 };
 
 /// Makes [`Decrypt`] services.
+#[derive(Clone, Debug)]
 pub struct DecryptLayer {
-    keys: Arc<dyn KeyProvider>,
+    keys: Held,
     allow_plaintext: bool,
 }
 
@@ -33,7 +25,7 @@ impl DecryptLayer {
     /// Decrypts by that one of `keys` that a message names, and takes no message that is not encrypted.
     #[must_use]
     pub fn new(keys: impl KeyProvider) -> Self {
-        Self { keys: Arc::new(keys), allow_plaintext: false }
+        Self { keys: Held::new(keys), allow_plaintext: false }
     }
 
     /// Passes on what says nothing of encryption, as it is. That is for the time in which producers change over: whoever
@@ -43,8 +35,23 @@ impl DecryptLayer {
         self.allow_plaintext = true;
         self
     }
+}
 
-    fn decrypt(&self, message: Message) -> Result<Message, DecryptError> {
+impl<S> Layer<S> for DecryptLayer {
+    type Service = Decrypt<S>;
+
+    fn layer(&self, inner: S) -> Decrypt<S> {
+        Reading::new(inner, self.clone())
+    }
+}
+
+/// Decrypts bodies; see the [module](super).
+pub type Decrypt<S> = Reading<S, DecryptLayer>;
+
+impl Reader for DecryptLayer {
+    type Error = DecryptError;
+
+    fn read(&self, message: Message) -> Result<Message, DecryptError> {
         let properties = message.application();
         let algorithm = properties.get(EncryptLayer::ALGORITHM);
         let id = properties.get(EncryptLayer::KEY_ID);
@@ -55,7 +62,7 @@ impl DecryptLayer {
             return Err(DecryptError::new(Kind::Algorithm));
         }
         let id = id.and_then(PropertyValue::as_str).unwrap_or_default();
-        let key = self.keys.key(Some(id)).filter(|key| key.id() == id);
+        let key = self.keys.named(id);
         let key = key.ok_or_else(|| DecryptError::new(Kind::UnknownKey).with_key(id))?;
         let refused = |kind| DecryptError::new(kind).with_key(key.id());
 
@@ -74,54 +81,5 @@ impl DecryptLayer {
         properties.remove(EncryptLayer::ALGORITHM);
         properties.remove(EncryptLayer::KEY_ID);
         Ok(message)
-    }
-}
-
-impl Clone for DecryptLayer {
-    fn clone(&self) -> Self {
-        Self { keys: Arc::clone(&self.keys), allow_plaintext: self.allow_plaintext }
-    }
-}
-
-impl fmt::Debug for DecryptLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DecryptLayer").field("allow_plaintext", &self.allow_plaintext).finish_non_exhaustive()
-    }
-}
-
-impl<S> Layer<S> for DecryptLayer {
-    type Service = Decrypt<S>;
-
-    fn layer(&self, inner: S) -> Decrypt<S> {
-        Decrypt { inner, rules: self.clone() }
-    }
-}
-
-/// Decrypts bodies; see the [module](super).
-#[derive(Clone, Debug)]
-pub struct Decrypt<S> {
-    inner: S,
-    rules: DecryptLayer,
-}
-
-impl<S> Service<Message> for Decrypt<S>
-where
-    S: Service<Message, Response = Disposition>,
-    S::Error: Into<BoxError>,
-{
-    type Response = Disposition;
-    type Error = BoxError;
-    type Future = HandleFuture<S::Future>;
-
-    #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, message: Message) -> Self::Future {
-        match self.rules.decrypt(message) {
-            Ok(message) => HandleFuture::handling(self.inner.call(message)),
-            Err(error) => HandleFuture::answered(error.into_disposition()),
-        }
     }
 }

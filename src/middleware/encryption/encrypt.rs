@@ -1,28 +1,22 @@
-use std::{
-    fmt,
-    sync::Arc,
-    task::{Context, Poll},
-};
-
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, aead::AeadInOut};
 use tower_layer::Layer;
-use tower_service::Service;
 
 use super::{NONCE, PURPOSE, TAG, XCHACHA};
 use crate::{
     Message,
     message::Body,
     middleware::{
-        Rewrite, SendFuture,
-        keys::{Bound, KeyProvider},
+        Rewriter, Rewriting,
+        keys::{Bound, Held, KeyProvider},
         message_id::{MakeMessageId, RandomId},
     },
     transport::{ErrorKind, SendError},
 };
 
 /// Makes [`Encrypt`] services.
+#[derive(Clone, Debug)]
 pub struct EncryptLayer {
-    keys: Arc<dyn KeyProvider>,
+    keys: Held,
 }
 
 impl EncryptLayer {
@@ -34,16 +28,29 @@ impl EncryptLayer {
     /// Encrypts by the newest of `keys`.
     #[must_use]
     pub fn new(keys: impl KeyProvider) -> Self {
-        Self { keys: Arc::new(keys) }
+        Self { keys: Held::new(keys) }
     }
+}
 
-    fn encrypt(&self, mut message: Message) -> Result<Message, SendError> {
+impl<S> Layer<S> for EncryptLayer {
+    type Service = Encrypt<S>;
+
+    fn layer(&self, inner: S) -> Encrypt<S> {
+        Rewriting::new(inner, self.clone())
+    }
+}
+
+/// Encrypts bodies; see the [module](super).
+pub type Encrypt<S> = Rewriting<S, EncryptLayer>;
+
+impl Rewriter for EncryptLayer {
+    fn rewrite(&self, mut message: Message) -> Result<Message, SendError> {
         let refused = |detail| SendError::new(ErrorKind::InvalidArgument).with_detail(detail);
         let Body::Data(data) = message.body() else {
             return Err(refused("only a body of bytes can be encrypted"));
         };
         let plain = data.joined().clone();
-        let key = self.keys.key(None).ok_or_else(|| refused("there is no key to encrypt by"))?;
+        let key = self.keys.newest().ok_or_else(|| refused("there is no key to encrypt by"))?;
         if message.message_id().is_none() {
             message.properties_mut().set_message_id(RandomId.make_message_id())?;
         }
@@ -65,55 +72,5 @@ impl EncryptLayer {
         properties.insert(Self::ALGORITHM, XCHACHA);
         properties.insert(Self::KEY_ID, key.id());
         Ok(message)
-    }
-}
-
-impl Clone for EncryptLayer {
-    fn clone(&self) -> Self {
-        Self { keys: Arc::clone(&self.keys) }
-    }
-}
-
-impl fmt::Debug for EncryptLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EncryptLayer").finish_non_exhaustive()
-    }
-}
-
-impl<S> Layer<S> for EncryptLayer {
-    type Service = Encrypt<S>;
-
-    fn layer(&self, inner: S) -> Encrypt<S> {
-        Encrypt { inner, rules: self.clone() }
-    }
-}
-
-/// Encrypts bodies; see the [module](super).
-#[derive(Clone, Debug)]
-pub struct Encrypt<S> {
-    inner: S,
-    rules: EncryptLayer,
-}
-
-impl<S, R> Service<R> for Encrypt<S>
-where
-    S: Service<R, Response = ()>,
-    S::Error: Into<SendError>,
-    R: Rewrite,
-{
-    type Response = ();
-    type Error = SendError;
-    type Future = SendFuture<S::Future>;
-
-    #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        match request.try_each(&mut |message| self.rules.encrypt(message)) {
-            Ok(request) => SendFuture::sending(self.inner.call(request)),
-            Err(error) => SendFuture::refused(error),
-        }
     }
 }

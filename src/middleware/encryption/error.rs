@@ -2,6 +2,7 @@ use std::{error, fmt};
 
 use crate::{
     Disposition,
+    middleware::keys::shown,
     settlement::{DeadLetterReason, IntoDisposition},
 };
 
@@ -39,7 +40,7 @@ impl DecryptError {
 
     #[cold]
     pub(super) fn with_key(mut self, id: &str) -> Self {
-        self.key = id.chars().take(64).flat_map(char::escape_debug).collect();
+        self.key = shown(id);
         self
     }
 

@@ -25,7 +25,11 @@
 //! Do not use one key for both layers, or outside of them.
 
 mod bound;
+mod held;
 mod provider;
 
-pub(super) use self::bound::Bound;
 pub use self::provider::{InvalidKey, Key, KeyProvider, Keys};
+pub(super) use self::{
+    bound::Bound,
+    held::{Held, shown},
+};

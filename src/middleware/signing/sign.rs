@@ -1,28 +1,24 @@
-use std::{
-    fmt::{self, Write},
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::fmt::Write;
 
 use hmac::Mac;
 use tower_layer::Layer;
-use tower_service::Service;
 
 use super::mac;
 use crate::{
     Message,
     message::Body,
     middleware::{
-        Rewrite, SendFuture,
-        keys::KeyProvider,
+        Rewriter, Rewriting,
+        keys::{Held, KeyProvider},
         message_id::{MakeMessageId, RandomId},
     },
     transport::{ErrorKind, SendError},
 };
 
 /// Makes [`Sign`] services.
+#[derive(Clone, Debug)]
 pub struct SignLayer {
-    keys: Arc<dyn KeyProvider>,
+    keys: Held,
 }
 
 impl SignLayer {
@@ -34,16 +30,29 @@ impl SignLayer {
     /// Signs by the newest of `keys`.
     #[must_use]
     pub fn new(keys: impl KeyProvider) -> Self {
-        Self { keys: Arc::new(keys) }
+        Self { keys: Held::new(keys) }
     }
+}
 
-    fn sign(&self, mut message: Message) -> Result<Message, SendError> {
+impl<S> Layer<S> for SignLayer {
+    type Service = Sign<S>;
+
+    fn layer(&self, inner: S) -> Sign<S> {
+        Rewriting::new(inner, self.clone())
+    }
+}
+
+/// Signs messages; see the [module](super).
+pub type Sign<S> = Rewriting<S, SignLayer>;
+
+impl Rewriter for SignLayer {
+    fn rewrite(&self, mut message: Message) -> Result<Message, SendError> {
         let refused = |detail| SendError::new(ErrorKind::InvalidArgument).with_detail(detail);
         let Body::Data(data) = message.body() else {
             return Err(refused("only a body of bytes can be signed"));
         };
         let body = data.joined().clone();
-        let key = self.keys.key(None).ok_or_else(|| refused("there is no key to sign by"))?;
+        let key = self.keys.newest().ok_or_else(|| refused("there is no key to sign by"))?;
         if message.message_id().is_none() {
             message.properties_mut().set_message_id(RandomId.make_message_id())?;
         }
@@ -53,56 +62,6 @@ impl SignLayer {
         properties.insert(Self::SIGNATURE, hex(&signature));
         properties.insert(Self::KEY_ID, key.id());
         Ok(message)
-    }
-}
-
-impl Clone for SignLayer {
-    fn clone(&self) -> Self {
-        Self { keys: Arc::clone(&self.keys) }
-    }
-}
-
-impl fmt::Debug for SignLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SignLayer").finish_non_exhaustive()
-    }
-}
-
-impl<S> Layer<S> for SignLayer {
-    type Service = Sign<S>;
-
-    fn layer(&self, inner: S) -> Sign<S> {
-        Sign { inner, rules: self.clone() }
-    }
-}
-
-/// Signs messages; see the [module](super).
-#[derive(Clone, Debug)]
-pub struct Sign<S> {
-    inner: S,
-    rules: SignLayer,
-}
-
-impl<S, R> Service<R> for Sign<S>
-where
-    S: Service<R, Response = ()>,
-    S::Error: Into<SendError>,
-    R: Rewrite,
-{
-    type Response = ();
-    type Error = SendError;
-    type Future = SendFuture<S::Future>;
-
-    #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        match request.try_each(&mut |message| self.rules.sign(message)) {
-            Ok(request) => SendFuture::sending(self.inner.call(request)),
-            Err(error) => SendFuture::refused(error),
-        }
     }
 }
 

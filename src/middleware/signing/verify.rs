@@ -1,13 +1,5 @@
-use std::{
-    fmt,
-    sync::Arc,
-    task::{Context, Poll},
-};
-
 use hmac::Mac;
-use tower::BoxError;
 use tower_layer::Layer;
-use tower_service::Service;
 
 use super::{
     DIGEST, SignLayer,
@@ -15,15 +7,18 @@ use super::{
     mac,
 };
 use crate::{
-    Disposition, Message,
+    Message,
     message::{Body, PropertyValue},
-    middleware::{HandleFuture, keys::KeyProvider},
-    settlement::IntoDisposition,
+    middleware::{
+        Reader, Reading,
+        keys::{Held, KeyProvider},
+    },
 };
 
 /// Makes [`Verify`] services.
+#[derive(Clone, Debug)]
 pub struct VerifyLayer {
-    keys: Arc<dyn KeyProvider>,
+    keys: Held,
     allow_unsigned: bool,
 }
 
@@ -31,7 +26,7 @@ impl VerifyLayer {
     /// Verifies by that one of `keys` that a message names, and takes no message that is not signed.
     #[must_use]
     pub fn new(keys: impl KeyProvider) -> Self {
-        Self { keys: Arc::new(keys), allow_unsigned: false }
+        Self { keys: Held::new(keys), allow_unsigned: false }
     }
 
     /// Passes on what says nothing of a signature. That is for the time in which producers change over: whoever can send
@@ -41,15 +36,30 @@ impl VerifyLayer {
         self.allow_unsigned = true;
         self
     }
+}
 
-    fn verify(&self, message: Message) -> Result<Message, VerifyError> {
+impl<S> Layer<S> for VerifyLayer {
+    type Service = Verify<S>;
+
+    fn layer(&self, inner: S) -> Verify<S> {
+        Reading::new(inner, self.clone())
+    }
+}
+
+/// Verifies signatures; see the [module](super).
+pub type Verify<S> = Reading<S, VerifyLayer>;
+
+impl Reader for VerifyLayer {
+    type Error = VerifyError;
+
+    fn read(&self, message: Message) -> Result<Message, VerifyError> {
         let properties = message.application();
         let (signature, id) = (properties.get(SignLayer::SIGNATURE), properties.get(SignLayer::KEY_ID));
         if signature.is_none() && id.is_none() {
             return if self.allow_unsigned { Ok(message) } else { Err(VerifyError::new(Kind::NotSigned)) };
         }
         let id = id.and_then(PropertyValue::as_str).unwrap_or_default();
-        let key = self.keys.key(Some(id)).filter(|key| key.id() == id);
+        let key = self.keys.named(id);
         let key = key.ok_or_else(|| VerifyError::new(Kind::UnknownKey).with_key(id))?;
         let refused = |kind| VerifyError::new(kind).with_key(key.id());
 
@@ -78,53 +88,4 @@ fn unhex(text: &str) -> Option<[u8; DIGEST]> {
         *byte = u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?;
     }
     Some(bytes)
-}
-
-impl Clone for VerifyLayer {
-    fn clone(&self) -> Self {
-        Self { keys: Arc::clone(&self.keys), allow_unsigned: self.allow_unsigned }
-    }
-}
-
-impl fmt::Debug for VerifyLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VerifyLayer").field("allow_unsigned", &self.allow_unsigned).finish_non_exhaustive()
-    }
-}
-
-impl<S> Layer<S> for VerifyLayer {
-    type Service = Verify<S>;
-
-    fn layer(&self, inner: S) -> Verify<S> {
-        Verify { inner, rules: self.clone() }
-    }
-}
-
-/// Verifies signatures; see the [module](super).
-#[derive(Clone, Debug)]
-pub struct Verify<S> {
-    inner: S,
-    rules: VerifyLayer,
-}
-
-impl<S> Service<Message> for Verify<S>
-where
-    S: Service<Message, Response = Disposition>,
-    S::Error: Into<BoxError>,
-{
-    type Response = Disposition;
-    type Error = BoxError;
-    type Future = HandleFuture<S::Future>;
-
-    #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, message: Message) -> Self::Future {
-        match self.rules.verify(message) {
-            Ok(message) => HandleFuture::handling(self.inner.call(message)),
-            Err(error) => HandleFuture::answered(error.into_disposition()),
-        }
-    }
 }

@@ -1,0 +1,53 @@
+use std::task::{Context, Poll};
+
+use tower::BoxError;
+use tower_service::Service;
+
+use super::HandleFuture;
+use crate::{Disposition, Message, settlement::IntoDisposition};
+
+/// What a receiving layer makes of a message.
+pub trait Reader {
+    /// Why a message cannot be read.
+    type Error: IntoDisposition;
+
+    /// What is handled instead. An error settles the message as it came.
+    fn read(&self, message: Message) -> Result<Message, Self::Error>;
+}
+
+/// Handles messages as the layer `L` reads them: the service of those layers that undo what a sending layer did.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<S, L> {
+    inner: S,
+    layer: L,
+}
+
+impl<S, L> Reading<S, L> {
+    pub(super) const fn new(inner: S, layer: L) -> Self {
+        Self { inner, layer }
+    }
+}
+
+impl<S, L> Service<Message> for Reading<S, L>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    L: Reader,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = HandleFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    #[inline]
+    fn call(&mut self, message: Message) -> Self::Future {
+        match self.layer.read(message) {
+            Ok(message) => HandleFuture::handling(self.inner.call(message)),
+            Err(error) => HandleFuture::answered(error.into_disposition()),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+use std::task::{Context, Poll};
+
+use tower_service::Service;
+
+use super::{Rewrite, SendFuture};
+use crate::{Message, transport::SendError};
+
+/// What a sending layer makes of a message.
+pub trait Rewriter {
+    /// What is sent instead. An error is answered, and nothing of the call is sent.
+    fn rewrite(&self, message: Message) -> Result<Message, SendError>;
+}
+
+/// Sends messages as the layer `L` rewrites them: the service of those layers that change one message by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Rewriting<S, L> {
+    inner: S,
+    layer: L,
+}
+
+impl<S, L> Rewriting<S, L> {
+    pub(super) const fn new(inner: S, layer: L) -> Self {
+        Self { inner, layer }
+    }
+}
+
+impl<S, L, R> Service<R> for Rewriting<S, L>
+where
+    S: Service<R, Response = ()>,
+    S::Error: Into<SendError>,
+    L: Rewriter,
+    R: Rewrite,
+{
+    type Response = ();
+    type Error = SendError;
+    type Future = SendFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    #[inline]
+    fn call(&mut self, request: R) -> Self::Future {
+        match request.try_each(&mut |message| self.layer.rewrite(message)) {
+            Ok(request) => SendFuture::sending(self.inner.call(request)),
+            Err(error) => SendFuture::refused(error),
+        }
+    }
+}
