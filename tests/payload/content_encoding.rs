@@ -6,16 +6,15 @@ use consign::{
     message::{Body, PropertyValue, Value},
     middleware::content_encoding::{CompressLayer, DecompressLayer, Encoding},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{Batch, SendError, SendService},
+    transport::{Batch, SendService},
 };
 use proptest::{collection::vec, prelude::*};
-use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok, task};
-use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
-use tower_test::mock;
+use tokio_test::{assert_pending, task};
+use tower::{BoxError, Layer, Service, service_fn};
 
 use super::{
     random::{explain, runner},
-    stacks::{received, sent},
+    stacks::{no_time_of_its_own, received, sent},
     support::Broker,
 };
 
@@ -327,19 +326,6 @@ fn h_09_without_the_layer_a_codec_sees_no_encoded_body() {
 
 #[tokio::test(start_paused = true)]
 async fn it_takes_no_time_of_its_own_and_passes_errors_on() {
-    let start = tokio::time::Instant::now();
-    let slow = service_fn(|_: Message| async {
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        Err::<Disposition, BoxError>("later".into())
-    });
-    both().layer(slow).oneshot(encoded("gzip", "plain")).await.unwrap();
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    let error = both().layer(slow).oneshot(encoded("gzip", GZIP)).await.unwrap_err();
-    assert_eq!((error.to_string().as_str(), start.elapsed()), ("later", Duration::from_secs(3)));
-
-    let (mut stack, mut handle) = mock::spawn_layer::<Message, (), _>(CompressLayer::new(Encoding::Gzip));
-    assert_ready_ok!(stack.poll_ready::<Message>());
-    let mut send = task::spawn(stack.call(Message::new(lines())));
-    handle.next_request().await.unwrap().1.send_error(SendError::new(consign::transport::ErrorKind::ServiceBusy));
-    assert_eq!(assert_ready_err!(send.poll()).kind(), consign::transport::ErrorKind::ServiceBusy);
+    let (refused, taken) = (encoded("gzip", "plain"), encoded("gzip", GZIP));
+    no_time_of_its_own(&both(), refused, taken, &CompressLayer::new(Encoding::Gzip), Message::new(lines())).await;
 }

@@ -1,45 +1,24 @@
-use std::time::Duration;
-
 use consign::{
-    Disposition, Message,
+    Message,
     message::{Body, PropertyValue, Value},
     middleware::{
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         encryption::{DecryptLayer, EncryptLayer},
         keys::{InvalidKey, Key, Keys},
     },
-    settlement::{DeadLetter, DeadLetterReason},
-    transport::{Batch, ErrorKind, SendError, SendService},
 };
 use proptest::{collection::vec, prelude::*};
-use tokio_test::{assert_pending, assert_ready_err, task};
-use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
+use tower::ServiceBuilder;
 
 use super::{
+    keyed::{self, CHANGES, all_or_nothing, key, keys, refused},
     random::{explain, runner},
-    stacks::{not_sent, received, sent},
-    support::Broker,
+    stacks::{no_time_of_its_own, received, sent},
 };
 
-fn key(id: &str, byte: u8) -> Key {
-    Key::new(id, [byte; 32]).unwrap()
-}
-
-fn keys() -> Keys {
-    Keys::new(key("new", 1)).and_old(key("old", 2))
-}
-
-/// A message with each of the bound properties.
+/// Its content encoding is bound too.
 fn bound() -> Message {
-    let message = Message::builder()
-        .message_id("m-1")
-        .content_type("application/json")
-        .subject("order.paid")
-        .session_id("customer-7")
-        .correlation_id("c-1")
-        .reply_to("replies")
-        .property("free", 1);
-    let mut message = message.build(r#"{"id":1}"#).unwrap();
+    let mut message = keyed::bound();
     message.properties_mut().pass_through_mut().content_encoding = Some("identity".into());
     message
 }
@@ -50,13 +29,6 @@ fn encrypted() -> Message {
 
 fn bytes(message: &Message) -> Vec<u8> {
     message.payload().unwrap().to_vec()
-}
-
-/// The description of the dead letter.
-fn refused(layer: &DecryptLayer, message: Message) -> String {
-    let DeadLetter { reason, description, .. } = received(layer, message).expect_err("a dead letter");
-    assert_eq!(reason, DeadLetterReason::SignatureInvalid);
-    description.into_owned()
 }
 
 #[test]
@@ -147,22 +119,8 @@ fn h_22_each_bit_counts() {
 #[test]
 fn h_23_bound_properties_cannot_be_changed() {
     let layer = DecryptLayer::new(keys());
-    let changes: [fn(&mut Message); 9] = [
-        |m| _ = m.properties_mut().set_message_id("m-2").unwrap(),
-        |m| _ = m.properties_mut().set_content_type("application/cbor"),
-        |m| _ = m.properties_mut().set_subject("order.shipped"),
-        |m| _ = m.properties_mut().set_session_id("customer-8").unwrap(),
-        |m| _ = m.properties_mut().set_correlation_id("c-2"),
-        |m| _ = m.properties_mut().set_reply_to("elsewhere"),
-        |m| m.properties_mut().pass_through_mut().content_encoding = None,
-        |m| drop(m.properties_mut().application_mut().insert("x-original-message-id", "m-0")),
-        // Text that moves from one field to the next.
-        |m| {
-            m.properties_mut().set_subject("order.pai");
-            m.properties_mut().set_session_id("dcustomer-7").unwrap();
-        },
-    ];
-    for (n, change) in changes.into_iter().enumerate() {
+    let no_encoding: fn(&mut Message) = |m| m.properties_mut().pass_through_mut().content_encoding = None;
+    for (n, change) in CHANGES.into_iter().chain([no_encoding]).enumerate() {
         let mut message = encrypted();
         change(&mut message);
         assert_eq!(refused(&layer, message), "not what was encrypted by the key `new`", "{n}");
@@ -238,17 +196,8 @@ fn h_24_a_key_has_an_id_that_can_travel_and_a_secret_that_does_not_show() {
 #[test]
 fn h_25_nothing_is_sent_in_the_clear() {
     let layer = EncryptLayer::new(keys());
-    assert_eq!(not_sent(&layer, Message::new(Value::from("text"))).kind(), ErrorKind::InvalidArgument);
     let none = EncryptLayer::new(|_: Option<&str>| None::<Key>);
-    assert_eq!(not_sent(&none, bound()).kind(), ErrorKind::InvalidArgument);
-
-    let broker = Broker::default();
-    let mut stack = layer.layer(SendService::new(broker.clone()));
-    let batch = Batch(vec![bound(), Message::new(Value::from("text"))]);
-    assert_eq!(assert_ready_err!(task::spawn(stack.call(batch)).poll()).kind(), ErrorKind::InvalidArgument);
-    assert_eq!(broker.transfers(), 0);
-    assert_pending!(task::spawn(stack.call(Batch(vec![bound(), bound()]))).poll());
-    for message in broker.messages(0) {
+    for message in all_or_nothing(&layer, &none) {
         received(&DecryptLayer::new(keys()), message).unwrap();
     }
 }
@@ -266,17 +215,6 @@ fn h_26_compression_is_inside() {
 
 #[tokio::test(start_paused = true)]
 async fn it_takes_no_time_of_its_own_and_passes_errors_on() {
-    let start = tokio::time::Instant::now();
-    let slow = service_fn(|_: Message| async {
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        Err::<Disposition, BoxError>("later".into())
-    });
-    let layer = DecryptLayer::new(keys());
-    layer.layer(slow).oneshot(bound()).await.unwrap();
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    let error = layer.layer(slow).oneshot(encrypted()).await.unwrap_err();
-    assert_eq!((error.to_string().as_str(), start.elapsed()), ("later", Duration::from_secs(3)));
-    let busy = service_fn(|_: Message| async { Err::<(), _>(SendError::new(ErrorKind::ServiceBusy)) });
-    let error = EncryptLayer::new(keys()).layer(busy).oneshot(bound()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ServiceBusy);
+    let (sending, receiving) = (EncryptLayer::new(keys()), DecryptLayer::new(keys()));
+    no_time_of_its_own(&receiving, bound(), encrypted(), &sending, bound()).await;
 }
