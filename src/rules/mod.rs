@@ -69,6 +69,7 @@ mod index;
 mod rule;
 mod set;
 mod sql;
+mod written;
 
 pub use self::{
     copies::{Copies, RuleFailure},
@@ -78,4 +79,5 @@ pub use self::{
     rule::Rule,
     set::{RuleSet, RuleSetError},
     sql::{ParseError, ParseErrorKind, SqlAction, SqlFilter},
+    written::WrittenRule,
 };

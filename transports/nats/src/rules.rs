@@ -1,101 +1,25 @@
 //! The rules of a subscription as they are stored: one message beside it, in which a writer replaces what it has read.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use async_nats::{HeaderMap, jetstream::ErrorCode};
 use consign::{
-    rules::{CorrelationFilter, Filter, Rule, RuleSet, RuleSetError, SqlAction, SqlFilter},
+    rules::{Rule, RuleSet, RuleSetError, WrittenRule},
     transport::{ErrorKind, ManageError},
 };
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::{connection::Inner, error::Fault, source::Beside, wire};
 
-#[derive(Serialize, Deserialize)]
-struct Written {
-    name: String,
-    filter: WrittenFilter,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    action: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum WrittenFilter {
-    True,
-    False,
-    Sql(String),
-    Correlation {
-        #[serde(default)]
-        system: BTreeMap<String, String>,
-        #[serde(default)]
-        properties: BTreeMap<String, String>,
-    },
-}
-
-macro_rules! keys {
-    ($use:ident) => {
-        $use!(content_type, correlation_id, message_id, reply_to, reply_to_session_id, session_id, subject, to)
-    };
-}
+type Written = WrittenRule<String>;
 
 fn write(rule: &Rule) -> Result<Written, Fault> {
-    let unknown = |what| Fault::new(ErrorKind::NotSupported, what);
-    let filter = match rule.filter() {
-        Filter::True => WrittenFilter::True,
-        Filter::False => WrittenFilter::False,
-        Filter::Sql(filter) => WrittenFilter::Sql(filter.as_str().to_owned()),
-        Filter::Correlation(filter) => {
-            let mut system = BTreeMap::new();
-            macro_rules! add {
-                ($($key:ident),*) => {$(
-                    if let Some(value) = filter.$key() {
-                        system.insert(stringify!($key).to_owned(), value.to_owned());
-                    }
-                )*};
-            }
-            keys!(add);
-            let mut properties = BTreeMap::new();
-            for (key, value) in filter.properties().iter() {
-                let text = wire::property_text(value).ok_or_else(|| unknown("a value of this type in a filter"))?;
-                properties.insert(key.to_owned(), text);
-            }
-            WrittenFilter::Correlation { system, properties }
-        }
-        _ => return Err(unknown("a filter of this kind")),
-    };
-    let action = rule.action().map(|action| action.as_str().to_owned());
-    Ok(Written { name: rule.name().to_owned(), filter, action })
+    let unknown = || Fault::new(ErrorKind::NotSupported, "a value of this type in a filter");
+    Written::of(rule, |value| wire::property_text(value).ok_or_else(unknown))
 }
 
 fn read(written: Written) -> Result<Rule, Box<dyn std::error::Error + Send + Sync>> {
-    let Written { name, filter, action } = written;
-    let filter: Filter = match filter {
-        WrittenFilter::True => Filter::True,
-        WrittenFilter::False => Filter::False,
-        WrittenFilter::Sql(text) => SqlFilter::parse(&text)?.into(),
-        WrittenFilter::Correlation { mut system, properties } => {
-            let mut filter = CorrelationFilter::builder();
-            macro_rules! add {
-                ($($key:ident),*) => {$(
-                    if let Some(value) = system.remove(stringify!($key)) {
-                        filter = filter.$key(value);
-                    }
-                )*};
-            }
-            keys!(add);
-            for (key, value) in properties {
-                filter = filter.property(key, wire::property(&value).ok_or("a value that cannot be read")?);
-            }
-            filter.build()?.into()
-        }
-    };
-    let rule = Rule::new(name, filter)?;
-    Ok(match action {
-        Some(action) => rule.with_action(SqlAction::parse(&action)?),
-        None => rule,
-    })
+    written.into_rule(|value| Ok(wire::property(&value).ok_or("a value that cannot be read")?))
 }
 
 /// The rules of a subscription, and where they are stored.
@@ -184,6 +108,8 @@ fn refused(error: RuleSetError) -> ManageError {
 
 #[cfg(test)]
 mod tests {
+    use consign::rules::{CorrelationFilter, Filter, SqlAction, SqlFilter};
+
     use super::*;
 
     #[test]

@@ -7,11 +7,11 @@ mod body;
 mod properties;
 mod value;
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use consign::{
     Message,
-    message::{ApplicationProperties, InvalidArgument, Properties, PropertyValue},
+    message::{InvalidArgument, Properties, PropertyValue},
     transport::SendError,
 };
 
@@ -92,13 +92,12 @@ impl From<InvalidArgument> for Unreadable {
     }
 }
 
-/// The values of application properties in other JSON.
-pub(crate) fn write_values(values: &ApplicationProperties) -> BTreeMap<String, serde_json::Value> {
-    let json = |value| serde_json::to_value(Simple::of(value)).unwrap_or_default();
-    values.iter().map(|(key, value)| (key.to_owned(), json(value))).collect()
+/// The value of an application property in other JSON.
+pub(crate) fn write_value(value: &PropertyValue) -> Result<serde_json::Value, serde_json::Error> {
+    serde_json::to_value(Simple::of(value))
 }
 
-/// What [`write_values`] wrote.
+/// What [`write_value`] wrote.
 pub(crate) fn read_value(value: serde_json::Value) -> Result<PropertyValue, Unreadable> {
     serde_json::from_value::<Simple>(value)?.into_value()
 }
