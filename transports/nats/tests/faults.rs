@@ -4,8 +4,6 @@
 mod backend;
 #[path = "behaviour/own.rs"]
 mod own;
-#[path = "conformance/rules.rs"]
-mod rules;
 
 use std::{net::SocketAddr, time::Duration};
 

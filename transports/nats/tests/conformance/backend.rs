@@ -11,13 +11,13 @@ use consign::{
         Capabilities, Capability, Delivery, Lease, ManageError, ReceiveError, SendError, SettleError, Unsupported,
     },
 };
-use consign_conformance::{Backend, Mode, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec};
+use consign_conformance::{
+    Backend, Mode, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
+};
 use consign_nats::{
     CAPABILITIES, Nats, NatsLease, NatsReceiver, NatsSender, NatsSession, QueueSettings, SubscriptionSettings,
     TopicSettings,
 };
-
-use crate::rules;
 
 /// Two connections to one server.
 pub(crate) struct JetStream {
@@ -99,12 +99,7 @@ impl Backend for JetStream {
     }
 
     fn timing(&self) -> Timing {
-        Timing {
-            lock: Duration::from_secs(8),
-            patience: Duration::from_millis(450),
-            margin: Duration::from_millis(1_500),
-            deadline: Duration::from_secs(240),
-        }
+        Timing::BUSY
     }
 
     async fn now(&self) -> Timestamp {
@@ -123,17 +118,17 @@ impl Backend for JetStream {
     }
 
     async fn create_subscription(&self, path: &EntityPath, spec: &SubscriptionSpec) -> Result<(), ManageError> {
-        let (topic, name) = rules::parts(path)?;
+        let (topic, name) = settings::parts(path)?;
         self.nats.create_subscription(topic, name, subscription(spec)?).await
     }
 
     async fn create_rule(&self, subscription: &EntityPath, rule: &RuleSpec) -> Result<(), ManageError> {
-        let (topic, name) = rules::parts(subscription)?;
-        self.nats.create_rule(topic, name, &rules::rule(rule)?).await
+        let (topic, name) = settings::parts(subscription)?;
+        self.nats.create_rule(topic, name, &settings::rule(rule)?).await
     }
 
     async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Result<(), ManageError> {
-        let (topic, subscription) = rules::parts(subscription)?;
+        let (topic, subscription) = settings::parts(subscription)?;
         self.nats.delete_rule(topic, subscription, name).await
     }
 

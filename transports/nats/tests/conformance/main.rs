@@ -1,7 +1,6 @@
 //! The suite of all transports on NATS JetStream.
 
 mod backend;
-mod rules;
 mod server;
 
 use consign_conformance::{Suite, table};

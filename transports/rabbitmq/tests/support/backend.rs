@@ -8,14 +8,14 @@ use std::{
 use consign::{
     Disposition, Message,
     message::{EntityPath, SequenceNumber},
-    rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter},
+    rules::{Filter, Rule},
     time::{Clock, SystemClock, Timestamp},
     transport::{
         self, Capabilities, Capability, Delivery, ManageError, ReceiveError, SendError, SettleError, Unsupported,
     },
 };
 use consign_conformance::{
-    Backend, Correlation, Mode, NoSession, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec,
+    Backend, Mode, NoSession, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
 };
 use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqLease, RabbitMqReceiver, RabbitMqSender, TopicSettings};
 use parking_lot::Mutex;
@@ -75,7 +75,7 @@ impl Rabbit {
     }
 }
 
-fn settings(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageError> {
+fn queue(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageError> {
     let refusals = [
         (spec.requires_session, Capability::Sessions),
         (spec.duplicate_window.is_some(), Capability::DuplicateDetection),
@@ -97,37 +97,6 @@ fn settings(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageEr
     Ok(settings)
 }
 
-fn rule(spec: &RuleSpec) -> Result<Rule, ManageError> {
-    let unsupported = || ManageError::from(Unsupported::new(Capability::SqlRules));
-    let filter = match &spec.filter {
-        consign_conformance::Filter::True => Filter::True,
-        consign_conformance::Filter::False => Filter::False,
-        consign_conformance::Filter::Correlation(correlation) => filter(correlation)?.into(),
-        consign_conformance::Filter::Sql(expression) => SqlFilter::parse(expression).map_err(|_| unsupported())?.into(),
-    };
-    let rule = Rule::new(spec.name, filter)?;
-    match spec.action {
-        None => Ok(rule),
-        Some(statements) => Ok(rule.with_action(SqlAction::parse(statements).map_err(|_| unsupported())?)),
-    }
-}
-
-fn filter(correlation: &Correlation) -> Result<CorrelationFilter, ManageError> {
-    let mut filter = CorrelationFilter::builder();
-    macro_rules! fields {
-        ($($field:ident),*) => {$(
-            if let Some(value) = correlation.$field {
-                filter = filter.$field(value);
-            }
-        )*};
-    }
-    fields!(content_type, correlation_id, subject, message_id, reply_to, reply_to_session_id, session_id, to);
-    for &(key, value) in &correlation.properties {
-        filter = filter.property(key, value);
-    }
-    Ok(filter.build()?)
-}
-
 impl Backend for Rabbit {
     type Sender = RabbitMqSender;
     type Lease = RabbitMqLease;
@@ -144,12 +113,7 @@ impl Backend for Rabbit {
     }
 
     fn timing(&self) -> Timing {
-        Timing {
-            lock: Duration::from_secs(8),
-            patience: Duration::from_millis(450),
-            margin: Duration::from_millis(1_500),
-            deadline: Duration::from_secs(240),
-        }
+        Timing::BUSY
     }
 
     async fn now(&self) -> Timestamp {
@@ -157,7 +121,7 @@ impl Backend for Rabbit {
     }
 
     async fn create_queue(&self, path: &EntityPath, spec: &QueueSpec) -> Result<(), ManageError> {
-        self.client.create_queue(path.as_str(), settings(spec, self.is_single)?).await
+        self.client.create_queue(path.as_str(), queue(spec, self.is_single)?).await
     }
 
     async fn create_topic(&self, path: &EntityPath, spec: &TopicSpec) -> Result<(), ManageError> {
@@ -170,7 +134,7 @@ impl Backend for Rabbit {
     }
 
     async fn create_subscription(&self, path: &EntityPath, spec: &SubscriptionSpec) -> Result<(), ManageError> {
-        let (topic, name) = path.subscription().expect("the path of a subscription");
+        let (topic, name) = settings::parts(path)?;
         // No filter of this transport can fail on a message.
         let spec = QueueSpec {
             lock_duration: spec.lock_duration,
@@ -181,11 +145,11 @@ impl Backend for Rabbit {
             forward_to: spec.forward_to.clone(),
             ..QueueSpec::default()
         };
-        self.client.create_subscription(topic, name, settings(&spec, self.is_single)?).await.map(drop)
+        self.client.create_subscription(topic, name, queue(&spec, self.is_single)?).await.map(drop)
     }
 
     async fn create_rule(&self, subscription: &EntityPath, spec: &RuleSpec) -> Result<(), ManageError> {
-        let rule = rule(spec)?;
+        let rule = settings::rule(spec)?;
         self.client.create_rule(subscription.as_str(), &rule).await?;
         self.rules.lock().insert((subscription.to_string(), rule.name().to_owned()), rule);
         Ok(())
