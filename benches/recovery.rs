@@ -127,7 +127,8 @@ async fn drain(broker: &Broker, messages: usize) -> Result<(), Error> {
         left -= deliveries.len();
         let mut completions = Vec::with_capacity(deliveries.len());
         for delivery in deliveries {
-            let number = delivery.message.received().map(|received| received.sequence_number).unwrap_or_default();
+            let received = delivery.message.received().ok_or("a delivery without a sequence number")?;
+            let number = received.sequence_number;
             if number <= last || delivery.message.body().size() != BODY {
                 return Err(format!("after message {last} came {number}").into());
             }
@@ -155,7 +156,8 @@ fn milliseconds(time: Duration) -> u128 {
 /// What this thread has taken of a processor: on a machine that others use the rest is waiting.
 fn cpu_milliseconds() -> Result<u64, Error> {
     let statistics = fs::read_to_string("/proc/self/schedstat")?;
-    let nanoseconds: u64 = statistics.split(' ').next().unwrap_or_default().parse()?;
+    let (nanoseconds, _) = statistics.split_once(' ').ok_or("the system does not say how long the thread ran")?;
+    let nanoseconds: u64 = nanoseconds.parse()?;
     Ok(nanoseconds / 1_000_000)
 }
 

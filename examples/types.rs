@@ -142,7 +142,7 @@ async fn main() -> Result<(), BoxError> {
     let consumer = Consumer::new(queue.receiver(), router);
     consumer.run_until(idle(&queue)).await?;
     for letter in DeadLetters::new(queue.dead_letter()).peek(&Filter::all(), SequenceNumber::default(), 100).await? {
-        println!("dead: {:?}: {}", letter.message().subject(), letter.description().unwrap_or_default());
+        println!("dead: {:?}: {}", letter.message().subject(), letter.description().unwrap_or("without a description"));
     }
 
     println!("\n# The second one knows all");

@@ -71,10 +71,9 @@ pub(super) fn is_instant(text: &str) -> bool {
     let Some(at) = time.find(['Z', 'z', '+', '-']) else { return false };
     let (time, offset) = time.split_at(at);
     let (whole, fraction) = time.split_once('.').map_or((time, "0"), |(whole, fraction)| (whole, fraction));
-    let offset = match offset.as_bytes() {
-        [b'Z' | b'z'] => true,
-        [_, rest @ ..] => numbers(std::str::from_utf8(rest).unwrap_or_default(), ':', [(2, 0, 23), (2, 0, 59)]),
-        [] => false,
+    let offset = match offset.strip_prefix(['+', '-']) {
+        Some(offset) => numbers(offset, ':', [(2, 0, 23), (2, 0, 59)]),
+        None => offset.eq_ignore_ascii_case("Z"),
     };
     offset
         && numbers(date, '-', [(4, 0, 9_999), (2, 1, 12), (2, 1, 31)])

@@ -67,6 +67,6 @@ pub(super) fn write(event: &CloudEvent) -> Result<Message, CloudEventError> {
         };
         message = message.property(format!("{WRITTEN}{name}"), value);
     }
-    let data: Bytes = event.data_bytes().cloned().unwrap_or_default();
-    Ok(message.build(data)?)
+    // A message always has a body: that of an event without data is empty.
+    Ok(message.build(event.data_bytes().map_or_else(Bytes::new, Bytes::clone))?)
 }

@@ -73,7 +73,8 @@ pub(crate) fn text(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
             "", "messages/s", "slowest to fastest round", "by floor"
         ));
         for figure in part {
-            let floor = figure.this_to_floor.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
+            // Blank where the floor was not measured.
+            let floor = figure.this_to_floor.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
             let range = format!("{:.0} to {:.0}", figure.range.0, figure.range.1);
             lines.push(format!(
                 "{:<16} {:>12.0} {range:>24} {floor:>9} {:>18.2}",

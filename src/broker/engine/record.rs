@@ -124,7 +124,8 @@ impl Engine {
             return Vec::new();
         }
         self.advance(now);
-        self.entity(id).map(|entity| entity.store.unsaid(from)).unwrap_or_default()
+        // One that is deleted meanwhile has no message left to say it of.
+        self.entity(id).map_or_else(Vec::new, |entity| entity.store.unsaid(from))
     }
 
     /// What is to be fetched.

@@ -46,12 +46,12 @@ async fn entered(place: Place<'_>, holds_transaction: bool) -> Result<Entered, E
     let create = format!(
         "CREATE TABLE {table} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
              enqueued timestamptz NOT NULL DEFAULT now(), visible timestamptz NOT NULL DEFAULT now(),
-             deliveries integer NOT NULL DEFAULT 0, body bytea NOT NULL);
-         CREATE INDEX ON {table} (visible)"
+             deliveries integer NOT NULL DEFAULT 0, body bytea NOT NULL)"
     );
-    client
-        .batch_execute(if holds_transaction { create.split(';').next().unwrap_or_default() } else { &create })
-        .await?;
+    client.batch_execute(&create).await?;
+    if !holds_transaction {
+        client.batch_execute(&format!("CREATE INDEX ON {table} (visible)")).await?;
+    }
     let insert = client.prepare(&format!("INSERT INTO {table} (body) SELECT unnest($1::bytea[])")).await?;
     let receive = if holds_transaction {
         format!("SELECT id, body FROM {table} ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED")

@@ -93,14 +93,14 @@ The options are those of the example multi_format, without --store:
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let url = arguments.next().unwrap_or_default();
-    let options = match Options::parse(arguments) {
-        Ok(Some(options)) if options.store.is_none() && url.contains(':') => options,
-        Ok(_) => {
+    let url = arguments.next().filter(|url| url.contains(':'));
+    let (url, options) = match (url, Options::parse(arguments)) {
+        (Some(url), Ok(Some(options))) if options.store.is_none() => (url, options),
+        (_, Ok(_)) => {
             println!("{HELP}\n{}", options::HELP);
             return ExitCode::from(2);
         }
-        Err(failure) => {
+        (_, Err(failure)) => {
             eprintln!("multi_format: {failure}");
             return ExitCode::from(2);
         }

@@ -46,8 +46,9 @@ impl Store {
     pub(super) fn join_lane(&mut self, key: u32) {
         let entry = &self.entries[key as usize];
         let lane = if self.sessions.is_some() {
-            // A message without a session is refused, or dead-lettered, before it comes here.
-            let session = entry.message.properties().session_id().unwrap_or_default().to_owned();
+            // A message without a session is refused, or dead-lettered, before it comes here. Were one to come, the session
+            // without a name would keep it.
+            let session = entry.message.properties().session_id().unwrap_or("").to_owned();
             self.session_lane(&session)
         } else if self.settings.partitioned {
             FIXED_LANES + u32::from(numbers::partition_of(entry.sequence))
