@@ -122,6 +122,7 @@
 //! | `encryption`, `signing` | | of bodies: `middleware::encryption`, `middleware::signing` |
 //! | `claim-check` | | large bodies elsewhere: `middleware::claim_check` |
 //! | `cloud-events` | | CloudEvents in and out of messages: `cloud_events` |
+//! | `interop` | | messages of NServiceBus and MassTransit: `middleware::interop` |
 //! | `full` | | all of the above |
 //!
 //! # Where to go next

@@ -8,7 +8,7 @@
 //! | outer to inner | layers |
 //! |---|---|
 //! | sending | [`trace`] · [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`trace`] · [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · handler |
+//! | receiving | [`trace`] · [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
 //!
 //! A layer of the user's own is an `async fn`: [`from_fn`].
 //!
@@ -50,14 +50,16 @@ pub mod encode;
 pub mod encryption;
 pub mod expiry;
 pub mod from_fn;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "interop"))]
 mod handle_future;
 pub mod in_flight;
+#[cfg(feature = "interop")]
+pub mod interop;
 #[cfg(any(feature = "encryption", feature = "signing"))]
 pub mod keys;
 pub mod lock_renewal;
 pub mod message_id;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "interop"))]
 mod reading;
 pub mod renewal;
 pub mod retry;
@@ -71,6 +73,8 @@ pub mod signing;
 pub mod size_limit;
 pub mod trace;
 
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "interop"))]
+use self::reading::Reader;
 #[cfg(any(
     feature = "gzip",
     feature = "zstd",
@@ -79,8 +83,10 @@ pub mod trace;
     feature = "claim-check"
 ))]
 pub use self::rewrite::Rewrite;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+use self::rewriting::Rewriter;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+pub use self::rewriting::Rewriting;
 pub use self::send_future::SendFuture;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
-pub use self::{handle_future::HandleFuture, reading::Reading, rewriting::Rewriting};
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
-use self::{reading::Reader, rewriting::Rewriter};
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "interop"))]
+pub use self::{handle_future::HandleFuture, reading::Reading};

@@ -8,6 +8,7 @@ mod claim_check;
 mod cloud_events;
 mod content_encoding;
 mod encryption;
+mod interop;
 mod keyed;
 mod random;
 mod signing;

@@ -1,0 +1,72 @@
+use std::{error, fmt};
+
+use crate::{
+    Disposition,
+    message::InvalidArgument,
+    settlement::{DeadLetterReason, IntoDisposition},
+};
+
+/// Why a message of another library cannot be read. As a [`Disposition`] it is a dead letter with the reason
+/// `DeserializationFailed`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InteropError {
+    /// The body is an AMQP value or sequence, and should be an envelope.
+    NotBytes,
+    /// The body is no JSON, or no envelope. Lines count from 1, and so do columns; 0 is before the first byte.
+    Envelope {
+        /// The line of the body.
+        line: usize,
+        /// The byte in it.
+        column: usize,
+    },
+    /// The list of types is empty, or its first name is.
+    NoType,
+    /// A property has to be text and is not.
+    NotText(&'static str),
+    /// The body is a .NET binary XML document with the bytes inside.
+    Wrapped,
+    /// A value is more than a message may have.
+    Invalid(InvalidArgument),
+}
+
+impl fmt::Display for InteropError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotBytes => f.write_str("the body is an AMQP value or sequence, and no envelope"),
+            Self::Envelope { line, column } => write!(f, "the body is no envelope, at line {line} column {column}"),
+            Self::NoType => f.write_str("the envelope names no type"),
+            Self::NotText(name) => write!(f, "the property `{name}` is not text"),
+            Self::Wrapped => f.write_str("the body is `wcf/byte-array`, which is not read"),
+            Self::Invalid(_) => f.write_str("the envelope has a value that a message cannot have"),
+        }
+    }
+}
+
+impl error::Error for InteropError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Invalid(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<InvalidArgument> for InteropError {
+    #[cold]
+    fn from(error: InvalidArgument) -> Self {
+        Self::Invalid(error)
+    }
+}
+
+impl IntoDisposition for InteropError {
+    #[cold]
+    fn into_disposition(self) -> Disposition {
+        let mut description = self.to_string();
+        if let Self::Invalid(error) = &self {
+            description.push_str(": ");
+            description.push_str(&error.to_string());
+        }
+        Disposition::dead_letter(DeadLetterReason::DeserializationFailed, description)
+    }
+}

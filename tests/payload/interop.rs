@@ -1,0 +1,245 @@
+use std::sync::{Arc, Mutex};
+
+use consign::{
+    Disposition, Message,
+    message::{Body, PropertyValue},
+    middleware::interop::{InteropError, MassTransitLayer, NServiceBusLayer},
+    settlement::{DeadLetterReason, IntoDisposition},
+};
+use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+
+/// All members that MassTransit 8 writes.
+const ENVELOPE: &str = r#"{
+  "messageId": "5e1c0000-5d3b-0015-9a2f-08dcb1f0a3c4",
+  "requestId": null,
+  "correlationId": "0f8fad5b-d9cb-469f-a165-70867728950e",
+  "conversationId": "5e1c0000-5d3b-0015-b1ac-08dcb1f0a3c4",
+  "initiatorId": null,
+  "sourceAddress": "rabbitmq://broker/shop_bus_x1?temporary=true",
+  "destinationAddress": "rabbitmq://broker/Shop.Contracts:OrderSubmitted",
+  "responseAddress": null,
+  "faultAddress": null,
+  "messageType": [
+    "urn:message:Shop.Contracts:OrderSubmitted",
+    "urn:message:Shop.Contracts:IEvent"
+  ],
+  "message": { "orderId": 7,  "total": 12.50 },
+  "expirationTime": null,
+  "sentTime": "2026-02-03T04:05:06.789Z",
+  "headers": { "Tenant": "acme", "Attempt": 2, "Dry": false, "Ratio": 0.5, "Tags": ["a", "b"], "Nothing": null },
+  "host": { "machineName": "m", "processName": "shop", "processId": 427, "massTransitVersion": "8.2.0.0" }
+}"#;
+
+fn enveloped(body: &str) -> Message {
+    Message::builder().content_type("application/vnd.masstransit+json").build(body.to_owned()).unwrap()
+}
+
+/// What a handler gets, or what settles the message without it.
+async fn received(message: Message) -> Result<Message, Disposition> {
+    let seen = Arc::new(Mutex::new(None));
+    let handler = service_fn({
+        let seen = Arc::clone(&seen);
+        move |message: Message| {
+            *seen.lock().unwrap() = Some(message);
+            async { Ok::<_, BoxError>(Disposition::Complete) }
+        }
+    });
+    let stack = ServiceBuilder::new().layer(MassTransitLayer::new()).layer(NServiceBusLayer::new()).service(handler);
+    let disposition = stack.oneshot(message).await.unwrap();
+    let seen = seen.lock().unwrap().take();
+    seen.ok_or(disposition)
+}
+
+async fn refused(message: Message) -> String {
+    match received(message).await {
+        Err(Disposition::DeadLetter(letter)) => {
+            assert_eq!(letter.reason, DeadLetterReason::DeserializationFailed);
+            letter.description.into()
+        }
+        other => panic!("it was not refused: {other:?}"),
+    }
+}
+
+fn text(message: &Message, name: &str) -> Option<String> {
+    message.application().get(name).and_then(PropertyValue::as_str).map(Into::into)
+}
+
+#[tokio::test]
+async fn h_80_an_envelope_of_masstransit_is_opened() {
+    let message = received(enveloped(ENVELOPE)).await.unwrap();
+    assert_eq!(message.payload(), Some(&br#"{ "orderId": 7,  "total": 12.50 }"#[..]), "to the byte");
+    assert_eq!(message.content_type(), Some("application/json"));
+    assert_eq!(message.subject(), Some("Shop.Contracts:OrderSubmitted"));
+    assert_eq!(message.message_id(), Some("5e1c0000-5d3b-0015-9a2f-08dcb1f0a3c4"));
+    assert_eq!(message.correlation_id(), Some("0f8fad5b-d9cb-469f-a165-70867728950e"));
+    assert_eq!(message.reply_to(), None);
+}
+
+#[tokio::test]
+async fn h_81_what_an_envelope_says_stays_among_the_properties() {
+    let message = received(enveloped(ENVELOPE)).await.unwrap();
+    let types = "urn:message:Shop.Contracts:OrderSubmitted;urn:message:Shop.Contracts:IEvent";
+    assert_eq!(text(&message, "MT-MessageType").as_deref(), Some(types));
+    assert_eq!(text(&message, "ConversationId").as_deref(), Some("5e1c0000-5d3b-0015-b1ac-08dcb1f0a3c4"));
+    assert_eq!(text(&message, "MT-Source-Address").as_deref(), Some("rabbitmq://broker/shop_bus_x1?temporary=true"));
+    assert_eq!(text(&message, "MT-Response-Address"), None);
+    let property = |name| message.application().get(name).cloned();
+    assert_eq!(property("Tenant"), Some("acme".into()));
+    assert_eq!(property("Attempt"), Some(PropertyValue::I64(2)));
+    assert_eq!(property("Dry"), Some(PropertyValue::Bool(false)));
+    assert_eq!(property("Ratio"), Some(PropertyValue::F64(0.5)));
+    assert_eq!(property("Tags"), Some(r#"["a", "b"]"#.into()));
+    assert_eq!(property("Nothing"), Some(PropertyValue::Null));
+}
+
+#[tokio::test]
+async fn h_82_what_the_broker_says_stands() {
+    let message = Message::builder()
+        .content_type("Application/vnd.MassTransit+JSON; charset=utf-8")
+        .message_id("own")
+        .subject("own subject")
+        .property("Tenant", "own tenant")
+        .build(r#"{"messageId":"x","requestId":"r","correlationId":"c","messageType":["urn:message:A:B"],"message":1,"headers":{"Tenant":"x"}}"#)
+        .unwrap();
+    let message = received(message).await.unwrap();
+    assert_eq!((message.message_id(), message.subject()), (Some("own"), Some("own subject")));
+    assert_eq!(message.correlation_id(), Some("r"), "a request goes before a correlation");
+    assert_eq!(text(&message, "Tenant").as_deref(), Some("own tenant"));
+}
+
+#[tokio::test]
+async fn h_83_transport_headers_without_an_envelope_are_read() {
+    let message = Message::builder()
+        .content_type("application/json")
+        .property("MT-MessageType", "urn:message:MassTransit:Fault[[Shop:Order]];urn:message:MassTransit:Fault")
+        .property("CorrelationId", "c")
+        .build("{}")
+        .unwrap();
+    let message = received(message).await.unwrap();
+    assert_eq!(message.subject(), Some("MassTransit:Fault[[Shop:Order]]"));
+    assert_eq!((message.message_id(), message.correlation_id()), (None, Some("c")));
+    assert_eq!(message.payload(), Some(&b"{}"[..]));
+}
+
+#[tokio::test]
+async fn h_84_what_is_no_envelope_is_a_dead_letter() {
+    for (body, column) in [
+        ("", 0),
+        ("[]", 2),
+        ("{", 1),
+        (r#"{"messageType":["urn:message:A:B"]}"#, 35),
+        (r#"{"message":{}}"#, 14),
+        (r#"{"messageType":"urn:message:A:B","message":{}}"#, 32),
+        (r#"{"messageType":["a"],"message":1,"message":2}"#, 42),
+        (r#"{"messageType":["a"],"message":{}} x"#, 36),
+    ] {
+        let description = refused(enveloped(body)).await;
+        assert_eq!(description, format!("the body is no envelope, at line 1 column {column}"), "{body}");
+    }
+    // How deep it may be is the codec's to say, and nothing here recurses.
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let body = format!(r#"{{"messageType":["a"],"message":{deep},"headers":{{"deep":{deep}}}}}"#);
+    assert!(refused(enveloped(&body)).await.starts_with("the envelope has a value that a message cannot have"));
+    let opened = received(enveloped(&format!(r#"{{"messageType":["a"],"message":{deep}}}"#))).await.unwrap();
+    assert_eq!(opened.payload(), Some(deep.as_bytes()));
+    for types in ["[]", r#"[""]"#, r#"["urn:message:"]"#, r#"["", "a"]"#] {
+        let description = refused(enveloped(&format!(r#"{{"messageType":{types},"message":{{}}}}"#))).await;
+        assert_eq!(description, "the envelope names no type", "{types}");
+    }
+    let value = Message::builder()
+        .content_type("application/vnd.masstransit+json")
+        .build(Body::Value(Box::new("x".into())))
+        .unwrap();
+    assert_eq!(refused(value).await, "the body is an AMQP value or sequence, and no envelope");
+    let number = Message::builder().property("MT-MessageType", 1).build("{}").unwrap();
+    assert_eq!(refused(number).await, "the property `MT-MessageType` is not text");
+}
+
+#[tokio::test]
+async fn h_85_an_envelope_beyond_the_limits_of_a_message_is_a_dead_letter() {
+    let headers: Vec<String> = (0..2_000).map(|n| format!(r#""h{n}":{n}"#)).collect();
+    let body = format!(r#"{{"messageType":["a"],"message":{{}},"headers":{{{}}}}}"#, headers.join(","));
+    assert!(refused(enveloped(&body)).await.starts_with("the envelope has a value that a message cannot have: "));
+    let long = format!(r#"{{"messageId":"{}","messageType":["a"],"message":{{}}}}"#, "x".repeat(129));
+    let description = refused(enveloped(&long)).await;
+    assert!(description.contains("MessageId"), "{description}");
+}
+
+fn headers(types: &str) -> Message {
+    Message::builder()
+        .property("NServiceBus.MessageId", "5b1a1c86-2f0c-4f4e-a4f3-ac6500e46715")
+        .property("NServiceBus.CorrelationId", "9e0d2f01-e903-481a-b272-ac6500e46715")
+        .property("NServiceBus.ConversationId", "9ad0a8b2-3c28-4a2f-8d0a-ac6500e46701")
+        .property("NServiceBus.MessageIntent", "Publish")
+        .property("NServiceBus.ReplyToAddress", "Shop.Sales")
+        .property("NServiceBus.ContentType", "application/json; charset=utf-8")
+        .property("NServiceBus.EnclosedMessageTypes", types)
+        .property("NServiceBus.TimeSent", "2026-02-03 04:05:06:789123 Z")
+        .property("NServiceBus.Version", "9.0.0")
+        .property("NServiceBus.Transport.Encoding", "application/octect-stream")
+        .build(r#"{"OrderId":7}"#)
+        .unwrap()
+}
+
+#[tokio::test]
+async fn h_86_headers_of_nservicebus_are_read() {
+    let types = "Shop.Contracts.OrderPlaced, Shop.Contracts, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null;\
+        Shop.Contracts.IEvent, Shop.Contracts, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null";
+    let message = received(headers(types)).await.unwrap();
+    assert_eq!(message.subject(), Some("Shop.Contracts.OrderPlaced"));
+    assert_eq!(message.content_type(), Some("application/json; charset=utf-8"));
+    assert_eq!(message.message_id(), Some("5b1a1c86-2f0c-4f4e-a4f3-ac6500e46715"));
+    assert_eq!(message.correlation_id(), Some("9e0d2f01-e903-481a-b272-ac6500e46715"));
+    assert_eq!(message.reply_to(), None);
+    assert_eq!(message.payload(), Some(&br#"{"OrderId":7}"#[..]));
+    assert_eq!(message.application(), headers(types).application(), "all of it stays");
+
+    for (types, name) in [
+        ("Shop.OrderPlaced", "Shop.OrderPlaced"),
+        ("Shop.OrderPlaced;Shop.IEvent", "Shop.OrderPlaced"),
+        ("Shop.Of`1[[Shop.Order, Shop, Version=1.0.0.0]], Shop", "Shop.Of`1[[Shop.Order, Shop, Version=1.0.0.0]]"),
+        ("Shop.Outer+Inner, Shop", "Shop.Outer+Inner"),
+        ("]Shop, A", "]Shop"),
+        ("[Shop, A", "[Shop, A"),
+    ] {
+        assert_eq!(received(headers(types)).await.unwrap().subject(), Some(name), "{types}");
+    }
+    let mut message = headers("Shop.OrderPlaced");
+    message.properties_mut().set_subject("own").set_content_type("application/msgpack");
+    let message = received(message).await.unwrap();
+    assert_eq!((message.subject(), message.content_type()), (Some("own"), Some("application/msgpack")));
+}
+
+#[tokio::test]
+async fn h_87_headers_that_cannot_be_read_make_a_dead_letter() {
+    for types in [",", " , Shop", ";Shop"] {
+        assert_eq!(refused(headers(types)).await, "the envelope names no type", "{types}");
+    }
+    let number = Message::builder().property("NServiceBus.MessageId", 7).build("{}").unwrap();
+    assert_eq!(refused(number).await, "the property `NServiceBus.MessageId` is not text");
+    let wrapped = Message::builder().property("NServiceBus.Transport.Encoding", "wcf/byte-array").build("x").unwrap();
+    assert_eq!(refused(wrapped).await, "the body is `wcf/byte-array`, which is not read");
+    let long = Message::builder().property("NServiceBus.MessageId", "x".repeat(129)).build("{}").unwrap();
+    assert!(refused(long).await.contains("MessageId"));
+}
+
+#[tokio::test]
+async fn h_88_other_messages_pass_as_they_are() {
+    for message in [
+        Message::new("plain"),
+        Message::builder().content_type("application/vnd.masstransit+bson").build("x").unwrap(),
+        Message::builder()
+            .content_type("application/json")
+            .subject("s")
+            .property("CorrelationId", 7)
+            .build("{}")
+            .unwrap(),
+        Message::builder().property("NServiceBus.TimeSent", 7).build("{}").unwrap(),
+        Message::new(Body::Value(Box::new("value".into()))),
+    ] {
+        let passed = received(message.clone()).await.unwrap();
+        assert_eq!((passed.properties(), passed.body()), (message.properties(), message.body()));
+    }
+    let error = InteropError::NoType;
+    assert!(matches!(error.into_disposition(), Disposition::DeadLetter(_)));
+}
