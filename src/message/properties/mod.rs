@@ -1,0 +1,174 @@
+mod set;
+mod size;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use super::{
+    ApplicationProperties, PassThrough, PropertyValue,
+    text::{Id, Text, Token},
+};
+use crate::time::Timestamp;
+
+/// The properties that a sender sets. What the broker sets is [`Received`](super::Received), which no sender can write.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Properties {
+    content_type: Option<Text>,
+    correlation_id: Option<Id>,
+    message_id: Option<Id>,
+    subject: Option<Text>,
+    reply_to: Option<Text>,
+    session_id: Option<Text>,
+    time_to_live: Option<Duration>,
+    application: ApplicationProperties,
+    /// `None` while all of it is at its default.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few messages have, so that the others are small.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Rare {
+    reply_to_session_id: Option<Text>,
+    partition_key: Option<Text>,
+    transaction_partition_key: Option<Text>,
+    to: Option<Text>,
+    scheduled_enqueue_time: Option<Timestamp>,
+    pass_through: Option<Box<PassThrough>>,
+}
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        #[inline]
+        pub fn $name(&self) -> Option<&str> {
+            Some(self.$name.as_ref()?.as_str())
+        }
+    )*};
+}
+
+macro_rules! rare_getters {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        #[inline]
+        pub fn $name(&self) -> Option<&str> {
+            Some(self.rare.as_ref()?.$name.as_ref()?.as_str())
+        }
+    )*};
+}
+
+impl Properties {
+    /// The application property that holds the reason of a dead letter.
+    pub const DEAD_LETTER_REASON: &'static str = "DeadLetterReason";
+    /// The application property that holds the description of a dead letter.
+    pub const DEAD_LETTER_DESCRIPTION: &'static str = "DeadLetterErrorDescription";
+
+    /// The application property that holds the first `MessageId` of a message that was sent again under another one.
+    pub const ORIGINAL_MESSAGE_ID: &'static str = "x-original-message-id";
+
+    /// No properties.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    getters! {
+        /// The format of the body, as it was written; brokers do not read it.
+        content_type;
+        /// The `MessageId` that this message answers, or whatever sender and receiver agree on.
+        correlation_id;
+        /// The identity of the message, at most 128 UTF-16 code units.
+        message_id;
+        /// What the message is about; routing goes by it. Also known as Label.
+        subject;
+        /// Where an answer goes: an entity's path, absolute or relative.
+        reply_to;
+        /// The session of the message. The empty string is a session like any other.
+        session_id;
+    }
+
+    rare_getters! {
+        /// The session that an answer goes to.
+        reply_to_session_id;
+        /// What a partitioned entity chooses the partition by.
+        partition_key;
+        /// What a partitioned entity chooses the transfer partition by, when it sends on behalf of another.
+        transaction_partition_key;
+        /// Where the message goes, for the application; no broker routes by it.
+        to;
+    }
+
+    /// How long the message may wait, from its acceptance. `None` is the entity's default.
+    #[must_use]
+    pub fn time_to_live(&self) -> Option<Duration> {
+        self.time_to_live
+    }
+
+    /// When the message becomes visible to receivers.
+    #[must_use]
+    pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
+        self.rare.as_ref()?.scheduled_enqueue_time
+    }
+
+    /// Why the message was dead-lettered: the application property [`Properties::DEAD_LETTER_REASON`].
+    #[must_use]
+    pub fn dead_letter_reason(&self) -> Option<&str> {
+        self.application.get(Self::DEAD_LETTER_REASON).and_then(PropertyValue::as_str)
+    }
+
+    /// The `MessageId` that the message had when it was sent first: the application property
+    /// [`Properties::ORIGINAL_MESSAGE_ID`], or without one its `MessageId`. A retry or a resubmission has a new id, for a
+    /// broker may drop the old one as a duplicate; what tells messages apart by what they mean goes by this.
+    #[must_use]
+    pub fn original_message_id(&self) -> Option<&str> {
+        let original = self.application.get(Self::ORIGINAL_MESSAGE_ID).and_then(PropertyValue::as_str);
+        original.filter(|id| !id.is_empty()).or_else(|| self.message_id())
+    }
+
+    /// What exactly the message died of: the application property [`Properties::DEAD_LETTER_DESCRIPTION`].
+    #[must_use]
+    pub fn dead_letter_description(&self) -> Option<&str> {
+        self.application.get(Self::DEAD_LETTER_DESCRIPTION).and_then(PropertyValue::as_str)
+    }
+
+    /// The user's own properties.
+    #[must_use]
+    pub fn application(&self) -> &ApplicationProperties {
+        &self.application
+    }
+
+    /// The user's own properties, to change them.
+    pub fn application_mut(&mut self) -> &mut ApplicationProperties {
+        &mut self.application
+    }
+
+    /// What brokers store and never read.
+    #[must_use]
+    pub fn pass_through(&self) -> Option<&PassThrough> {
+        self.rare.as_ref()?.pass_through.as_deref()
+    }
+
+    /// What brokers store and never read, to change it.
+    pub fn pass_through_mut(&mut self) -> &mut PassThrough {
+        self.rare_mut().pass_through.get_or_insert_default()
+    }
+
+    /// Whether there is a `MessageId`, which is quicker to say than which.
+    #[cfg(feature = "embedded")]
+    #[inline]
+    pub(crate) fn has_message_id(&self) -> bool {
+        self.message_id.is_some()
+    }
+
+    /// The `CorrelationId` as it is compared with tokens.
+    #[inline]
+    pub(crate) fn correlation_bytes(&self) -> Option<&[u8; Token::LENGTH]> {
+        self.correlation_id.as_ref()?.token_bytes()
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+}

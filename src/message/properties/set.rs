@@ -1,0 +1,182 @@
+//! What a sender sets, and what takes it away again.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use super::{Properties, Rare};
+use crate::{
+    message::{
+        Field, InvalidArgument, Problem, limits,
+        text::{Id, Text, Token},
+    },
+    time::Timestamp,
+};
+
+macro_rules! free_text {
+    ($($(#[$doc:meta])* $set:ident, $name:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $set(&mut self, value: impl Into<Cow<'static, str>>) -> &mut Self {
+            self.$name = Some(Text::from(value.into()).into());
+            self
+        }
+    )*};
+}
+
+macro_rules! clear {
+    ($($clear:ident, $name:ident;)*) => {$(
+        pub(crate) fn $clear(&mut self) {
+            self.$name = None;
+        }
+    )*};
+}
+
+macro_rules! clear_rare {
+    ($($clear:ident, $name:ident;)*) => {$(
+        pub(crate) fn $clear(&mut self) {
+            if let Some(rare) = &mut self.rare {
+                rare.$name = None;
+                if **rare == Rare::default() {
+                    self.rare = None;
+                }
+            }
+        }
+    )*};
+}
+
+impl Properties {
+    free_text! {
+        /// Sets the `ContentType`.
+        set_content_type, content_type;
+        /// Sets the `CorrelationId`.
+        set_correlation_id, correlation_id;
+        /// Sets the subject.
+        set_subject, subject;
+        /// Sets where an answer goes.
+        set_reply_to, reply_to;
+    }
+
+    /// Sets where the message goes, for the application.
+    pub fn set_to(&mut self, value: impl Into<Cow<'static, str>>) -> &mut Self {
+        self.rare_mut().to = Some(value.into().into());
+        self
+    }
+
+    /// Sets the `MessageId`: 1 to 128 UTF-16 code units.
+    #[inline]
+    pub fn set_message_id(&mut self, value: impl Into<Cow<'static, str>>) -> Result<&mut Self, InvalidArgument> {
+        let value = value.into();
+        if value.is_empty() {
+            return Err(InvalidArgument::new(Field::MessageId, Problem::Empty));
+        }
+        self.message_id = Some(id(Field::MessageId, value)?.into());
+        Ok(self)
+    }
+
+    pub(crate) fn set_message_token(&mut self, token: Token) {
+        self.message_id = Some(Id::Token(token));
+    }
+
+    pub(crate) fn set_correlation_token(&mut self, token: Token) {
+        self.correlation_id = Some(Id::Token(token));
+    }
+
+    /// Takes the `MessageId` of another message over as the `CorrelationId`. Says whether that has one.
+    #[inline]
+    pub(crate) fn correlate_with_message_id(&mut self, other: &Self) -> bool {
+        self.correlation_id.clone_from(&other.message_id);
+        self.correlation_id.is_some()
+    }
+
+    /// As [`set_reply_to`](Self::set_reply_to), for many messages.
+    pub(crate) fn set_shared_reply_to(&mut self, value: Arc<str>) {
+        self.reply_to = Some(Text::Shared(value));
+    }
+
+    /// As [`set_subject`](Self::set_subject), for many messages.
+    pub(crate) fn set_shared_subject(&mut self, value: Arc<str>) {
+        self.subject = Some(Text::Shared(value));
+    }
+
+    /// Makes clones cheap: texts are shared from now on.
+    pub(crate) fn share(&mut self) {
+        let texts = [&mut self.content_type, &mut self.subject, &mut self.reply_to, &mut self.session_id];
+        texts.into_iter().flatten().for_each(Text::share);
+    }
+
+    /// Sets the `SessionId`: at most 128 UTF-16 code units. A partition key that differs is overwritten with it.
+    pub fn set_session_id(&mut self, value: impl Into<Cow<'static, str>>) -> Result<&mut Self, InvalidArgument> {
+        let value = id(Field::SessionId, value.into())?;
+        if let Some(key) = self.rare.as_mut().and_then(|rare| rare.partition_key.as_mut()) {
+            *key = value.clone();
+        }
+        self.session_id = Some(value);
+        Ok(self)
+    }
+
+    /// Sets the session that an answer goes to: at most 128 UTF-16 code units.
+    pub fn set_reply_to_session_id(
+        &mut self,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Result<&mut Self, InvalidArgument> {
+        self.rare_mut().reply_to_session_id = Some(id(Field::ReplyToSessionId, value.into())?);
+        Ok(self)
+    }
+
+    /// Sets the partition key: at most 128 UTF-16 code units, and equal to the `SessionId` if that is set.
+    pub fn set_partition_key(&mut self, value: impl Into<Cow<'static, str>>) -> Result<&mut Self, InvalidArgument> {
+        let value = id(Field::PartitionKey, value.into())?;
+        if self.session_id.as_ref().is_some_and(|session| *session != value) {
+            return Err(InvalidArgument::new(Field::PartitionKey, Problem::PartitionKeySessionIdMismatch));
+        }
+        self.rare_mut().partition_key = Some(value);
+        Ok(self)
+    }
+
+    /// Sets the transfer partition's key: at most 128 UTF-16 code units.
+    pub fn set_transaction_partition_key(
+        &mut self,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Result<&mut Self, InvalidArgument> {
+        self.rare_mut().transaction_partition_key = Some(id(Field::TransactionPartitionKey, value.into())?);
+        Ok(self)
+    }
+
+    /// Sets how long the message may wait: more than zero. It counts in whole milliseconds.
+    pub fn set_time_to_live(&mut self, value: Duration) -> Result<&mut Self, InvalidArgument> {
+        if value < Duration::from_millis(1) {
+            return Err(InvalidArgument::new(Field::TimeToLive, Problem::NotPositive));
+        }
+        self.time_to_live = Some(value);
+        Ok(self)
+    }
+
+    /// Sets when the message becomes visible. An instant that has passed means at once.
+    pub fn set_scheduled_enqueue_time(&mut self, value: Timestamp) -> &mut Self {
+        self.rare_mut().scheduled_enqueue_time = Some(value);
+        self
+    }
+
+    clear! {
+        clear_content_type, content_type;
+        clear_correlation_id, correlation_id;
+        clear_subject, subject;
+        clear_reply_to, reply_to;
+        clear_session_id, session_id;
+        clear_time_to_live, time_to_live;
+    }
+
+    clear_rare! {
+        clear_reply_to_session_id, reply_to_session_id;
+        clear_partition_key, partition_key;
+        clear_transaction_partition_key, transaction_partition_key;
+        clear_to, to;
+        clear_scheduled_enqueue_time, scheduled_enqueue_time;
+    }
+}
+
+#[inline]
+fn id(field: Field, value: Cow<'static, str>) -> Result<Text, InvalidArgument> {
+    if limits::is_longer_than(&value, limits::ID) {
+        return Err(InvalidArgument::new(field, Problem::TooLong { limit: limits::ID }));
+    }
+    Ok(value.into())
+}

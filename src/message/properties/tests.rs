@@ -1,0 +1,108 @@
+use super::*;
+use crate::message::{Field, Problem, Value};
+
+#[test]
+fn v_01_message_id_is_1_to_128_units() {
+    let mut properties = Properties::new();
+    assert_eq!(properties.set_message_id("").unwrap_err().problem(), &Problem::Empty);
+    let error = properties.set_message_id("x".repeat(129)).unwrap_err();
+    assert_eq!((error.field(), error.problem()), (&Field::MessageId, &Problem::TooLong { limit: 128 }));
+    assert_eq!(properties.message_id(), None);
+    properties.set_message_id("x".repeat(128)).unwrap();
+}
+
+#[test]
+fn v_02_ids_name_themselves() {
+    let long = "x".repeat(129);
+    let mut properties = Properties::new();
+    let refused = [
+        properties.set_session_id(long.clone()).unwrap_err(),
+        properties.set_reply_to_session_id(long.clone()).unwrap_err(),
+        properties.set_partition_key(long.clone()).unwrap_err(),
+        properties.set_transaction_partition_key(long).unwrap_err(),
+    ];
+    let fields = refused.map(|error| error.field().clone());
+    assert_eq!(
+        fields,
+        [Field::SessionId, Field::ReplyToSessionId, Field::PartitionKey, Field::TransactionPartitionKey]
+    );
+}
+
+#[test]
+fn v_03_units_are_utf_16() {
+    let mut properties = Properties::new();
+    properties.set_message_id("語".repeat(128)).unwrap();
+    properties.set_message_id("🦀".repeat(64)).unwrap();
+    properties.set_message_id("🦀".repeat(65)).unwrap_err();
+}
+
+#[test]
+fn v_04_a_partition_key_that_differs_from_the_session_is_refused() {
+    let mut properties = Properties::new();
+    properties.set_session_id("a").unwrap();
+    let error = properties.set_partition_key("b").unwrap_err();
+    assert_eq!(error.problem(), &Problem::PartitionKeySessionIdMismatch);
+    properties.set_partition_key("a").unwrap();
+}
+
+#[test]
+fn v_05_a_session_overwrites_the_partition_key() {
+    let mut properties = Properties::new();
+    properties.set_partition_key("b").unwrap();
+    properties.set_session_id("a").unwrap();
+    assert_eq!(properties.partition_key(), Some("a"));
+}
+
+#[test]
+fn v_07_time_to_live_is_positive() {
+    let error = Properties::new().set_time_to_live(Duration::ZERO).unwrap_err();
+    assert_eq!((error.field(), error.problem()), (&Field::TimeToLive, &Problem::NotPositive));
+}
+
+#[test]
+fn m_17_the_empty_session_is_a_session() {
+    let mut properties = Properties::new();
+    properties.set_session_id("").unwrap();
+    assert_eq!(properties.session_id(), Some(""));
+}
+
+#[test]
+fn v_09_one_property_and_all_of_them_are_bounded() {
+    let mut properties = Properties::new();
+    properties.application_mut().insert("k", "x".repeat(32_766));
+    properties.check().unwrap();
+    properties.application_mut().insert("k", "x".repeat(32_767));
+    assert_eq!(properties.check().unwrap_err().field(), &Field::ApplicationProperty("k".into()));
+    properties.application_mut().insert("k", "x".repeat(32_000));
+    properties.application_mut().insert("l", "x".repeat(32_000));
+    properties.check().unwrap();
+    properties.set_subject("x".repeat(2_000));
+    assert_eq!(properties.check().unwrap_err().field(), &Field::Properties);
+}
+
+#[test]
+fn g_7_ten_thousand_properties_are_refused() {
+    let mut properties = Properties::new();
+    *properties.application_mut() = (0..10_000).map(|i| (i.to_string(), true)).collect();
+    assert_eq!(properties.check().unwrap_err().problem(), &Problem::TooMany { limit: 1_024 });
+}
+
+#[test]
+fn v_11_an_unsupported_type_is_named_with_its_key() {
+    let error = Properties::new().application_mut().try_insert("k", Value::List(vec![])).unwrap_err();
+    assert_eq!(error.to_string(), "application property \"k\" has the type list, which a property cannot have");
+}
+
+#[test]
+fn u_10_a_symbol_becomes_text() {
+    let mut properties = Properties::new();
+    properties.application_mut().try_insert("k", Value::Symbol("s".into())).unwrap();
+    assert_eq!(properties.application().get("k").and_then(PropertyValue::as_str), Some("s"));
+}
+
+#[test]
+fn m_25_pass_through_is_kept() {
+    let mut properties = Properties::new();
+    properties.pass_through_mut().priority = Some(4);
+    assert_eq!(properties.clone().pass_through().and_then(|rest| rest.priority), Some(4));
+}
