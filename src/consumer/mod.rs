@@ -51,6 +51,7 @@
 //!
 //! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.
 
+mod batch;
 mod deadline;
 mod drain;
 mod error;

@@ -4,7 +4,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use futures_util::stream::FuturesUnordered;
@@ -17,14 +16,14 @@ use super::{
     deadline::Deadline,
     drain::Drain,
     gathered::Gathered,
-    health::{ConsumerState, Failure, Share},
+    health::{ConsumerState, Share},
     pace::Pace,
-    slot::{Ended, Held, Slot, caught, lock_of},
+    slot::{Held, Slot},
     woken::WokenSet,
 };
 use crate::{
     Disposition, Message,
-    transport::{Delivery, ErrorKind, Lease, ReceiveError, Receiver},
+    transport::{Delivery, Lease, Receiver},
 };
 
 /// A running consumer: a future that ends when the consumer has drained. Dropped, it drops its handlers, abandons their
@@ -36,7 +35,7 @@ where
     S: Service<Message, Response = Disposition>,
 {
     pub(super) receiver: R,
-    service: S,
+    pub(super) service: S,
     pub(super) options: Options,
     shutdown: Pin<Box<F>>,
     pub(super) slots: Box<[Slot<S::Future, R::Lease>]>,
@@ -47,12 +46,12 @@ where
     /// What was received and no handler has seen, the oldest last.
     pub(super) batch: Vec<Delivery<R::Lease>>,
     /// When the batch was received, if it may have to wait.
-    batch_at: Option<Instant>,
+    pub(super) batch_at: Option<Instant>,
     pub(super) pace: Pace,
     pub(super) gathered: Gathered<R::Lease>,
     pub(super) releases: FuturesUnordered<<R::Lease as Lease>::Settle>,
-    paused_until: Option<Instant>,
-    receive_failures: u32,
+    pub(super) paused_until: Option<Instant>,
+    pub(super) receive_failures: u32,
     pub(super) deadline: Deadline,
     pub(super) drain: Option<Drain>,
     share: Share,
@@ -67,6 +66,11 @@ pub(super) struct Turn {
 impl Turn {
     pub(super) fn now(&mut self) -> Instant {
         *self.now.get_or_insert_with(Instant::now)
+    }
+
+    /// What was read is old: a handler may have held the thread since.
+    pub(super) fn forget(&mut self) {
+        self.now = None;
     }
 }
 
@@ -174,145 +178,6 @@ where
                     bits &= bits - 1;
                 }
             }
-        }
-    }
-
-    /// Fills the batch if it is empty and a slot is free. `false` if there is nothing to hand out for now.
-    #[inline]
-    fn receive(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> bool {
-        if !self.batch.is_empty() {
-            return true;
-        }
-        if let Some(until) = self.paused_until {
-            if turn.now() < until {
-                self.deadline.include(until);
-                return false;
-            }
-            self.paused_until = None;
-        }
-        self.complete_gathered();
-        // Releases that do not end hold receiving up, rather than to pile up. Those that are left have this task's waker.
-        self.poll_releases(cx);
-        let wanted = (self.free.len() + self.options.prefetch).saturating_sub(self.releases.len());
-        if wanted == 0 {
-            self.receiver.stop();
-            return false;
-        }
-        match self.receiver.poll_receive(cx, wanted, &mut self.batch) {
-            Poll::Pending => false,
-            Poll::Ready(Ok(_)) if !self.batch.is_empty() => {
-                self.receive_failures = 0;
-                self.batch.reverse();
-                // These locks begin now, and a handler may have held the thread since the turn began.
-                turn.now = None;
-                // One message is handed out at once; of more, the later ones wait for the earlier, which may block.
-                self.batch_at = (self.batch.len() > 1).then(|| turn.now());
-                if let Some(now) = self.batch_at {
-                    self.pace.received(now);
-                }
-                true
-            }
-            Poll::Ready(result) => {
-                let nothing = || ReceiveError::new(ErrorKind::General).with_detail("the receiver delivered nothing");
-                self.receive_failed(result.err().unwrap_or_else(nothing));
-                false
-            }
-        }
-    }
-
-    /// A failure that may pass is met with a pause of 100 ms, doubled each time up to 10 s.
-    #[cold]
-    fn receive_failed(&mut self, error: ReceiveError) {
-        tracing::warn!(%error, "receiving failed");
-        self.options.health.failed(Failure::Receive(error.kind()));
-        if !error.is_retryable() {
-            self.begin_drain(Some(ConsumeError::receive(error)));
-            return;
-        }
-        self.receiver.stop();
-        let pause = Duration::from_millis(100 << self.receive_failures.min(7)).min(Duration::from_secs(10));
-        self.receive_failures += 1;
-        let until = Instant::now() + pause;
-        self.paused_until = Some(until);
-        self.deadline.include(until);
-    }
-
-    /// Hands the batch out while there are slots and the stack is ready. `false` if the stack is not.
-    #[inline]
-    fn hand_out(&mut self, cx: &mut Context<'_>, turn: &mut Turn, left: &mut usize) -> bool {
-        while !self.batch.is_empty() && *left > 0 {
-            let Some(&slot) = self.free.last() else { break };
-            if self.batch_at.is_some() && self.pace.is_due() && self.give_back_if_old() {
-                *left -= 1;
-                continue;
-            }
-            let service = &mut self.service;
-            match caught(|| service.poll_ready(cx)) {
-                Some(Poll::Ready(Ok(()))) => {}
-                Some(Poll::Pending) => {
-                    self.batch_waits(turn);
-                    return false;
-                }
-                Some(Poll::Ready(Err(error))) => {
-                    self.options.health.failed(Failure::Stack);
-                    self.begin_drain(Some(ConsumeError::service(error.into())));
-                    return false;
-                }
-                None => {
-                    self.options.health.failed(Failure::Stack);
-                    self.begin_drain(Some(ConsumeError::service("the stack panicked in poll_ready".into())));
-                    return false;
-                }
-            }
-            let Some(Delivery { message, lease }) = self.batch.pop() else { break };
-            self.free.pop();
-            *left -= 1;
-            self.options.stats.count_handled();
-            let kept = message.clone();
-            let service = &mut self.service;
-            match self.slots[slot].start(|| service.call(message)) {
-                Poll::Ready(Ended::Answered(Ok(Disposition::Complete))) if self.gathers(&lease) => {
-                    self.free.push(slot);
-                    self.gathered.push(lease);
-                }
-                Poll::Ready(ended) => self.ended(slot, Held { lease, message: kept }, ended),
-                Poll::Pending => {
-                    let place = &mut self.slots[slot];
-                    place.held = Some(Held { lease, message: kept });
-                    place.locked_at = self.batch_at;
-                    self.still_running(slot, turn);
-                }
-            }
-        }
-        if !self.batch.is_empty() {
-            self.batch_waits(turn);
-        }
-        true
-    }
-
-    /// Gives the oldest message of the batch back if too little of its lock is left for a handler. A handler before it
-    /// may have held the thread, so the time of the turn does not do.
-    fn give_back_if_old(&mut self) -> bool {
-        let (Some(at), Some(oldest)) = (self.batch_at, self.batch.last()) else { return false };
-        let Some(lock) = lock_of(&oldest.lease) else { return false };
-        let now = Instant::now();
-        self.pace.looked(now);
-        if now.saturating_duration_since(at) < lock / 2 {
-            return false;
-        }
-        self.pace.is_slow();
-        if let Some(delivery) = self.batch.pop() {
-            self.release(delivery);
-        }
-        true
-    }
-
-    /// The locks of the batch run while it waits for the stack or for slots; before they are lost the messages are given
-    /// back.
-    fn batch_waits(&mut self, turn: &mut Turn) {
-        let at = *self.batch_at.get_or_insert_with(|| turn.now());
-        if let Some(lock) = self.batch.last().and_then(|oldest| lock_of(&oldest.lease)) {
-            self.deadline.include(at + lock / 2);
         }
     }
 

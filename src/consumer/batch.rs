@@ -1,0 +1,169 @@
+//! What was received and no handler has seen: filled, handed out, and given back before its locks are lost.
+
+use std::{
+    future::Future,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tower::BoxError;
+use tower_service::Service;
+
+use super::{
+    ConsumeError, Run,
+    health::Failure,
+    run::Turn,
+    slot::{Ended, Held, caught, lock_of},
+};
+use crate::{
+    Disposition, Message,
+    transport::{Delivery, ErrorKind, ReceiveError, Receiver},
+};
+
+impl<R, S, F> Run<R, S, F>
+where
+    R: Receiver,
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    F: Future,
+{
+    /// Fills the batch if it is empty and a slot is free. `false` if there is nothing to hand out for now.
+    #[inline]
+    pub(super) fn receive(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> bool {
+        if !self.batch.is_empty() {
+            return true;
+        }
+        if let Some(until) = self.paused_until {
+            if turn.now() < until {
+                self.deadline.include(until);
+                return false;
+            }
+            self.paused_until = None;
+        }
+        self.complete_gathered();
+        // Releases that do not end hold receiving up, rather than to pile up. Those that are left have this task's waker.
+        self.poll_releases(cx);
+        let wanted = (self.free.len() + self.options.prefetch).saturating_sub(self.releases.len());
+        if wanted == 0 {
+            self.receiver.stop();
+            return false;
+        }
+        match self.receiver.poll_receive(cx, wanted, &mut self.batch) {
+            Poll::Pending => false,
+            Poll::Ready(Ok(_)) if !self.batch.is_empty() => {
+                self.receive_failures = 0;
+                self.batch.reverse();
+                // These locks begin now, and not when the turn began.
+                turn.forget();
+                // One message is handed out at once; of more, the later ones wait for the earlier, which may block.
+                self.batch_at = (self.batch.len() > 1).then(|| turn.now());
+                if let Some(now) = self.batch_at {
+                    self.pace.received(now);
+                }
+                true
+            }
+            Poll::Ready(result) => {
+                let nothing = || ReceiveError::new(ErrorKind::General).with_detail("the receiver delivered nothing");
+                self.receive_failed(result.err().unwrap_or_else(nothing));
+                false
+            }
+        }
+    }
+
+    /// A failure that may pass is met with a pause of 100 ms, doubled each time up to 10 s.
+    #[cold]
+    fn receive_failed(&mut self, error: ReceiveError) {
+        tracing::warn!(%error, "receiving failed");
+        self.options.health.failed(Failure::Receive(error.kind()));
+        if !error.is_retryable() {
+            self.begin_drain(Some(ConsumeError::receive(error)));
+            return;
+        }
+        self.receiver.stop();
+        let pause = Duration::from_millis(100 << self.receive_failures.min(7)).min(Duration::from_secs(10));
+        self.receive_failures += 1;
+        let until = Instant::now() + pause;
+        self.paused_until = Some(until);
+        self.deadline.include(until);
+    }
+
+    /// Hands the batch out while there are slots and the stack is ready. `false` if the stack is not.
+    #[inline]
+    pub(super) fn hand_out(&mut self, cx: &mut Context<'_>, turn: &mut Turn, left: &mut usize) -> bool {
+        while !self.batch.is_empty() && *left > 0 {
+            let Some(&slot) = self.free.last() else { break };
+            if self.batch_at.is_some() && self.pace.is_due() && self.give_back_if_old() {
+                *left -= 1;
+                continue;
+            }
+            let service = &mut self.service;
+            match caught(|| service.poll_ready(cx)) {
+                Some(Poll::Ready(Ok(()))) => {}
+                Some(Poll::Pending) => {
+                    self.batch_waits(turn);
+                    return false;
+                }
+                Some(Poll::Ready(Err(error))) => {
+                    self.options.health.failed(Failure::Stack);
+                    self.begin_drain(Some(ConsumeError::service(error.into())));
+                    return false;
+                }
+                None => {
+                    self.options.health.failed(Failure::Stack);
+                    self.begin_drain(Some(ConsumeError::service("the stack panicked in poll_ready".into())));
+                    return false;
+                }
+            }
+            let Some(Delivery { message, lease }) = self.batch.pop() else { break };
+            self.free.pop();
+            *left -= 1;
+            self.options.stats.count_handled();
+            let kept = message.clone();
+            let service = &mut self.service;
+            match self.slots[slot].start(|| service.call(message)) {
+                Poll::Ready(Ended::Answered(Ok(Disposition::Complete))) if self.gathers(&lease) => {
+                    self.free.push(slot);
+                    self.gathered.push(lease);
+                }
+                Poll::Ready(ended) => self.ended(slot, Held { lease, message: kept }, ended),
+                Poll::Pending => {
+                    let place = &mut self.slots[slot];
+                    place.held = Some(Held { lease, message: kept });
+                    place.locked_at = self.batch_at;
+                    self.still_running(slot, turn);
+                }
+            }
+        }
+        if !self.batch.is_empty() {
+            self.batch_waits(turn);
+        }
+        true
+    }
+
+    /// Gives the oldest message of the batch back if too little of its lock is left for a handler. A handler before it
+    /// may have held the thread, so the time of the turn does not do.
+    pub(super) fn give_back_if_old(&mut self) -> bool {
+        let (Some(at), Some(oldest)) = (self.batch_at, self.batch.last()) else { return false };
+        let Some(lock) = lock_of(&oldest.lease) else { return false };
+        let now = Instant::now();
+        self.pace.looked(now);
+        if now.saturating_duration_since(at) < lock / 2 {
+            return false;
+        }
+        self.pace.is_slow();
+        if let Some(delivery) = self.batch.pop() {
+            self.release(delivery);
+        }
+        true
+    }
+
+    /// The locks of the batch run while it waits for the stack or for slots; before they are lost the messages are given
+    /// back.
+    pub(super) fn batch_waits(&mut self, turn: &mut Turn) {
+        let at = *self.batch_at.get_or_insert_with(|| turn.now());
+        if let Some(lock) = self.batch.last().and_then(|oldest| lock_of(&oldest.lease)) {
+            self.deadline.include(at + lock / 2);
+        }
+    }
+}
