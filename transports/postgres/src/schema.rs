@@ -15,7 +15,10 @@ use crate::{
 const VERSIONS: [&str; 1] = [concat!(
     include_str!("../schema/1/tables.sql"),
     include_str!("../schema/1/due.sql"),
-    include_str!("../schema/1/messages.sql"),
+    include_str!("../schema/1/send.sql"),
+    include_str!("../schema/1/receive.sql"),
+    include_str!("../schema/1/settle.sql"),
+    include_str!("../schema/1/manage.sql"),
     include_str!("../schema/1/sessions.sql"),
     include_str!("../schema/1/upkeep.sql"),
 )];
