@@ -97,6 +97,13 @@ fn queue(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageError
     Ok(settings)
 }
 
+/// The broker has no expressions, so it has none that cannot be read either.
+fn rule(spec: &RuleSpec) -> Result<Rule, ManageError> {
+    let has_expression = matches!(spec.filter, consign_conformance::Filter::Sql(_)) || spec.action.is_some();
+    settings::rule(spec)
+        .map_err(|error| if has_expression { Unsupported::new(Capability::SqlRules).into() } else { error })
+}
+
 impl Backend for Rabbit {
     type Sender = RabbitMqSender;
     type Lease = RabbitMqLease;
@@ -149,7 +156,7 @@ impl Backend for Rabbit {
     }
 
     async fn create_rule(&self, subscription: &EntityPath, spec: &RuleSpec) -> Result<(), ManageError> {
-        let rule = settings::rule(spec)?;
+        let rule = rule(spec)?;
         self.client.create_rule(subscription.as_str(), &rule).await?;
         self.rules.lock().insert((subscription.to_string(), rule.name().to_owned()), rule);
         Ok(())
