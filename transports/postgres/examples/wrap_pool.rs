@@ -1,4 +1,4 @@
-//! A queue over a pool that an application has: `cargo run -p consign-postgres --example wrap`, with what `scripts/brokers`
+//! A queue over a pool that an application has: `cargo run -p consign-postgres --example wrap_pool`, with what `scripts/brokers`
 //! has at hand.
 
 use std::{env, error::Error};
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = url.as_deref().unwrap_or("postgresql://consign_test:consign_test@127.0.0.1:5432/consign_test");
     let pool = Pool::builder(Manager::new(url.parse()?, NoTls)).build()?;
 
-    let postgres = Postgres::options().schema("consign_example_wrap").wrap(pool.clone())?;
+    let postgres = Postgres::options().schema("consign_example_wrap_pool").wrap(pool.clone())?;
     postgres.migrate().await?;
     postgres.create_queue("orders", QueueSettings::default()).await?;
     postgres.sender("orders").await?.send(Message::new("one order")).await?;
@@ -28,6 +28,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", String::from_utf8_lossy(delivery.message.payload().unwrap_or_default()));
     delivery.complete().await?;
 
-    pool.get().await?.batch_execute("DROP SCHEMA consign_example_wrap CASCADE").await?;
+    pool.get().await?.batch_execute("DROP SCHEMA consign_example_wrap_pool CASCADE").await?;
     Ok(())
 }
