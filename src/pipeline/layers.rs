@@ -10,19 +10,21 @@ use crate::middleware::{
     size_limit::SizeLimitLayer,
 };
 
-fn receiving(name: &'static str) -> LayerInfo {
+pub(super) fn receiving(name: &'static str) -> LayerInfo {
     LayerInfo::new(name).only(Side::Receiving)
 }
 
-fn sending(name: &'static str) -> LayerInfo {
+pub(super) fn sending(name: &'static str) -> LayerInfo {
     LayerInfo::new(name).only(Side::Sending)
 }
 
 impl<C> Describe for DeadLetterLayer<C> {
     fn info(&self) -> LayerInfo {
         let why = "errors of what is outside do not pass through it";
+        let payload = ["check_out", "verify", "decrypt", "decompress"];
         ["catch_panic", "lock_renewal", "expiry", "retry", "circuit_breaker", "dedup"]
             .into_iter()
+            .chain(payload)
             .fold(receiving("dead_letter").once(), |info, other| info.outside_of(other, why))
     }
 }
@@ -87,7 +89,12 @@ impl<St, K, D> Describe for DedupLayer<St, K, D> {
 
 impl<M> Describe for MessageIdLayer<M> {
     fn info(&self) -> LayerInfo {
-        sending("message_id").once().outside_of("retry", "every attempt is a new message")
+        let why = "the message has a random id by then";
+        sending("message_id")
+            .once()
+            .outside_of("retry", "every attempt is a new message")
+            .outside_of("sign", why)
+            .outside_of("encrypt", why)
     }
 }
 
@@ -112,6 +119,9 @@ impl Describe for SizeLimitLayer {
     fn info(&self) -> LayerInfo {
         let limit = self.limit();
         let info = sending("size_limit").setting("bytes", limit);
+        let info = ["compress", "sign", "encrypt", "check_in"]
+            .into_iter()
+            .fold(info, |info, other| info.inside_of(other, "the size that is limited is not that which is sent"));
         if limit > 0 {
             return info;
         }
@@ -125,6 +135,7 @@ impl Describe for InFlightLayer {
             .setting("limit", self.limit())
             .inside_of("retry", "a permit is held while nothing is under way")
             .inside_of("encode", "a permit is held while a value is encoded")
+            .inside_of("check_in", "a permit is held while a body is stored")
     }
 }
 

@@ -70,6 +70,9 @@ mod description;
 mod error;
 mod layer;
 mod layers;
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "claim-check"))]
+mod payload;
+mod trace;
 
 pub use self::{
     builder::{Pipeline, Pipelined},

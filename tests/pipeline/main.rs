@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod described;
+mod payload;
 mod wrong;
 
 use consign::{

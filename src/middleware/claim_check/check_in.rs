@@ -19,7 +19,7 @@ use crate::{
 /// Makes [`CheckIn`] services.
 pub struct CheckInLayer<B> {
     blobs: Arc<B>,
-    threshold: usize,
+    pub(crate) threshold: usize,
 }
 
 impl<B: BlobStore> CheckInLayer<B> {

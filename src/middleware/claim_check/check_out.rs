@@ -14,7 +14,7 @@ use crate::{Disposition, Message, settlement::IntoDisposition};
 /// Makes [`CheckOut`] services.
 pub struct CheckOutLayer<B> {
     blobs: Arc<B>,
-    max_bytes: u64,
+    pub(crate) max_bytes: u64,
 }
 
 impl<B: BlobStore> CheckOutLayer<B> {

@@ -11,8 +11,8 @@ use crate::{
 /// Makes [`Compress`] services.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressLayer {
-    encoding: Encoding,
-    threshold: usize,
+    pub(crate) encoding: Encoding,
+    pub(crate) threshold: usize,
 }
 
 impl CompressLayer {

@@ -16,9 +16,9 @@ use crate::{
 /// Makes [`Decompress`] services.
 #[derive(Clone, Debug)]
 pub struct DecompressLayer {
-    encodings: Arc<[Encoding]>,
-    max_bytes: usize,
-    max_ratio: usize,
+    pub(crate) encodings: Arc<[Encoding]>,
+    pub(crate) max_bytes: usize,
+    pub(crate) max_ratio: usize,
 }
 
 impl DecompressLayer {

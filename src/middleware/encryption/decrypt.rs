@@ -17,8 +17,8 @@ use crate::{
 /// Makes [`Decrypt`] services.
 #[derive(Clone, Debug)]
 pub struct DecryptLayer {
-    keys: Held,
-    allow_plaintext: bool,
+    pub(crate) keys: Held,
+    pub(crate) allow_plaintext: bool,
 }
 
 impl DecryptLayer {

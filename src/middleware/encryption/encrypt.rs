@@ -16,7 +16,7 @@ use crate::{
 /// Makes [`Encrypt`] services.
 #[derive(Clone, Debug)]
 pub struct EncryptLayer {
-    keys: Held,
+    pub(crate) keys: Held,
 }
 
 impl EncryptLayer {

@@ -4,19 +4,19 @@ use super::{Key, KeyProvider};
 
 /// A provider as a layer holds it.
 #[derive(Clone)]
-pub(in crate::middleware) struct Held(Arc<dyn KeyProvider>);
+pub(crate) struct Held(Arc<dyn KeyProvider>);
 
 impl Held {
-    pub(in crate::middleware) fn new(keys: impl KeyProvider) -> Self {
+    pub(crate) fn new(keys: impl KeyProvider) -> Self {
         Self(Arc::new(keys))
     }
 
-    pub(in crate::middleware) fn newest(&self) -> Option<Key> {
+    pub(crate) fn newest(&self) -> Option<Key> {
         self.0.key(None)
     }
 
     /// The key with this id. A provider may answer with another one, which does not count.
-    pub(in crate::middleware) fn named(&self, id: &str) -> Option<Key> {
+    pub(crate) fn named(&self, id: &str) -> Option<Key> {
         self.0.key(Some(id)).filter(|key| key.id() == id)
     }
 }
@@ -29,6 +29,6 @@ impl fmt::Debug for Held {
 }
 
 /// An id from a message, which may be any text, as a description shows it.
-pub(in crate::middleware) fn shown(id: &str) -> Box<str> {
+pub(crate) fn shown(id: &str) -> Box<str> {
     id.chars().take(Key::ID_BYTES).flat_map(char::escape_debug).collect()
 }

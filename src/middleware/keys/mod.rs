@@ -20,7 +20,7 @@
 //! A new key goes to all receivers first, as one that is not the newest; then to the senders, as the newest; and the old
 //! one is taken away when no message is left that names it, in dead-letter queues too. A provider is asked for each
 //! message, so one that reads its keys from somewhere keeps them at hand: it is asked in the middle of a call, and
-//! must not wait.
+//! must not wait. A [pipeline](crate::pipeline) asks it once more when it is built, to refuse a sender without a key.
 //!
 //! Do not use one key for both layers, or outside of them.
 
@@ -28,8 +28,6 @@ mod bound;
 mod held;
 mod provider;
 
+pub(crate) use self::held::Held;
 pub use self::provider::{InvalidKey, Key, KeyProvider, Keys};
-pub(super) use self::{
-    bound::Bound,
-    held::{Held, shown},
-};
+pub(super) use self::{bound::Bound, held::shown};

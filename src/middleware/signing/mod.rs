@@ -56,7 +56,8 @@
 //! # Order
 //!
 //! Where [encryption](super) is, which needs no signature beside it: after compression, before the claim check; on the
-//! other side after the claim check, before decompression. So what is not signed costs no decompression.
+//! other side after the claim check, before decompression. So what is not signed costs no decompression. Beside encryption
+//! the signature is of what is encrypted: sign inside of encrypt, verify outside of decrypt.
 //!
 //! # Cost
 //!

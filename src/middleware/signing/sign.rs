@@ -18,7 +18,7 @@ use crate::{
 /// Makes [`Sign`] services.
 #[derive(Clone, Debug)]
 pub struct SignLayer {
-    keys: Held,
+    pub(crate) keys: Held,
 }
 
 impl SignLayer {

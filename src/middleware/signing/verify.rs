@@ -18,8 +18,8 @@ use crate::{
 /// Makes [`Verify`] services.
 #[derive(Clone, Debug)]
 pub struct VerifyLayer {
-    keys: Held,
-    allow_unsigned: bool,
+    pub(crate) keys: Held,
+    pub(crate) allow_unsigned: bool,
 }
 
 impl VerifyLayer {

@@ -46,7 +46,7 @@
 //!
 //! # Order
 //!
-//! Outermost, so that what the other layers log is inside of the span.
+//! Outermost, so that what the other layers log and answer is inside of the span, and all attempts of a message are in one.
 //!
 //! # Cost
 //!
@@ -95,6 +95,11 @@ impl TraceLayer<Sending> {
 }
 
 impl<D> TraceLayer<D> {
+    /// Escaped.
+    pub(crate) fn destination(&self) -> &str {
+        &self.names.destination
+    }
+
     fn new(operation: &str, destination: &str) -> Self {
         let destination = Escaped(destination).to_string();
         let span = format!("{operation} {destination}");

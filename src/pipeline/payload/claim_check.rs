@@ -1,0 +1,23 @@
+use super::{receiving, sending};
+use crate::{
+    middleware::claim_check::{CheckInLayer, CheckOutLayer},
+    pipeline::{Describe, LayerInfo},
+};
+
+impl<B> Describe for CheckInLayer<B> {
+    fn info(&self) -> LayerInfo {
+        sending("check_in").setting("threshold", self.threshold)
+    }
+}
+
+impl<B> Describe for CheckOutLayer<B> {
+    fn info(&self) -> LayerInfo {
+        let info = receiving("check_out", "the copy that a retry sends has the body, and no claim")
+            .setting("bytes", self.max_bytes)
+            .inside_of("lock_renewal", "the lock runs out while a body is fetched");
+        if self.max_bytes > 0 {
+            return info;
+        }
+        info.problem("`check_out` fetches no byte, so that no message with a claim passes: set `max_bytes` above 0")
+    }
+}

@@ -1,0 +1,42 @@
+//! What the layer of spans says of itself.
+
+use super::{
+    Describe, LayerInfo,
+    layers::{receiving, sending},
+};
+use crate::middleware::{
+    from_fn::{Receiving, Sending},
+    trace::TraceLayer,
+};
+
+impl Describe for TraceLayer<Receiving> {
+    fn info(&self) -> LayerInfo {
+        let answer = [
+            "dead_letter",
+            "catch_panic",
+            "lock_renewal",
+            "expiry",
+            "dedup",
+            "check_out",
+            "verify",
+            "decrypt",
+            "decompress",
+        ];
+        outside_of_all(receiving("trace"), &answer, "what that answers is in no span")
+            .setting("destination", self.destination())
+            .outside_of("retry", "each attempt has a span of its own, and what becomes of the message is in none")
+    }
+}
+
+impl Describe for TraceLayer<Sending> {
+    fn info(&self) -> LayerInfo {
+        let refuse = ["encode", "sign", "encrypt", "check_in", "size_limit"];
+        outside_of_all(sending("trace"), &refuse, "what that refuses is in no span")
+            .setting("destination", self.destination())
+            .outside_of("retry", "each attempt has a span of its own, and what becomes of the message is in none")
+    }
+}
+
+fn outside_of_all(info: LayerInfo, others: &[&'static str], why: &'static str) -> LayerInfo {
+    others.iter().fold(info.once(), |info, other| info.outside_of(other, why))
+}
