@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod described;
+mod layers;
 mod payload;
+mod places;
 mod wrong;
 
 use consign::{

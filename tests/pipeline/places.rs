@@ -1,0 +1,197 @@
+//! Where layers stand to each other: in one order a pipeline is built, in the other one it is not, and the error says why.
+
+use consign::{
+    codecs::Codecs,
+    middleware::{
+        catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, encode::EncodeLayer, expiry::ExpiryLayer,
+        in_flight::InFlightLayer, message_id::MessageIdLayer, retry::RetryLayer, size_limit::SizeLimitLayer,
+        trace::TraceLayer,
+    },
+    pipeline::{Describe, LayerInfo, Pipeline, PipelineErrorKind as Kind},
+    time::SystemClock,
+};
+use tower::layer::util::Identity;
+
+use crate::layers::{
+    Says, check_in, check_out, compress, decompress, decrypt, dedup, encrypt, renewal, service, sign, verify,
+};
+
+/// The layer stands so to the other one, or else.
+#[track_caller]
+fn stands(
+    pipeline: fn(&'static str) -> Pipeline<Identity>,
+    (layer, place, other): (impl Describe, &str, impl Describe),
+    why: &str,
+) {
+    let says = format!("put `{}` {place} of `{}`, or else {why}", layer.info().name(), other.info().name());
+    let [inside, outside] = [
+        pipeline("q").layer(Says(&other)).layer(Says(&layer)).service(service!()).map(drop),
+        pipeline("q").layer(Says(&layer)).layer(Says(&other)).service(service!()).map(drop),
+    ];
+    let (right, wrong) = if place == "inside" { (inside, outside) } else { (outside, inside) };
+    right.unwrap();
+    let wrong = wrong.unwrap_err();
+    assert_eq!((wrong.kind(), wrong.to_string()), (Kind::LayerOrder, says));
+}
+
+macro_rules! orders {
+    ($($side:ident: $layer:expr, $place:ident, $other:expr, $why:expr;)*) => {
+        $(stands(Pipeline::$side, ($layer, stringify!($place), $other), $why);)*
+    };
+}
+
+/// Of tower, say.
+struct Named(LayerInfo);
+
+impl Describe for Named {
+    fn info(&self) -> LayerInfo {
+        self.0.clone()
+    }
+}
+
+#[test]
+fn j_46_01_nothing_is_changed_before_it_is_encoded() {
+    orders! {
+        sending: compress(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
+        sending: sign(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
+        sending: encrypt(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
+        sending: check_in(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
+    }
+}
+
+#[test]
+fn j_46_02_what_is_encrypted_is_compressed_before() {
+    orders! {
+        sending: compress(), outside, encrypt(), "what is encrypted does not get smaller";
+    }
+}
+
+#[test]
+fn j_46_03_a_signature_is_of_what_is_sent() {
+    orders! {
+        sending: compress(), outside, sign(), "the signature is of another body than the one that is sent";
+        sending: sign(), inside, encrypt(), "the signature is of another body than the one that is sent";
+    }
+}
+
+#[test]
+fn j_46_04_the_store_has_what_is_compressed_signed_and_encrypted() {
+    orders! {
+        sending: compress(), outside, check_in(), "the store has the body as it was";
+        sending: encrypt(), outside, check_in(), "the store has what is not encrypted";
+        sending: sign(), outside, check_in(), "the body is not signed";
+    }
+}
+
+#[test]
+fn j_46_05_an_id_is_there_before_it_is_bound() {
+    orders! {
+        sending: MessageIdLayer::new(), outside, sign(), "the message has a random id by then";
+        sending: MessageIdLayer::new(), outside, encrypt(), "the message has a random id by then";
+    }
+}
+
+#[test]
+fn j_46_06_what_is_limited_is_what_is_sent() {
+    orders! {
+        sending: SizeLimitLayer::default(), inside, compress(), "the size that is limited is not that which is sent";
+        sending: SizeLimitLayer::default(), inside, sign(), "the size that is limited is not that which is sent";
+        sending: SizeLimitLayer::default(), inside, encrypt(), "the size that is limited is not that which is sent";
+        sending: SizeLimitLayer::default(), inside, check_in(), "the size that is limited is not that which is sent";
+        sending: InFlightLayer::default(), inside, check_in(), "a permit is held while a body is stored";
+    }
+}
+
+#[test]
+fn j_47_01_a_later_copy_is_as_it_came() {
+    orders! {
+        receiving: check_out(), inside, RetryLayer::new(), "the copy that a retry sends has the body, and no claim";
+        receiving: verify(), inside, RetryLayer::new(), "the copy that a retry sends is not signed";
+        receiving: decrypt(), inside, RetryLayer::new(), "the copy that a retry sends is not encrypted";
+        receiving: decompress(), inside, RetryLayer::new(), "the copy that a retry sends is not compressed";
+    }
+}
+
+#[test]
+fn j_47_02_no_body_is_read_for_nothing() {
+    orders! {
+        receiving: check_out(), inside, ExpiryLayer::new(SystemClock::new()), "the body of an expired message is read";
+        receiving: check_out(), inside, dedup(), "the body of a duplicate is read";
+        receiving: verify(), inside, ExpiryLayer::new(SystemClock::new()), "the body of an expired message is read";
+        receiving: verify(), inside, dedup(), "the body of a duplicate is read";
+        receiving: decrypt(), inside, ExpiryLayer::new(SystemClock::new()), "the body of an expired message is read";
+        receiving: decrypt(), inside, dedup(), "the body of a duplicate is read";
+        receiving: decompress(), inside, ExpiryLayer::new(SystemClock::new()), "the body of an expired message is read";
+        receiving: decompress(), inside, dedup(), "the body of a duplicate is read";
+    }
+}
+
+#[test]
+fn j_47_03_a_claim_is_redeemed_first() {
+    orders! {
+        receiving: verify(), inside, check_out(), "there is no body to verify";
+        receiving: decrypt(), inside, check_out(), "there is no body to decrypt";
+        receiving: decompress(), inside, check_out(), "there is no body to decompress";
+        receiving: check_out(), inside, renewal(), "the lock runs out while a body is fetched";
+    }
+}
+
+#[test]
+fn j_47_04_a_signature_is_of_what_has_come() {
+    orders! {
+        receiving: verify(), outside, decrypt(), "the signature is of another body than the one that is verified";
+        receiving: decompress(), inside, verify(), "the signature is of another body than the one that is verified";
+    }
+}
+
+#[test]
+fn j_47_05_what_is_decompressed_is_decrypted_before() {
+    orders! {
+        receiving: decompress(), inside, decrypt(), "what it gets is encrypted";
+    }
+}
+
+#[test]
+fn j_47_06_dead_letters_are_cut_outside_of_what_makes_them() {
+    orders! {
+        receiving: DeadLetterLayer::new(), outside, check_out(), "errors of what is outside do not pass through it";
+        receiving: DeadLetterLayer::new(), outside, verify(), "errors of what is outside do not pass through it";
+        receiving: DeadLetterLayer::new(), outside, decrypt(), "errors of what is outside do not pass through it";
+        receiving: DeadLetterLayer::new(), outside, decompress(), "errors of what is outside do not pass through it";
+    }
+}
+
+#[test]
+fn j_49_01_a_span_is_around_whatever_answers() {
+    orders! {
+        receiving: TraceLayer::receiving("q"), outside, DeadLetterLayer::new(), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, CatchPanicLayer::new(), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, renewal(), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, ExpiryLayer::new(SystemClock::new()), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, dedup(), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, check_out(), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, verify(), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, decrypt(), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, decompress(), "what that answers is in no span";
+    }
+}
+
+#[test]
+fn j_49_02_a_span_is_around_whatever_refuses() {
+    orders! {
+        sending: TraceLayer::sending("q"), outside, EncodeLayer::new(Codecs::json()), "what that refuses is in no span";
+        sending: TraceLayer::sending("q"), outside, sign(), "what that refuses is in no span";
+        sending: TraceLayer::sending("q"), outside, encrypt(), "what that refuses is in no span";
+        sending: TraceLayer::sending("q"), outside, check_in(), "what that refuses is in no span";
+        sending: TraceLayer::sending("q"), outside, SizeLimitLayer::default(), "what that refuses is in no span";
+    }
+}
+
+#[test]
+fn j_49_03_a_message_has_one_span_for_all_its_attempts() {
+    let why = "each attempt has a span of its own, and what becomes of the message is in none";
+    orders! {
+        receiving: TraceLayer::receiving("q"), outside, RetryLayer::new(), why;
+        sending: TraceLayer::sending("q"), outside, Named(LayerInfo::new("retry")), why;
+    }
+}
