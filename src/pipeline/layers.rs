@@ -21,7 +21,7 @@ pub(super) fn sending(name: &'static str) -> LayerInfo {
 impl<C> Describe for DeadLetterLayer<C> {
     fn info(&self) -> LayerInfo {
         let why = "errors of what is outside do not pass through it";
-        let payload = ["check_out", "verify", "decrypt", "decompress"];
+        let payload = ["check_out", "verify", "decrypt", "decompress", "masstransit", "nservicebus"];
         ["catch_panic", "lock_renewal", "expiry", "retry", "circuit_breaker", "dedup"]
             .into_iter()
             .chain(payload)

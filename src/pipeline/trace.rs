@@ -21,6 +21,8 @@ impl Describe for TraceLayer<Receiving> {
             "verify",
             "decrypt",
             "decompress",
+            "masstransit",
+            "nservicebus",
         ];
         outside_of_all(receiving("trace"), &answer, "what that answers is in no span")
             .setting("destination", self.destination())

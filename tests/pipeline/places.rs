@@ -3,8 +3,15 @@
 use consign::{
     codecs::Codecs,
     middleware::{
-        catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, encode::EncodeLayer, expiry::ExpiryLayer,
-        in_flight::InFlightLayer, message_id::MessageIdLayer, retry::RetryLayer, size_limit::SizeLimitLayer,
+        catch_panic::CatchPanicLayer,
+        dead_letter::DeadLetterLayer,
+        encode::EncodeLayer,
+        expiry::ExpiryLayer,
+        in_flight::InFlightLayer,
+        interop::{MassTransitLayer, NServiceBusLayer},
+        message_id::MessageIdLayer,
+        retry::RetryLayer,
+        size_limit::SizeLimitLayer,
         trace::TraceLayer,
     },
     pipeline::{Describe, LayerInfo, Pipeline, PipelineErrorKind as Kind},
@@ -148,6 +155,18 @@ fn j_47_04_a_signature_is_of_what_has_come() {
 fn j_47_05_what_is_decompressed_is_decrypted_before() {
     orders! {
         receiving: decompress(), inside, decrypt(), "what it gets is encrypted";
+    }
+}
+
+#[test]
+fn j_47_07_an_envelope_is_opened_last() {
+    orders! {
+        receiving: MassTransitLayer::new(), inside, check_out(), "there is no body to read";
+        receiving: MassTransitLayer::new(), inside, verify(), "the signature is of another message than the one that is verified";
+        receiving: MassTransitLayer::new(), inside, decrypt(), "what it gets is encrypted";
+        receiving: NServiceBusLayer::new(), inside, decompress(), "what it gets is compressed";
+        receiving: DeadLetterLayer::new(), outside, NServiceBusLayer::new(), "errors of what is outside do not pass through it";
+        receiving: TraceLayer::receiving("q"), outside, MassTransitLayer::new(), "what that answers is in no span";
     }
 }
 
