@@ -15,10 +15,10 @@ pub(crate) fn run(_: Options) -> Result<(), Error> {
         eprintln!("cargo-deny is missing: installing {VERSION}");
         run_command(&mut cargo(["install", "cargo-deny", "--locked", "--debug", "--version", VERSION]))?;
     }
-    run_command(&mut cargo(["deny", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
+    run_command(&mut cargo(["deny", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
     if let Some(database) = advisory_database() {
         println!("advisories: checked against {}", database.display());
-        run_command(&mut cargo(["deny", "--offline", "check", "--hide-inclusion-graph", "advisories"]))
+        run_command(&mut cargo(["deny", "--workspace", "--offline", "check", "--hide-inclusion-graph", "advisories"]))
     } else {
         println!("advisories: LEFT OUT, no database at hand; CONTRIBUTING.md says how to supply one");
         Ok(())
