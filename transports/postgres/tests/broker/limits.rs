@@ -29,7 +29,7 @@ async fn what_is_missing_is_said() {
         let error = Postgres::options().schema(name).connect(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name}");
     }
-    let postgres = Postgres::options().schema(crate::server::schema()).connect(&url).await.unwrap();
+    let postgres = Postgres::options().schema("consign_test_nothing").connect(&url).await.unwrap();
     let error = postgres.sender("a").await.unwrap_err();
     assert!(!error.is_retryable() && error.to_string().contains("migrate"), "{error}");
     assert_eq!(Postgres::connect("nonsense://").await.unwrap_err().kind(), ErrorKind::InvalidArgument);

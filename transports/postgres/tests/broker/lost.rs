@@ -18,11 +18,6 @@ async fn cut(fixture: &Fixture, application: &str) {
         .await;
 }
 
-fn named(url: &str, application: &str) -> String {
-    let separator = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{separator}application_name={application}")
-}
-
 /// The locks of a process that is gone are given back without a count, long before they run out.
 #[tokio::test]
 async fn s_29_s_73_the_messages_of_a_lost_process_come_back_uncounted() {
@@ -32,7 +27,7 @@ async fn s_29_s_73_the_messages_of_a_lost_process_come_back_uncounted() {
     postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let lost = crate::options(&fixture.schema);
-    let url = named(&fixture.url, &name);
+    let url = fixture.url_of(&name);
     let held = runtime
         .spawn(async move {
             let lost = lost.connect(&url).await.unwrap();
@@ -59,7 +54,7 @@ async fn locks_outlive_a_lost_connection() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let name = format!("{}_back", fixture.schema);
     let options = crate::options(&fixture.schema).grace(Duration::from_secs(30));
-    let back = options.connect(&named(&fixture.url, &name)).await.unwrap();
+    let back = options.connect(&fixture.url_of(&name)).await.unwrap();
     fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
     let mut receiver = back.receiver(QUEUE).await.unwrap();
     let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
@@ -75,7 +70,7 @@ async fn locks_outlive_a_lost_connection() {
 async fn a_receiver_goes_on_after_its_connection_was_lost() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let name = format!("{}_on", fixture.schema);
-    let on = crate::options(&fixture.schema).connect(&named(&fixture.url, &name)).await.unwrap();
+    let on = crate::options(&fixture.schema).connect(&fixture.url_of(&name)).await.unwrap();
     let mut receiver = on.receiver(QUEUE).await.unwrap();
     let sender = fixture.postgres.sender(QUEUE).await.unwrap();
     for round in 0..5 {
@@ -110,7 +105,7 @@ async fn a_connection_that_the_server_believes_in_keeps_nobody_from_listening() 
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let name = format!("{}_half", fixture.schema);
     let back = crate::options(&fixture.schema).grace(Duration::from_secs(60));
-    let back = back.connect(&named(&fixture.url, &name)).await.unwrap();
+    let back = back.connect(&fixture.url_of(&name)).await.unwrap();
     let _receiver = back.receiver(QUEUE).await.unwrap();
     let client = fixture.postgres.pool().get().await.unwrap();
     let listens = format!(

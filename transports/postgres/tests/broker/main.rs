@@ -16,22 +16,31 @@ use std::{future::Future, time::Duration};
 use consign::broker::QueueSettings;
 use consign_postgres::{Options, Postgres};
 
+use crate::server::Schema;
+
 /// A broker in a schema of its own, with a queue.
 struct Fixture {
     url: String,
-    schema: String,
     postgres: Postgres,
+    schema: Schema,
 }
 
 const QUEUE: &str = "queue";
 
 impl Fixture {
     async fn new(settings: QueueSettings) -> Option<Self> {
-        let (url, schema) = (server::url().await?, server::schema());
+        let url = server::url().await?;
+        let schema = Schema::new(&url);
         let postgres = options(&schema).connect(&url).await.unwrap();
         postgres.migrate().await.unwrap();
         postgres.create_queue(QUEUE, settings).await.unwrap();
-        Some(Self { url, schema, postgres })
+        Some(Self { url, postgres, schema })
+    }
+
+    /// The server as the connections of an application have it.
+    fn url_of(&self, application: &str) -> String {
+        let separator = if self.url.contains('?') { '&' } else { '?' };
+        format!("{}{separator}application_name={application}", self.url)
     }
 
     /// As another process has it.
@@ -45,7 +54,7 @@ impl Fixture {
     }
 
     async fn end(self) {
-        server::drop_schema(&self.postgres, &self.schema).await;
+        self.schema.end(&self.postgres).await;
     }
 }
 

@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, time::Duration};
 use consign::{
     Message,
     broker::QueueSettings,
-    transport::{ReceiverExt, Sender},
+    transport::{Delivery, ReceiverExt, Sender},
 };
-use consign_postgres::PostgresReceiver;
+use consign_postgres::{PostgresLease, PostgresReceiver};
 
-use crate::{Fixture, QUEUE};
+use crate::{Fixture, QUEUE, until};
 
 async fn take(receiver: &mut PostgresReceiver) -> (u64, Vec<u8>) {
     let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
@@ -61,6 +61,57 @@ async fn q_02_numbers_are_dense_however_many_receive() {
     assert_eq!(all.len(), MESSAGES, "one of them came twice, or not");
     assert_eq!(different, (1..=MESSAGES as u64).collect());
     fixture.end().await;
+}
+
+/// One has read which messages have no numbers, and before it numbers them another does.
+#[tokio::test]
+async fn q_02_what_another_has_numbered_meanwhile_is_left_to_it() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let (postgres, slow) = (&fixture.postgres, format!("{}_slow", fixture.schema));
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    for _ in 0..5 {
+        sender.send(Message::new("a")).await.unwrap();
+    }
+    // Whoever looks at the counter waits, of the connections of one process.
+    let held = format!("hashtext('{slow}')");
+    fixture
+        .run(&format!(
+            "CREATE FUNCTION {{s}}.pause() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+                IF current_setting('application_name') = '{slow}' THEN
+                    PERFORM pg_advisory_xact_lock_shared({held});
+                END IF;
+                RETURN true;
+            END $$;
+            ALTER TABLE {{s}}.numbers RENAME TO counters;
+            CREATE VIEW {{s}}.numbers AS SELECT * FROM {{s}}.counters WHERE {{s}}.pause()"
+        ))
+        .await;
+    let client = postgres.pool().get().await.unwrap();
+    client.batch_execute(&format!("SELECT pg_advisory_lock({held})")).await.unwrap();
+
+    let other = crate::options(&fixture.schema).connect(&fixture.url_of(&slow)).await.unwrap();
+    let mut second = other.receiver(QUEUE).await.unwrap();
+    let second = tokio::spawn(async move { second.receive_batch(5).await });
+    let waits = format!(
+        "SELECT FROM pg_stat_activity WHERE application_name = '{slow}' AND wait_event = 'advisory'
+        AND query LIKE '%.receive(%'"
+    );
+    until(async || !client.query(&waits, &[]).await.unwrap().is_empty()).await;
+    let first = postgres.receiver(QUEUE).await.unwrap().receive_batch(1).await.unwrap();
+    client.batch_execute(&format!("SELECT pg_advisory_unlock({held})")).await.unwrap();
+
+    let second = second.await.unwrap().unwrap();
+    assert_eq!(numbers(&first), [1]);
+    assert_eq!(numbers(&second), [2, 3, 4, 5]);
+    for delivery in first.into_iter().chain(second) {
+        delivery.complete().await.unwrap();
+    }
+    drop(client);
+    fixture.end().await;
+}
+
+fn numbers(deliveries: &[Delivery<PostgresLease>]) -> Vec<u64> {
+    deliveries.iter().map(|delivery| delivery.message.received().unwrap().sequence_number.get()).collect()
 }
 
 /// Messages of one sender keep their order when the clock of the server is set back.

@@ -14,22 +14,24 @@ use consign_conformance::{
 };
 use consign_postgres::{Postgres, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession};
 
-use super::{server, transaction::ByPath};
+use super::{server::Schema, transaction::ByPath};
 
 /// A schema of its own. With a clock of its own too, time passes when the suite says so.
 pub(crate) struct InPostgres {
     postgres: Postgres,
     schema: String,
+    /// What drops the schema, if it is this one's.
+    own: Option<Schema>,
     has_clock: bool,
 }
 
 impl InPostgres {
     pub(crate) async fn new(url: &str, has_clock: bool) -> Self {
-        let schema = server::schema();
-        let options = Postgres::options().schema(&schema).connections(4).poll_every(Duration::from_millis(100));
+        let own = Schema::new(url);
+        let options = Postgres::options().schema(&*own).connections(4).poll_every(Duration::from_millis(100));
         let postgres = options.connect(url).await.unwrap();
         postgres.migrate().await.unwrap();
-        let backend = Self { postgres, schema, has_clock };
+        let backend = Self { postgres, schema: own.to_string(), own: Some(own), has_clock };
         if has_clock {
             let schema = &backend.schema;
             backend
@@ -46,7 +48,7 @@ impl InPostgres {
 
     /// Over connections that are made for it, in a schema that is there.
     pub(crate) fn over(postgres: Postgres, schema: &str) -> Self {
-        Self { postgres, schema: schema.to_owned(), has_clock: false }
+        Self { postgres, schema: schema.to_owned(), own: None, has_clock: false }
     }
 
     async fn run(&self, sql: &str) {
@@ -54,7 +56,9 @@ impl InPostgres {
     }
 
     pub(crate) async fn drop_schema(self) {
-        server::drop_schema(&self.postgres, &self.schema).await;
+        if let Some(schema) = self.own {
+            schema.end(&self.postgres).await;
+        }
     }
 }
 
