@@ -1,7 +1,8 @@
 //! Publishing with confirms: one task owns a channel, and knows what of each message.
 
+mod returns;
+
 use std::{
-    collections::HashMap,
     future::ready,
     pin::{Pin, pin},
     sync::Arc,
@@ -22,6 +23,7 @@ use tokio::{
     time::Instant,
 };
 
+use self::returns::{Confirmed, Returns};
 use crate::{
     error::{Failure, within},
     link::{Leased, Link},
@@ -190,13 +192,6 @@ impl Publishing {
     }
 }
 
-/// A message on its way: what it is called, who waits, and what came of it.
-struct Confirmed {
-    name: Name,
-    done: oneshot::Sender<Outcome>,
-    result: lapin::Result<Confirmation>,
-}
-
 async fn run(
     link: Arc<Link>,
     mut commands: mpsc::Receiver<Command>,
@@ -325,98 +320,4 @@ async fn publish(channel: Channel, publication: Publication) -> lapin::Result<Co
     let Publication { exchange, key, route, properties, payload } = publication;
     let options = BasicPublishOptions { mandatory: route == Route::Mandatory, immediate: false };
     channel.basic_publish(exchange, key, options, &payload, properties).await?.await
-}
-
-/// How many messages of a name the broker returned whose confirm has not come: lapin may have handed them to another's.
-#[derive(Default)]
-struct Returns(HashMap<Name, usize>);
-
-impl Returns {
-    /// Answers all of `settled`, in which every returned message is seen before it is answered.
-    fn answer(&mut self, settled: &mut Vec<Confirmed>) {
-        for confirmed in settled.iter() {
-            if let Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) = &confirmed.result {
-                let name = (returned.routing_key.clone(), returned.properties.message_id().clone());
-                *self.0.entry(name).or_default() += 1;
-            }
-        }
-        for Confirmed { name, done, result } in settled.drain(..) {
-            let answer = match result {
-                Ok(_) if !self.0.is_empty() && self.claim(&name) => {
-                    Err(Failure::new(ErrorKind::EntityNotFound, "no queue takes the message"))
-                }
-                result => outcome(result),
-            };
-            let _ = done.send(answer);
-        }
-    }
-
-    fn claim(&mut self, name: &Name) -> bool {
-        let Some(count) = self.0.get_mut(name) else { return false };
-        *count -= 1;
-        if *count == 0 {
-            self.0.remove(name);
-        }
-        true
-    }
-}
-
-fn outcome(result: lapin::Result<Confirmation>) -> Outcome {
-    match result? {
-        Confirmation::Ack(_) => Ok(()),
-        // RabbitMQ: Publisher Confirms, and Queue Length Limit with `reject-publish`. It does not say which.
-        Confirmation::Nack(_) => {
-            Err(Failure::new(ErrorKind::General, "the broker refused the message: its queue is full or not available"))
-        }
-        Confirmation::NotRequested => Err(Failure::new(ErrorKind::General, "the channel does not confirm")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use lapin::message::{BasicReturnMessage, Delivery};
-
-    use super::*;
-
-    fn returned(id: &str) -> Confirmation {
-        let mut delivery = Delivery::mock(0, "".into(), "queue".into(), false, Vec::new());
-        delivery.properties = BasicProperties::default().with_message_id(id.into());
-        Confirmation::Ack(Some(BasicReturnMessage { delivery, reply_code: 312, reply_text: "NO_ROUTE".into() }))
-    }
-
-    /// Answers what has come of these ids, and the kinds of the failures.
-    fn answer<const N: usize>(returns: &mut Returns, settled: [(&str, Confirmation); N]) -> [Option<ErrorKind>; N] {
-        let mut answers = Vec::new();
-        let mut confirmed = settled
-            .into_iter()
-            .map(|(id, confirmation)| {
-                let (done, answer) = oneshot::channel();
-                answers.push(answer);
-                let (key, id) = id.split_once('/').unwrap_or(("queue", id));
-                Confirmed { name: (key.into(), Some(id.into())), done, result: Ok(confirmation) }
-            })
-            .collect();
-        returns.answer(&mut confirmed);
-        let kind = |mut answer: oneshot::Receiver<Outcome>| answer.try_recv().unwrap().err().map(|error| error.kind());
-        answers.into_iter().map(kind).collect::<Vec<_>>().try_into().unwrap()
-    }
-
-    /// lapin hands a returned message to the first confirm that it resolves.
-    #[test]
-    fn x_21_a_returned_message_fails_its_own_send_whoever_was_told() {
-        let (ok, gone) = (None, Some(ErrorKind::EntityNotFound));
-        let mut returns = Returns::default();
-        assert_eq!(answer(&mut returns, [("a", returned("a"))]), [gone]);
-        assert_eq!(answer(&mut returns, [("b", Confirmation::Ack(None)), ("c", returned("b"))]), [gone, ok]);
-        assert_eq!(answer(&mut returns, [("d", returned("e"))]), [ok]);
-        assert_eq!(answer(&mut returns, [("e", Confirmation::Ack(None)), ("f", Confirmation::Ack(None))]), [gone, ok]);
-        assert_eq!(answer(&mut returns, [("e", Confirmation::Ack(None))]), [ok]);
-        // One id, in two queues and twice in one.
-        let ack = || Confirmation::Ack(None);
-        assert_eq!(answer(&mut returns, [("elsewhere/g", returned("g"))]), [ok]);
-        assert_eq!(answer(&mut returns, [("elsewhere/g", ack()), ("queue/g", ack())]), [ok, gone]);
-        assert_eq!(answer(&mut returns, [("h", returned("i")), ("i", returned("i"))]), [ok, gone]);
-        assert_eq!(answer(&mut returns, [("i", ack())]), [gone]);
-        assert!(returns.0.is_empty());
-    }
 }

@@ -5,6 +5,7 @@ mod job;
 mod lease;
 mod state;
 mod task;
+mod ticket;
 
 use std::{
     sync::Arc,

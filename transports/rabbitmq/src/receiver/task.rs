@@ -21,7 +21,8 @@ use tokio::time::Instant;
 use super::{
     job::{self, Action, Job},
     lease::lost,
-    state::{Origin, Shared, State, Subscription, Ticket},
+    state::{Shared, State, Subscription},
+    ticket::{Origin, Ticket},
 };
 use crate::{
     error::{Failure, within},
