@@ -63,6 +63,7 @@ scenarios! {
     "dedup" => |messages| receive(messages, |handler, _| DedupLayer::new(ids(), "orders").layer(handler)),
     "decompress" => |messages| receive(messages, |handler, _| DecompressLayer::new([Encoding::Gzip]).layer(handler)),
     "decompress_1k" => |messages| receive_of(messages, &kilobyte_through(&CompressLayer::new(Encoding::Gzip).threshold(0)), |handler, _| DecompressLayer::new([Encoding::Gzip]).layer(handler)),
+    "decompress_1k_zstd" => |messages| receive_of(messages, &kilobyte_through(&CompressLayer::new(Encoding::Zstd).threshold(0)), |handler, _| DecompressLayer::new([Encoding::Zstd]).layer(handler)),
     "check_out" => |messages| receive(messages, |handler, _| CheckOutLayer::new(MemoryBlobs::new(0)).layer(handler)),
     "check_out_1k" => |messages| {
         let blobs = MemoryBlobs::new(1 << 20);
@@ -83,6 +84,7 @@ scenarios! {
     "busy_pause" => |messages| send(messages, |transport| BusyPauseLayer::new().layer(transport)),
     "compress" => |messages| send(messages, |transport| CompressLayer::new(Encoding::Gzip).layer(transport)),
     "compress_1k" => |messages| send_of(messages, &kilobyte(), |transport| CompressLayer::new(Encoding::Gzip).threshold(0).layer(transport)),
+    "compress_1k_zstd" => |messages| send_of(messages, &kilobyte(), |transport| CompressLayer::new(Encoding::Zstd).threshold(0).layer(transport)),
     "check_in" => |messages| send(messages, |transport| CheckInLayer::new(MemoryBlobs::new(0)).layer(transport)),
     "check_in_1k" => |messages| {
         let layer = CheckInLayer::new(MemoryBlobs::new(usize::MAX)).threshold(0);

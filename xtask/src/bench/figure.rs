@@ -15,6 +15,8 @@ pub(crate) enum Part {
     Release,
     /// Instructions and allocations of each layer.
     Layers,
+    /// Instructions of all receiving layers together.
+    Row,
     Codecs,
     Growth,
     /// Wall clock beside others.

@@ -14,6 +14,7 @@ mod page;
 mod plots;
 pub(crate) mod programs;
 mod results;
+mod row;
 mod scenarios;
 mod svg;
 mod table;
@@ -68,7 +69,8 @@ fn one(only: &str) -> Result<Vec<Figure>, Error> {
         "brokers" => brokers::figures(),
         "codecs" => codecs::figures(),
         "growth" => growth::figures(|_| true),
-        "layers" => layers::figures(),
+        "layers" => layers::figures().and_then(|layers| Ok([layers, row::figures()?].concat())),
+        "row" => row::figures(),
         "release" => counted::release(SCENARIOS),
         "call" => wall::calls(),
         "wall" => wall::beside_others(),
@@ -85,6 +87,7 @@ fn all() -> Result<Vec<Figure>, Error> {
     let mut figures = counted(&mut Counter::alone("lto"), SCENARIOS.iter(), true)?;
     figures.extend(counted::release(SCENARIOS)?);
     figures.extend(layers::figures()?);
+    figures.extend(row::figures()?);
     figures.extend(codecs::figures()?);
     figures.extend(growth::figures(|_| true)?);
     figures.extend(wall::calls()?);

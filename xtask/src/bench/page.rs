@@ -64,6 +64,12 @@ const SECTIONS: &[Section] = &[
         command: "cargo xtask bench --only layers",
     },
     Section {
+        part: Part::Row,
+        title: "The whole receiving row",
+        text: "An order of 1,024 bytes through all of trace, catch panic, lock renewal, expiry, duplicate detection, claim                check, decryption and decompression, and into a router that decodes it, from a full queue to a settled                delivery. The floor is `decode`, the same without a layer, and the goal is twice that. The rows differ in                what a sending stack has made of the order: nobody has a subscriber for spans, and ids and blobs are kept in                memory. `cloud_event` and `transcode` are no rows: they say what one body of that size takes.",
+        command: "cargo xtask bench --only layers",
+    },
+    Section {
         part: Part::Codecs,
         title: "Codecs",
         text: "One body, read or written through a set of codecs, beside the crate of its format. `raw` is the crate as its \
@@ -295,6 +301,9 @@ fn plots_of_part(part: Part, figures: &[Figure]) -> Vec<Plot> {
             "instructions per message",
             &some(&|figure| figure.goal.is_some() && !figure.name.ends_with("/allocations")),
         )],
+        Part::Row => {
+            vec![bars("row", "The whole receiving row", "instructions per message", &some(&|f| f.goal.is_some()))]
+        }
         Part::Growth => {
             let of = |is_level| some(&|figure: &Figure| figure.goal.is_some() == is_level);
             let curves = |(file, title, figures): (String, &str, &[Figure])| {
