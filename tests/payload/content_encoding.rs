@@ -260,6 +260,51 @@ fn h_07_every_truncation_and_what_follows_is_told_apart() {
     assert_eq!(refused(&both(), encoded("zstd", b"\x50\x2a\x4d\x18\x00\x00\x00\x00")).1, "Syntax");
 }
 
+/// An extra field, a name, a comment, and a checksum of all that.
+fn gzip_with_every_field() -> (Vec<u8>, usize) {
+    use std::io::Write;
+    let builder = flate2::GzBuilder::new().extra(*b"AB\x01\0x").filename("lines").comment("of an order");
+    let mut encoder = builder.write(Vec::new(), flate2::Compression::best());
+    encoder.write_all(lines().as_bytes()).unwrap();
+    let mut body = encoder.finish().unwrap();
+    let end = 10 + 2 + 5 + "lines\0".len() + "of an order\0".len();
+    body[3] |= 1 << 1;
+    let mut crc = flate2::Crc::new();
+    crc.update(&body[..end]);
+    let [low, high, ..] = crc.sum().to_le_bytes();
+    body.splice(end..end, [low, high]);
+    (body, end + 2)
+}
+
+#[test]
+fn h_07_a_header_of_gzip_may_have_every_field() {
+    let (body, header) = gzip_with_every_field();
+    let seen = received(&both(), encoded("gzip", body.clone())).unwrap();
+    assert_eq!(seen.payload(), Some(lines().as_bytes()));
+    for length in 0..body.len() {
+        assert_eq!(refused(&both(), encoded("gzip", body[..length].to_vec())).1, "Truncated", "{length}");
+    }
+    for at in 0..header {
+        let mut changed = body.clone();
+        changed[at] ^= 1;
+        let refused = received(&both(), encoded("gzip", changed)).is_err();
+        assert!(refused, "{at}: the header has a checksum");
+    }
+    // Bits that nobody has given a meaning to.
+    for bit in 5..8 {
+        let mut reserved = GZIP.to_vec();
+        reserved[3] |= 1 << bit;
+        assert_eq!(refused(&both(), encoded("gzip", reserved)).1, "Syntax", "{bit}");
+    }
+    // The checksum of the body, and its size.
+    for from_end in 1..=8 {
+        let mut changed = GZIP.to_vec();
+        let at = changed.len() - from_end;
+        changed[at] ^= 1;
+        assert_eq!(refused(&both(), encoded("gzip", changed)).1, "Syntax", "{from_end}");
+    }
+}
+
 #[test]
 fn h_07_a_changed_byte_is_never_another_body() {
     for (name, body) in [("gzip", GZIP), ("zstd", ZSTD), ("zstd", ZSTD_STREAMED)] {
