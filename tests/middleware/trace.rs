@@ -146,6 +146,33 @@ fn o_31_a_message_is_handled_in_a_span() {
     assert_eq!(span.fields, expected);
 }
 
+/// A service may work in its call already, before it is polled.
+#[test]
+fn o_31_the_call_and_each_poll_are_in_the_span() {
+    let seen = spans(async {
+        let handler = service_fn(|_: Message| {
+            tracing::info!("called");
+            async {
+                tokio::task::yield_now().await;
+                tracing::info!("polled");
+                Ok::<_, BoxError>(Disposition::Complete)
+            }
+        });
+        TraceLayer::receiving("orders").layer(handler).oneshot(Message::new("body")).await.unwrap();
+        let transport = service_fn(|_: Message| {
+            tracing::info!("called");
+            async {
+                tokio::task::yield_now().await;
+                tracing::info!("polled");
+                Ok::<_, SendError>(())
+            }
+        });
+        TraceLayer::sending("orders").layer(transport).oneshot(Message::new("body")).await.unwrap();
+    });
+    let seen: Vec<_> = seen.iter().map(|span| (span.name, span.events, span.is_closed)).collect();
+    assert_eq!(seen, [("process", 2, true), ("send", 2, true)]);
+}
+
 #[test]
 fn o_31_a_send_and_a_batch_have_a_span() {
     let seen = spans(async {

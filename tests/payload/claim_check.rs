@@ -183,6 +183,36 @@ async fn h_42_what_is_gone_or_altered_is_a_dead_letter_at_once() {
     }
 }
 
+/// Gives what there is, whatever the length that is asked for.
+struct AnyLength(MemoryBlobs);
+
+impl BlobStore for AnyLength {
+    fn put(&self, id: &BlobId, body: Bytes) -> impl Future<Output = Result<(), BlobError>> + Send {
+        self.0.put(id, body)
+    }
+
+    async fn get(&self, id: &BlobId, _: u64) -> Result<Bytes, BlobError> {
+        self.0.get(id, 6).await
+    }
+
+    fn delete(&self, id: &BlobId) -> impl Future<Output = Result<(), BlobError>> + Send {
+        self.0.delete(id)
+    }
+}
+
+#[tokio::test]
+async fn h_42_a_store_that_ignores_the_length_is_not_trusted() {
+    let blobs = blobs();
+    let mut message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
+    let less = claim(&message).to_string().replace(":6:", ":5:");
+    message.properties_mut().application_mut().insert(Claim::PROPERTY, less);
+    let never = service_fn(|_: Message| async { Err::<Disposition, BoxError>("a handler saw it".into()) });
+    // By the claim alone it is within the limit.
+    let stack = CheckOutLayer::new(AnyLength(blobs)).max_bytes(5).layer(never);
+    let Disposition::DeadLetter(letter) = stack.oneshot(message).await.unwrap() else { panic!("a dead letter") };
+    assert_eq!(letter.reason, DeadLetterReason::ClaimMissing);
+}
+
 #[tokio::test]
 async fn h_42_one_delivery_and_no_more() {
     let queue = Embedded::new().create_queue("orders", QueueSettings::default()).unwrap();

@@ -111,7 +111,13 @@ fn h_34_keys_rotate() {
     assert_eq!(refused(&VerifyLayer::new(Keys::new(second)), before), "no key `2025` to verify by");
     assert_eq!(refused(&VerifyLayer::new(Keys::new(first)), after.clone()), "no key `2026` to verify by");
     let other = VerifyLayer::new(Keys::new(key("2026", 9)));
-    assert_eq!(refused(&other, after), "not what was signed by the key `2026`");
+    assert_eq!(refused(&other, after.clone()), "not what was signed by the key `2026`");
+    // A provider that has one key for every id.
+    let any = VerifyLayer::new(|_: Option<&str>| Some(key("2026", 2)));
+    received(&any, after.clone()).unwrap();
+    let mut renamed = after;
+    renamed.properties_mut().application_mut().insert(SignLayer::KEY_ID, "2027");
+    assert_eq!(refused(&any, renamed), "no key `2027` to verify by");
 }
 
 #[test]

@@ -1,6 +1,10 @@
-use consign_codecs::{Bincode, Cbor, CodecSet, Codecs, Json, Losses, MessagePack, TranscodeError};
+use bytes::BytesMut;
+use consign_codecs::{
+    Bincode, Cbor, Codec, CodecSet, Codecs, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Json,
+    Losses, MediaType, MessagePack, Policy, TranscodeError,
+};
 use proptest::{collection::vec, prelude::*};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::support::replay;
 
@@ -140,6 +144,41 @@ fn h_72_what_has_nothing_near_is_refused_either_way() {
     }
 }
 
+/// Writes what it does not read.
+struct WriteOnly;
+
+impl Codec for WriteOnly {
+    fn name(&self) -> &'static str {
+        "write-only"
+    }
+
+    fn media_types(&self) -> &'static [MediaType] {
+        const { &[MediaType::exact("application/x-write-only")] }
+    }
+
+    fn format(&self) -> Format {
+        Format::SelfDescribing
+    }
+
+    fn decode<'de, T: Deserialize<'de>>(&self, _: &'de [u8], _: &DecodeContext<'_>) -> Result<T, DecodeError> {
+        Err(DecodeError::new(DecodeErrorKind::Syntax))
+    }
+
+    fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
+        Json::default().encode(value, out)
+    }
+}
+
+#[test]
+fn h_72_what_only_a_fallback_reads_again_is_refused() {
+    let codecs = Codecs::builder().with(Json::default()).with(WriteOnly).fallback(["json"]);
+    let codecs = codecs.on_failed(Policy::Chain).build().unwrap();
+    let body = codecs.encode_as(&7, "application/x-write-only").unwrap().body;
+    assert_eq!(codecs.decode::<u8>(Some("application/x-write-only"), &body).unwrap(), 7);
+    let refused = codecs.transcode(Some(JSON), b"7", "application/x-write-only").unwrap_err();
+    assert!(matches!(refused, TranscodeError::Lossy), "{refused:?}");
+}
+
 /// Each row: what is read, and all that is left of it.
 #[test]
 fn h_73_what_is_lost_in_reading_is_in_the_table() {
@@ -148,6 +187,7 @@ fn h_73_what_is_lost_in_reading_is_in_the_table() {
         ("an integer beyond 64 bits", JSON, b"36893488147419103232", "3.6893488147419103e+19"),
         ("white space and escapes", JSON, b" [ \"\\u0061\" , 1e2 ] ", "[\"a\",100.0]"),
         ("the width of a number", MSGPACK, b"\xcd\x00\x07", "7"),
+        ("the sign of a width", MSGPACK, b"\xd0\x07", "7"),
         ("a float of 32 bits", MSGPACK, b"\xca\x3f\x80\0\0", "1.0"),
         ("another, by its shortest digits", MSGPACK, b"\xca\x3f\x8c\xcc\xcd", "1.1"),
         ("undefined", CBOR, b"\xf7", "null"),
