@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -41,7 +41,11 @@ enum Source {
 
 #[derive(Default)]
 struct Slot {
-    connection: Option<Connection>,
+    connection: Option<Arc<Connection>>,
+    /// Channels that were opened on it.
+    opened: usize,
+    /// Connections that have no number for another channel. Each lives as long as a channel of it is leased.
+    used_up: Vec<Weak<Connection>>,
     is_closed: bool,
     failures: u32,
     not_before: Option<Instant>,
@@ -54,14 +58,30 @@ struct Slot {
 pub(crate) struct Leased {
     pub(crate) channel: Channel,
     pub(crate) turn: Arc<Mutex<()>>,
-    is_ours: bool,
+    /// What the channel is of, if it is ours to close.
+    connection: Option<Arc<Connection>>,
 }
 
 impl Leased {
     /// Closes the channel, if it is ours to close.
     pub(crate) async fn close(&self, deadline: Duration) {
-        if self.is_ours && self.channel.status().connected() {
+        if self.connection.is_some() && self.channel.status().connected() {
             let _ = within(deadline, "channel.close", self.channel.close(200, ShortString::from("OK"))).await;
+        }
+    }
+}
+
+impl Slot {
+    /// lapin gives each channel the next number, from the first on again after the last, and refuses for good one whose
+    /// channel the broker has ended. So a connection is left when each of its numbers was used once.
+    fn retire(&mut self) {
+        let numbers = |connection: &Connection| match connection.configuration().channel_max() {
+            0 => usize::from(u16::MAX),
+            most => usize::from(most),
+        };
+        if let Some(connection) = self.connection.take_if(|connection| self.opened >= numbers(connection)) {
+            self.used_up.retain(|connection| connection.strong_count() > 0);
+            self.used_up.push(Arc::downgrade(&connection));
         }
     }
 }
@@ -106,22 +126,22 @@ impl Link {
     pub(crate) async fn channel(&self) -> Result<Leased, Failure> {
         match &self.source {
             Source::Wrapped { channel, turn } if channel.status().connected() => {
-                Ok(Leased { channel: channel.clone(), turn: Arc::clone(turn), is_ours: false })
+                Ok(Leased { channel: channel.clone(), turn: Arc::clone(turn), connection: None })
             }
             Source::Wrapped { .. } => Err(Failure::gone("the channel that was wrapped is closed")),
             Source::Address { uri, slot } => {
                 let ended = self.attempts.load(Ordering::Relaxed);
                 let mut slot = slot.lock().await;
-                let channel = self.create_channel(uri, &mut slot, ended).await?;
-                Ok(Leased { channel, turn: Arc::default(), is_ours: true })
+                self.create_channel(uri, &mut slot, ended).await
             }
         }
     }
 
-    async fn create_channel(&self, uri: &AMQPUri, slot: &mut Slot, ended: u64) -> Result<Channel, Failure> {
+    async fn create_channel(&self, uri: &AMQPUri, slot: &mut Slot, ended: u64) -> Result<Leased, Failure> {
         if slot.is_closed {
             return Err(Failure::gone("it was closed"));
         }
+        slot.retire();
         if slot.connection.as_ref().is_none_or(|connection| !connection.status().connected()) {
             slot.connection = None;
             // An attempt that failed while this one waited for its turn is as good as one of its own.
@@ -136,7 +156,10 @@ impl Link {
             let connected = self.connect(uri).await;
             let attempt = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
             match connected {
-                Ok(connection) => *slot = Slot { connection: Some(connection), ..Slot::default() },
+                Ok(connection) => {
+                    let used_up = std::mem::take(&mut slot.used_up);
+                    *slot = Slot { connection: Some(Arc::new(connection)), used_up, ..Slot::default() };
+                }
                 Err(error) => {
                     slot.not_before = Some(Instant::now() + self.pause(slot.failures));
                     slot.failures = slot.failures.saturating_add(1);
@@ -145,10 +168,11 @@ impl Link {
                 }
             }
         }
-        match &slot.connection {
-            Some(connection) => within(self.deadline(), "channel.open", connection.create_channel()).await,
-            None => Err(Failure::new(ErrorKind::CommunicationProblem, "no connection")),
-        }
+        let no_connection = || Failure::new(ErrorKind::CommunicationProblem, "no connection");
+        let connection = Arc::clone(slot.connection.as_ref().ok_or_else(no_connection)?);
+        slot.opened += 1;
+        let channel = within(self.deadline(), "channel.open", connection.create_channel()).await?;
+        Ok(Leased { channel, turn: Arc::default(), connection: Some(connection) })
     }
 
     async fn connect(&self, uri: &AMQPUri) -> Result<Connection, Failure> {
@@ -175,7 +199,8 @@ impl Link {
         let Source::Address { slot, .. } = &self.source else { return };
         let mut slot = slot.lock().await;
         slot.is_closed = true;
-        if let Some(connection) = slot.connection.take() {
+        let used_up = std::mem::take(&mut slot.used_up);
+        for connection in slot.connection.take().into_iter().chain(used_up.iter().filter_map(Weak::upgrade)) {
             let _ = within(self.deadline(), "connection.close", connection.close(200, "OK".into())).await;
         }
     }

@@ -491,6 +491,31 @@ async fn a_channel_that_a_program_has_can_be_used() {
     bench.end().await;
 }
 
+/// A broker ends the channel of what it refuses, and its number is lost to the connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_use_no_connection_up() {
+    let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
+    let few = support::options().connect(&format!("{}?channel_max=12", support::address())).await.unwrap();
+    let sender = few.sender(&bench.queue).unwrap();
+    sender.send(Message::new("000")).await.unwrap();
+    let mut receiver = few.receiver(&bench.queue).unwrap();
+    let held = receiver.receive_within(SOON).await.unwrap();
+    for _ in 0..40 {
+        assert_eq!(few.delete("no-such-queue").await.unwrap_err().kind(), ErrorKind::EntityNotFound);
+    }
+    // What was begun on the first connection goes on there.
+    held.complete().await.unwrap();
+    sender.send(Message::new("001")).await.unwrap();
+    let last = receiver.receive_within(SOON).await.unwrap();
+    assert_eq!((text(&last).as_str(), count(&last)), ("001", 1));
+    few.close().await;
+    // All of its connections are closed, the first as well.
+    assert_eq!(last.complete().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
+    assert_eq!(sender.send(Message::new("002")).await.unwrap_err().kind(), ErrorKind::CommunicationProblem);
+    assert_eq!(bench.drain().await, [("001".into(), 1)]);
+    bench.end().await;
+}
+
 /// Most publishers send no `timestamp`, and one that they send has whole seconds of their own clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_of_another_publisher_is_not_older_than_the_broker_says() {
