@@ -55,8 +55,8 @@
 //! | `sourceAddress`, `responseAddress`, `faultAddress` | `MT-Source-Address`, `MT-Response-Address`, `MT-Fault-Address` | |
 //! | `headers` | each by its name: text, truth values and numbers as they are, others as JSON | |
 //!
-//! The times and `host` are not read. The other envelopes, in XML, in BSON and encrypted, have ContentTypes of their own,
-//! and are dead letters unless a codec is registered for them.
+//! The times and `host` are not read. The other envelopes, in XML, in BSON and encrypted, have each a ContentType of its own,
+//! and are dead letters unless a codec is registered for it.
 //!
 //! # NServiceBus
 //!
@@ -71,7 +71,7 @@
 //!
 //! # No replies
 //!
-//! Neither layer sets ReplyTo: both libraries take a reply only with an envelope or with headers of their own, which nothing
+//! Neither layer sets `ReplyTo`: both libraries take a reply only with an envelope or with headers of their own, which nothing
 //! here writes.
 //!
 //! # Failure
