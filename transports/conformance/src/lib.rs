@@ -5,6 +5,7 @@ mod backend;
 mod bench;
 mod case;
 mod cases;
+mod client;
 mod failure;
 pub mod faults;
 mod report;
@@ -15,6 +16,20 @@ mod suite;
 pub mod table;
 mod timing;
 mod transaction;
+
+/// What [`client_methods`] writes in the place where it is called.
+#[doc(hidden)]
+pub mod names {
+    pub use std::time::Duration;
+
+    pub use bytes::Bytes;
+    pub use consign::{
+        Message,
+        message::{EntityPath, SequenceNumber},
+        time::Timestamp,
+        transport::{Delivery, ManageError, ReceiveError, SendError, SettleError},
+    };
+}
 
 pub use self::{
     backend::Backend,

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use consign::{
-    Disposition, Message,
-    message::{EntityPath, SequenceNumber},
+    Disposition,
+    message::EntityPath,
     time::{Clock, SystemClock, Timestamp},
-    transport::{
-        Capabilities, Capability, Delivery, Lease, ManageError, ReceiveError, SendError, SettleError, Unsupported,
-    },
+    transport::{Capabilities, Capability, Lease, ManageError, ReceiveError, SettleError, Unsupported},
 };
-use consign_conformance::{
-    Backend, Mode, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
-};
+use consign_conformance::{Backend, NoTransaction, QueueSpec, SubscriptionSpec, Timing, TopicSpec, settings};
 use consign_nats::{
     CAPABILITIES, Nats, NatsLease, NatsReceiver, NatsSender, NatsSession, QueueSettings, SubscriptionSettings,
     TopicSettings,
@@ -90,6 +85,8 @@ impl Backend for JetStream {
     type Session = NatsSession;
     type Transaction = NoTransaction<NatsLease>;
 
+    consign_conformance::client_methods!(nats);
+
     fn name(&self) -> &'static str {
         "nats"
     }
@@ -122,78 +119,8 @@ impl Backend for JetStream {
         self.nats.create_subscription(topic, name, subscription(spec)?).await
     }
 
-    async fn create_rule(&self, subscription: &EntityPath, rule: &RuleSpec) -> Result<(), ManageError> {
-        let (topic, name) = settings::parts(subscription)?;
-        self.nats.create_rule(topic, name, &settings::rule(rule)?).await
-    }
-
-    async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Result<(), ManageError> {
-        let (topic, subscription) = settings::parts(subscription)?;
-        self.nats.delete_rule(topic, subscription, name).await
-    }
-
-    async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
-        self.nats.delete(path.as_str()).await
-    }
-
-    async fn sender(&self, path: &EntityPath) -> Result<NatsSender, SendError> {
-        self.nats.sender(path.as_str()).await
-    }
-
-    async fn receiver(&self, path: &EntityPath, mode: Mode) -> Result<NatsReceiver, ReceiveError> {
-        match mode {
-            Mode::PeekLock => self.nats.receiver(path.as_str()).await,
-            Mode::ReceiveAndDelete => self.nats.receive_and_delete(path.as_str()).await,
-        }
-    }
-
-    async fn receive_deferred(
-        &self,
-        path: &EntityPath,
-        numbers: &[SequenceNumber],
-    ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
-        self.nats.receive_deferred(path.as_str(), numbers).await
-    }
-
-    async fn peek(&self, path: &EntityPath, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
-        self.nats.peek(path.as_str(), from, max).await
-    }
-
-    async fn purge(
-        &self,
-        path: &EntityPath,
-        max: usize,
-        accepted_before: Option<Timestamp>,
-    ) -> Result<usize, ManageError> {
-        self.nats.purge(path.as_str(), max, accepted_before).await
-    }
-
-    async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<NatsSession, ReceiveError> {
-        self.nats.accept_session(path.as_str(), id).await
-    }
-
     async fn accept_next_session(&self, path: &EntityPath, wait: Duration) -> Result<NatsSession, ReceiveError> {
         self.nats.session_acceptor(path.as_str()).await?.accept_next_within(wait).await
-    }
-
-    async fn session_state(&self, session: &mut NatsSession) -> Result<Option<Bytes>, SettleError> {
-        session.state().await
-    }
-
-    async fn set_session_state(&self, session: &mut NatsSession, state: Option<Bytes>) -> Result<(), SettleError> {
-        session.set_state(state).await
-    }
-
-    async fn receive_deferred_of(
-        &self,
-        session: &mut NatsSession,
-        numbers: &[SequenceNumber],
-    ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
-        session.receive_deferred(numbers).await
-    }
-
-    async fn peek_of(&self, session: &mut NatsSession, max: usize) -> Result<Vec<Message>, ReceiveError> {
-        session.peek(max).await
     }
 
     async fn settle_elsewhere(
@@ -203,14 +130,5 @@ impl Backend for JetStream {
         disposition: Disposition,
     ) -> Result<(), SettleError> {
         lease.over(&self.other).settle(disposition).await
-    }
-
-    async fn retry_after(
-        &self,
-        _: &EntityPath,
-        delivery: Delivery<NatsLease>,
-        delay: Duration,
-    ) -> Result<(), SettleError> {
-        delivery.lease.retry_after(delay).await
     }
 }

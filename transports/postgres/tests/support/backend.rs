@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use consign::{
     Disposition, Message,
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
     transport::{Capabilities, Delivery, Lease, ManageError, ReceiveError, SendError, SettleError},
 };
-use consign_conformance::{
-    Backend, Counts, Failure, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, Timing, TopicSpec, settings,
-};
+use consign_conformance::{Backend, Counts, Failure, QueueSpec, Status, SubscriptionSpec, Timing, TopicSpec, settings};
 use consign_postgres::{Postgres, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession};
 
 use super::{server::Schema, transaction::ByPath};
@@ -69,6 +66,8 @@ impl Backend for InPostgres {
     type Session = PostgresSession;
     type Transaction = ByPath;
 
+    consign_conformance::client_methods!(postgres);
+
     fn name(&self) -> &'static str {
         "postgres"
     }
@@ -107,26 +106,8 @@ impl Backend for InPostgres {
         self.postgres.create_subscription(topic, name, settings::subscription(spec)).await
     }
 
-    async fn create_rule(&self, subscription: &EntityPath, rule: &RuleSpec) -> Result<(), ManageError> {
-        let (topic, name) = settings::parts(subscription)?;
-        self.postgres.create_rule(topic, name, &settings::rule(rule)?).await
-    }
-
-    async fn delete_rule(&self, subscription: &EntityPath, rule: &str) -> Result<(), ManageError> {
-        let (topic, name) = settings::parts(subscription)?;
-        self.postgres.delete_rule(topic, name, rule).await
-    }
-
     async fn set_status(&self, path: &EntityPath, status: Status) -> Result<(), ManageError> {
         self.postgres.set_status(path.as_str(), settings::status(status)).await
-    }
-
-    async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
-        self.postgres.delete(path.as_str()).await
-    }
-
-    async fn sender(&self, path: &EntityPath) -> Result<PostgresSender, SendError> {
-        self.postgres.sender(path.as_str()).await
     }
 
     async fn schedule(
@@ -142,25 +123,6 @@ impl Backend for InPostgres {
         self.postgres.sender(path.as_str()).await?.cancel_scheduled(numbers).await
     }
 
-    async fn receiver(&self, path: &EntityPath, mode: Mode) -> Result<PostgresReceiver, ReceiveError> {
-        match mode {
-            Mode::PeekLock => self.postgres.receiver(path.as_str()).await,
-            Mode::ReceiveAndDelete => self.postgres.receive_and_delete(path.as_str()).await,
-        }
-    }
-
-    async fn receive_deferred(
-        &self,
-        path: &EntityPath,
-        numbers: &[SequenceNumber],
-    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
-        self.postgres.receive_deferred(path.as_str(), numbers).await
-    }
-
-    async fn peek(&self, path: &EntityPath, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
-        self.postgres.peek(path.as_str(), from, max).await
-    }
-
     async fn counts(&self, path: &EntityPath) -> Result<Counts, ReceiveError> {
         let counts = self.postgres.counts(path.as_str()).await?;
         Ok(Counts {
@@ -171,41 +133,8 @@ impl Backend for InPostgres {
         })
     }
 
-    async fn purge(
-        &self,
-        path: &EntityPath,
-        max: usize,
-        accepted_before: Option<Timestamp>,
-    ) -> Result<usize, ManageError> {
-        self.postgres.purge(path.as_str(), max, accepted_before).await
-    }
-
-    async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<PostgresSession, ReceiveError> {
-        self.postgres.accept_session(path.as_str(), id).await
-    }
-
     async fn accept_next_session(&self, path: &EntityPath, wait: Duration) -> Result<PostgresSession, ReceiveError> {
         self.postgres.sessions(path.as_str()).await?.next_within(wait).await
-    }
-
-    async fn session_state(&self, session: &mut PostgresSession) -> Result<Option<Bytes>, SettleError> {
-        session.state().await
-    }
-
-    async fn set_session_state(&self, session: &mut PostgresSession, state: Option<Bytes>) -> Result<(), SettleError> {
-        session.set_state(state).await
-    }
-
-    async fn receive_deferred_of(
-        &self,
-        session: &mut PostgresSession,
-        numbers: &[SequenceNumber],
-    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
-        session.receive_deferred(numbers).await
-    }
-
-    async fn peek_of(&self, session: &mut PostgresSession, max: usize) -> Result<Vec<Message>, ReceiveError> {
-        session.peek(max).await
     }
 
     /// Each settlement takes whichever connection is free.
@@ -216,15 +145,6 @@ impl Backend for InPostgres {
         disposition: Disposition,
     ) -> Result<(), SettleError> {
         lease.settle(disposition).await
-    }
-
-    async fn retry_after(
-        &self,
-        _: &EntityPath,
-        delivery: Delivery<PostgresLease>,
-        delay: Duration,
-    ) -> Result<(), SettleError> {
-        delivery.lease.retry_after(delay).await
     }
 
     /// What a process that is gone held is given back by others: the test `lost` kills connections. Here all receivers have
