@@ -43,6 +43,8 @@ impl Encoding {
         }
     }
 
+    /// Out of line, for coders have their tables on the stack, and what passes as it is needs no room for them.
+    #[inline(never)]
     #[cfg_attr(not(feature = "gzip"), expect(clippy::unnecessary_wraps, reason = "what gzip's does"))]
     pub(super) fn compress(self, body: &[u8]) -> Option<Vec<u8>> {
         match self {
@@ -53,7 +55,8 @@ impl Encoding {
         }
     }
 
-    /// The body, of at most `limit` bytes; `over` says what it means to have more.
+    /// The body, of at most `limit` bytes; `over` says what it means to have more. Out of line as well.
+    #[inline(never)]
     pub(super) fn decompress(
         self,
         body: &[u8],
