@@ -38,9 +38,9 @@
 //!
 //! | span | kind | parent | links | of |
 //! |---|---|---|---|---|
-//! | `send orders` | PRODUCER; CLIENT where the messages carry other contexts | the current span | those other contexts | [`SendLayer`] |
+//! | `send orders` | PRODUCER; CLIENT where the messages carry other contexts | the current span | those other contexts | [`SendLayer`], [`ObservedSender`] |
 //! | `create orders` | PRODUCER | the current span | | each message of a batch, [`SendLayer`] |
-//! | `receive orders` | CLIENT | the current span | its messages | [`ObservedReceiver`] |
+//! | `receive orders` | CLIENT | the current span | its messages | [`ObservedReceiver`], [`ObservedSessions`] |
 //! | `process orders` | CONSUMER | as [`Parent`] says | its message, and a current span that is not the parent | [`ProcessLayer`] |
 //! | `complete orders`, `abandon orders`, `dead_letter orders`, `defer orders` | CLIENT | as [`Parent`] says | the same | [`ObservedReceiver`] |
 //! | `call orders` | CLIENT | the current span | | [`CallLayer`] |
@@ -92,6 +92,8 @@ mod operation;
 mod process;
 mod receive;
 mod send;
+mod sender;
+mod sessions;
 mod telemetry;
 
 pub use crate::{
@@ -100,5 +102,7 @@ pub use crate::{
     process::{Process, ProcessFuture, ProcessLayer},
     receive::{ObservedLease, ObservedReceiver, SettleFuture},
     send::{Send, SendFuture, SendLayer},
+    sender::ObservedSender,
+    sessions::{AcceptFuture, ObservedSessions},
     telemetry::{Parent, Telemetry, TelemetryBuilder},
 };

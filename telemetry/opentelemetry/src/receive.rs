@@ -11,7 +11,7 @@ use consign::{
     Disposition, Message,
     message::LockToken,
     time::Moment,
-    transport::{Delivery, Lease, ReceiveError, Receiver, SettleError},
+    transport::{Delivery, Lease, ReceiveError, Receiver, Session, SettleError},
 };
 use opentelemetry::{KeyValue, trace::SpanKind};
 use pin_project_lite::pin_project;
@@ -64,7 +64,7 @@ pub struct ObservedReceiver<R: Receiver> {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     telemetry: Telemetry,
     receive: Arc<Target>,
     complete: Arc<Target>,
@@ -75,14 +75,10 @@ struct Shared {
 
 impl<R: Receiver> ObservedReceiver<R> {
     pub(crate) fn new(telemetry: &Telemetry, destination: &Destination, receiver: R) -> Self {
-        let shared = Arc::new(Shared {
-            telemetry: telemetry.clone(),
-            receive: destination.target(Operation::RECEIVE),
-            complete: destination.target(Operation::COMPLETE),
-            abandon: destination.target(Operation::ABANDON),
-            dead_letter: destination.target(Operation::DEAD_LETTER),
-            defer: destination.target(Operation::DEFER),
-        });
+        Self::of(Arc::new(Shared::new(telemetry, destination)), receiver)
+    }
+
+    pub(crate) fn of(shared: Arc<Shared>, receiver: R) -> Self {
         Self { receiver, shared, began: None, counts: false, batch: Vec::new() }
     }
 
@@ -142,6 +138,27 @@ impl<R: Receiver> Receiver for ObservedReceiver<R> {
     }
 }
 
+impl<S: Session> Session for ObservedReceiver<S> {
+    type Renew = S::Renew;
+    type Close = S::Close;
+
+    fn session_id(&self) -> &str {
+        self.receiver.session_id()
+    }
+
+    fn lock_duration(&self) -> Duration {
+        self.receiver.lock_duration()
+    }
+
+    fn renew(&self) -> S::Renew {
+        self.receiver.renew()
+    }
+
+    fn close(self) -> S::Close {
+        self.receiver.close()
+    }
+}
+
 /// A lease with a span around its settlement; see [`ObservedReceiver`].
 pub struct ObservedLease<L> {
     lease: L,
@@ -177,6 +194,17 @@ impl<L: Lease> Lease for ObservedLease<L> {
 }
 
 impl Shared {
+    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination) -> Self {
+        Self {
+            telemetry: telemetry.clone(),
+            receive: destination.target(Operation::RECEIVE),
+            complete: destination.target(Operation::COMPLETE),
+            abandon: destination.target(Operation::ABANDON),
+            dead_letter: destination.target(Operation::DEAD_LETTER),
+            defer: destination.target(Operation::DEFER),
+        }
+    }
+
     fn settle(&self, message: &Message, disposition: &Disposition) -> Running {
         let target = match disposition {
             Disposition::Complete => &self.complete,

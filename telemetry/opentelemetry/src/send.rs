@@ -115,12 +115,12 @@ where
     fn call(&mut self, mut request: R) -> Self::Future {
         let running = self.layer.begin(&mut request);
         let _current = running.context().clone().attach();
-        SendFuture { send: self.inner.call(request), running }
+        SendFuture::new(self.inner.call(request), running)
     }
 }
 
 impl SendLayer {
-    fn begin(&self, request: &mut impl Outbound) -> Running {
+    pub(crate) fn begin(&self, request: &mut impl Outbound) -> Running {
         let mut messages = 0_usize;
         request.all_properties(&mut |_| {
             messages += 1;
@@ -210,6 +210,12 @@ pin_project! {
         #[pin]
         send: F,
         running: Running,
+    }
+}
+
+impl<F> SendFuture<F> {
+    pub(crate) fn new(send: F, running: Running) -> Self {
+        Self { send, running }
     }
 }
 

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use consign::{
     middleware::trace::Escaped,
     time::{Clock, Moment, SystemClock},
-    transport::Receiver,
+    transport::{Receiver, Sender},
 };
 use opentelemetry::{
     Context, InstrumentationScope, StringValue,
@@ -13,7 +13,7 @@ use opentelemetry::{
 };
 
 use crate::{
-    CallLayer, DecodeObserver, ObservedReceiver, ProcessLayer, SendLayer,
+    CallLayer, DecodeObserver, ObservedReceiver, ObservedSender, ObservedSessions, ProcessLayer, SendLayer,
     context::current,
     destination::{Destination, Labels},
     metrics::Metrics,
@@ -99,6 +99,18 @@ impl Telemetry {
     #[must_use]
     pub fn receiver<R: Receiver>(&self, destination: &str, receiver: R) -> ObservedReceiver<R> {
         ObservedReceiver::new(self, &self.destination(destination), receiver)
+    }
+
+    /// Sessions of `destination` with spans around receives and settlements.
+    #[must_use]
+    pub fn sessions<S>(&self, destination: &str, source: S) -> ObservedSessions<S> {
+        ObservedSessions::new(self, &self.destination(destination), source)
+    }
+
+    /// A sender to `destination` with spans around sends, for what is sent outside of a stack.
+    #[must_use]
+    pub fn sender<X: Sender>(&self, destination: &str, sender: X) -> ObservedSender<X> {
+        ObservedSender::new(self.send(destination), sender)
     }
 
     /// What counts how bodies are read, for [`CodecsBuilder::observe`](consign::codecs::CodecsBuilder::observe).

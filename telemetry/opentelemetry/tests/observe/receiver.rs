@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use consign::{
-    Message,
+    Disposition, Message,
+    broker::QueueSettings,
+    consumer::SessionConsumer,
+    middleware::retry::{Backoff, DelayedRetries, RetryLayer},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{Lease, Receiver, ReceiverExt, Sender},
+    transport::{AcceptSession, Batch, Lease, Receiver, ReceiverExt, Sender, Session},
 };
+use tower::{BoxError, Layer, service_fn};
 
 use crate::bench::{Bench, attributes};
 
@@ -57,6 +61,63 @@ async fn o_10_each_settlement_is_a_span_of_its_own() {
     // What is given back without a count has none.
     receiver.receive().await.unwrap().lease.release().await.unwrap();
     assert_eq!(bench.spans().tree(), ["Client receive orders"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn o_10_a_session_has_the_same_spans() {
+    let bench = Bench::new();
+    let queue = bench.broker.create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
+    let sent = Message::builder().session_id("customer-7").build("").unwrap();
+    bench.send(&queue, sent.clone()).await;
+    let sessions = || bench.telemetry.sessions("orders", queue.session_acceptor().unwrap());
+    let handler = service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
+    let consumer = SessionConsumer::new(sessions(), bench.telemetry.process("orders").layer(handler));
+    consumer.run_until(tokio::time::sleep(Duration::from_secs(60))).await.unwrap();
+    let spans = bench.spans().tree();
+    let tree = [
+        "Producer send orders",
+        "Client receive orders ~ send orders",
+        "Consumer process orders < send orders ~ send orders",
+        "Client complete orders < send orders ~ send orders",
+    ];
+    assert_eq!(spans, tree);
+
+    // By its id too. Its lock is that of the session.
+    bench.send(&queue, sent).await;
+    let mut session = AcceptSession::accept(&mut sessions(), "customer-7").await.unwrap();
+    assert_eq!((session.session_id(), Session::lock_duration(&session)), ("customer-7", Duration::from_secs(60)));
+    Session::renew(&session).await.unwrap();
+    session.receive().await.unwrap().complete().await.unwrap();
+    session.close().await.unwrap();
+    assert_eq!(bench.spans().tree().len(), 3);
+    AcceptSession::accept(&mut sessions(), "customer-7").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn o_10_a_copy_for_later_has_a_send_span() {
+    let bench = Bench::new();
+    let queue = bench.queue("orders");
+    bench.send(&queue, Message::new("")).await;
+    let copies = bench.telemetry.sender("orders", queue.sender().unwrap());
+    let later = DelayedRetries::new(copies, Backoff::exponential(Duration::from_secs(1))).deliveries(2);
+    let fails = service_fn(async |_: Message| Err::<Disposition, BoxError>("not today".into()));
+    bench.handle(&queue, RetryLayer::new().delayed(later).layer(fails)).await;
+    let tree = [
+        "Producer send orders",
+        "Producer send orders < process orders",
+        "Consumer process orders < send orders ~ send orders",
+        "Consumer process orders < send orders ~ send orders",
+    ];
+    let spans = bench.spans();
+    assert_eq!((spans.tree(), spans.traces()), (tree.map(String::from).to_vec(), 1));
+    // A batch has one span, as through the layer.
+    let sender = bench.telemetry.sender("orders", queue.sender().unwrap());
+    sender.send_batch(Batch(vec![Message::new(""); 2])).await.unwrap();
+    let tree = bench.spans().tree();
+    assert_eq!(
+        tree,
+        ["Producer create orders", "Producer create orders", "Client send orders ~ create orders ~ create orders"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
