@@ -16,10 +16,10 @@ BEGIN
     IF e.status IN (1, 3) THEN
         RAISE EXCEPTION '%', e.path USING ERRCODE = 'CN423';
     END IF;
-    IF e.sessions AND EXISTS (SELECT FROM unnest(p_sessions) AS s WHERE s IS NULL) THEN
+    IF e.sessions AND array_position(p_sessions, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'the entity requires sessions and the message has no SessionId' USING ERRCODE = 'CN409';
     END IF;
-    IF EXISTS (SELECT FROM unnest(p_sizes) AS s WHERE s > e.max_message_size) THEN
+    IF e.max_message_size < ANY (p_sizes) THEN
         RAISE EXCEPTION 'at most % bytes', e.max_message_size USING ERRCODE = 'CN413';
     END IF;
     IF e.window_ms IS NULL THEN
