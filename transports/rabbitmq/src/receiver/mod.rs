@@ -5,7 +5,6 @@ mod job;
 mod lease;
 mod state;
 mod task;
-mod ticket;
 
 use std::{
     sync::Arc,

@@ -21,8 +21,7 @@ use tokio::time::Instant;
 use super::{
     job::{self, Action, Job},
     lease::lost,
-    state::{Shared, State, Subscription},
-    ticket::{Origin, Ticket},
+    state::{Origin, Shared, State, Subscription, Ticket},
 };
 use crate::{
     error::{Failure, within},
