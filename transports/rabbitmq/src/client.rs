@@ -26,6 +26,7 @@ use crate::{
     receiver::{Mode, Source},
     reply,
     sender::Target,
+    session::{self, Slots},
     settings::check_path,
 };
 
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     known: Arc<Mutex<HashMap<String, Known>>>,
     moves: OnceLock<Publisher>,
     delays: OnceCell<Delays>,
+    /// The slots of sessions that are read here.
+    pub(crate) slots: Slots,
 }
 
 /// An entity whose settings were said here.
@@ -67,6 +70,7 @@ impl Shared {
             known,
             moves: OnceLock::new(),
             delays: OnceCell::new(),
+            slots: Slots::default(),
         }
     }
 
@@ -103,9 +107,9 @@ impl Shared {
     }
 
     /// What delays lead to is bound again, if it is created again.
-    pub(crate) fn forget_delays(&self, path: &EntityPath) {
+    pub(crate) fn forget_delays(&self, name: &str) {
         if let Some(delays) = self.delays.get() {
-            delays.forget(path);
+            delays.forget(name);
         }
     }
 
@@ -159,7 +163,31 @@ impl Shared {
     pub(crate) async fn create(&self, path: &EntityPath, settings: &QueueSettings) -> Result<(), Failure> {
         let dead = path.dead_letter();
         self.declare_dead_letters(&dead).await?;
-        self.declare(path.as_str(), arguments(settings, &dead)).await
+        if settings.requires_session {
+            return session::declare(self, path, settings).await;
+        }
+        self.declare(path.as_str(), arguments(settings, &dead).into()).await
+    }
+
+    /// Whether there is such a queue, with these settings or without sessions.
+    async fn has(&self, path: &EntityPath, settings: &QueueSettings) -> Result<bool, Failure> {
+        let first = session::queue(path, 0, settings.session_slots);
+        Ok(self.has_queue(path.as_str()).await? || settings.requires_session && self.has_queue(&first).await?)
+    }
+
+    /// Deletes a queue with its dead-letter queue. The other way round, what fails in between would leave dead letters that
+    /// nobody deletes.
+    pub(crate) async fn delete(&self, path: &EntityPath) -> Result<(), Failure> {
+        let settings = self.settings(path);
+        self.delete_queue(path.dead_letter().as_str()).await?;
+        if settings.requires_session {
+            session::delete(self, path, &settings).await?;
+        } else {
+            self.delete_queue(path.as_str()).await?;
+            self.forget_delays(path.as_str());
+        }
+        self.forget(path);
+        Ok(())
     }
 }
 
@@ -174,7 +202,7 @@ pub(crate) fn quorum() -> Arguments {
     arguments
 }
 
-fn arguments(settings: &QueueSettings, dead: &EntityPath) -> FieldTable {
+pub(crate) fn arguments(settings: &QueueSettings, dead: &EntityPath) -> Arguments {
     let mut arguments = quorum();
     let number = |number: u128| AMQPValue::LongLongInt(i64::try_from(number).unwrap_or(i64::MAX));
     let mut refuses = false;
@@ -192,7 +220,7 @@ fn arguments(settings: &QueueSettings, dead: &EntityPath) -> FieldTable {
     if refuses {
         arguments.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
     }
-    arguments.into()
+    arguments
 }
 
 /// Dead-lettering that loses nothing; the queue must have `reject-publish`. RabbitMQ: Quorum Queues, dead lettering.
@@ -240,7 +268,8 @@ impl RabbitMq {
     }
 
     /// Creates a queue and its dead-letter queue, both quorum queues. The queue's name is the path as it is written, and that
-    /// of the dead-letter queue has `/$deadletterqueue` behind it.
+    /// of the dead-letter queue has `/$deadletterqueue` behind it. One that requires sessions is a pair of queues for each of
+    /// its slots instead, `/$slot-00-16` and `/$note-00-16` for the first of 16.
     ///
     /// Errors: `AlreadyExists`; a path or settings that are not allowed. Two that create a queue with the same settings at
     /// the same time both succeed, for that is what AMQP 0-9-1 does.
@@ -250,7 +279,7 @@ impl RabbitMq {
         if path.is_sub_queue() {
             return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue comes with its queue"));
         }
-        if self.0.has_queue(path.as_str()).await? {
+        if self.0.has(&path, &settings).await? {
             return Err(ManageError::new(ErrorKind::AlreadyExists));
         }
         self.0.create(&path, &settings).await?;
@@ -275,15 +304,10 @@ impl RabbitMq {
         if let Some(Known::Topic(_)) = self.0.known(&path) {
             return crate::topic::delete(&self.0, &path).await;
         }
-        if !self.0.has_queue(path.as_str()).await? {
+        if !self.0.has(&path, &self.0.settings(&path)).await? {
             return Err(ManageError::new(ErrorKind::EntityNotFound));
         }
-        // The other way round, what fails in between would leave dead letters that nobody deletes.
-        self.0.delete_queue(path.dead_letter().as_str()).await?;
-        self.0.delete_queue(path.as_str()).await?;
-        self.0.forget_delays(&path);
-        self.0.forget(&path);
-        Ok(())
+        Ok(self.0.delete(&path).await?)
     }
 
     /// A sender to a queue or a topic, with a channel of its own. That there is none such is said by its first send.
@@ -327,6 +351,10 @@ impl RabbitMq {
         let path = check_path(path)?;
         let path = if path.is_sub_queue() { path.dead_letter() } else { path };
         let settings = self.0.settings(&path);
+        if settings.requires_session && !path.is_dead_letter() {
+            let detail = "the queue requires sessions";
+            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail(detail));
+        }
         Ok(RabbitMqReceiver::new(&self.0, Source { path, mode, settings }))
     }
 

@@ -7,10 +7,7 @@
 
 use std::time::Duration;
 
-use consign::{
-    message::EntityPath,
-    transport::{ErrorKind, SendError},
-};
+use consign::transport::{ErrorKind, SendError};
 use futures_util::future::try_join_all;
 use lapin::{
     Channel, ExchangeKind,
@@ -93,30 +90,30 @@ impl Delays {
         channel.exchange_bind(next.into(), this, past, ExchangeBindOptions::default(), none()).await
     }
 
-    /// Lets the end of the chain know a queue or a topic.
-    pub(crate) async fn route(&self, shared: &Shared, path: &EntityPath, is_exchange: bool) -> Result<(), Failure> {
-        if self.bound.lock().contains(path.as_str()) {
+    /// Lets the end of the chain know a queue or an exchange.
+    pub(crate) async fn route(&self, shared: &Shared, name: &str, is_exchange: bool) -> Result<(), Failure> {
+        if self.bound.lock().contains(name) {
             return Ok(());
         }
         let mut headers = FieldTable::default();
         headers.insert("x-match".into(), AMQPValue::LongString("all".into()));
-        headers.insert(names::DESTINATION.into(), AMQPValue::LongString(path.as_str().into()));
+        headers.insert(names::DESTINATION.into(), AMQPValue::LongString(name.into()));
         let binding = async |leased: &Leased| {
-            let (path, end) = (ShortString::from(path.as_str()), ShortString::from(self.end()));
+            let (name, end) = (ShortString::from(name), ShortString::from(self.end()));
             let key = ShortString::default();
             if is_exchange {
-                leased.channel.exchange_bind(path, end, key, ExchangeBindOptions::default(), headers).await
+                leased.channel.exchange_bind(name, end, key, ExchangeBindOptions::default(), headers).await
             } else {
-                leased.channel.queue_bind(path, end, key, QueueBindOptions::default(), headers).await
+                leased.channel.queue_bind(name, end, key, QueueBindOptions::default(), headers).await
             }
         };
         shared.manage("a binding for delays", binding).await?;
-        self.bound.lock().insert(path.as_str().to_owned());
+        self.bound.lock().insert(name.to_owned());
         Ok(())
     }
 
-    pub(crate) fn forget(&self, path: &EntityPath) {
-        self.bound.lock().remove(path.as_str());
+    pub(crate) fn forget(&self, name: &str) {
+        self.bound.lock().remove(name);
     }
 
     /// The exchange and the key that a delay begins with.

@@ -55,9 +55,9 @@ fn kind_of(error: &lapin::Error) -> ErrorKind {
                 AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED) if text.contains("timeout") => {
                     ErrorKind::CommunicationProblem
                 }
-                AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED | AMQPSoftError::RESOURCELOCKED) => {
-                    ErrorKind::InvalidOperation
-                }
+                // An exclusive queue of another connection: here, the lock of a slot.
+                AMQPErrorKind::Soft(AMQPSoftError::RESOURCELOCKED) => ErrorKind::SessionCannotBeLocked,
+                AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED) => ErrorKind::InvalidOperation,
                 AMQPErrorKind::Hard(AMQPHardError::NOTALLOWED) => ErrorKind::InvalidOperation,
                 AMQPErrorKind::Hard(AMQPHardError::RESOURCEERROR) => ErrorKind::ServiceBusy,
                 AMQPErrorKind::Hard(AMQPHardError::NOTIMPLEMENTED) => ErrorKind::NotSupported,

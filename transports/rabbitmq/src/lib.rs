@@ -12,6 +12,7 @@ mod publisher;
 mod receiver;
 mod reply;
 mod sender;
+mod session;
 mod settings;
 mod topic;
 mod wire;
@@ -24,6 +25,7 @@ pub use self::{
     receiver::{RabbitMqLease, RabbitMqReceiver, RabbitMqRenew, RabbitMqSettle},
     reply::DirectReplies,
     sender::{RabbitMqSender, RabbitMqSending},
+    session::{RabbitMqSession, SessionAcceptor},
     settings::QueueSettings,
     topic::TopicSettings,
 };

@@ -63,6 +63,11 @@ pub(crate) struct Leased {
 }
 
 impl Leased {
+    /// Whether both are channels of one connection of ours.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        matches!((&self.connection, &other.connection), (Some(one), Some(two)) if Arc::ptr_eq(one, two))
+    }
+
     /// Closes the channel, if it is ours to close.
     pub(crate) async fn close(&self, deadline: Duration) {
         if self.connection.is_some() && self.channel.status().connected() {
@@ -115,6 +120,10 @@ impl Link {
     pub(crate) fn wrap(channel: Channel) -> Self {
         let source = Source::Wrapped { channel, turn: Arc::default() };
         Self { options: Options::default(), source, attempts: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn is_wrapped(&self) -> bool {
+        matches!(self.source, Source::Wrapped { .. })
     }
 
     pub(crate) fn deadline(&self) -> Duration {

@@ -18,6 +18,7 @@ use crate::{
     delays::Delays,
     error::Failure,
     publisher::{Publication, Publisher, Publishing, Route},
+    session,
     settings::QueueSettings,
     wire::{self, Expiration, Stamp},
 };
@@ -92,9 +93,13 @@ impl RabbitMqSender {
             Target::Reply(_) if delay.is_some() => return Err(Unsupported::new(Capability::Scheduling).into()),
             Target::Reply(_) => (None, false),
         };
-        let queue = match &self.target {
-            Target::Reply(address) => address,
-            Target::Queue(_) | Target::Topic(_) => self.path.as_str(),
+        let place = match &self.target {
+            Target::Reply(address) => address.clone(),
+            Target::Queue(settings) if settings.requires_session => {
+                let without = || SendError::new(ErrorKind::InvalidOperation).with_detail("the queue requires a session id");
+                session::queue_of(&self.path, message.session_id().ok_or_else(without)?, settings.session_slots)
+            }
+            Target::Queue(_) | Target::Topic(_) => self.path.as_str().to_owned(),
         };
         let number = self.shared.numbers.next(now);
         let stamp = Stamp {
@@ -103,28 +108,28 @@ impl RabbitMqSender {
             failed: 0,
             time_to_live,
             mirrored: is_topic,
-            delayed_to: delay.is_some().then(|| self.path.as_str().to_owned()),
+            delayed_to: delay.is_some().then(|| place.clone()),
             expiration: if delay.is_some() { Expiration::Never } else { Expiration::TimeToLive },
         };
         let written = wire::write(message, &stamp)?;
         let publication = Publication {
-            exchange: if is_topic { self.path.as_str().into() } else { "".into() },
-            key: if is_topic { "".into() } else { queue.into() },
+            exchange: if is_topic { place.as_str().into() } else { "".into() },
+            key: if is_topic { "".into() } else { place.as_str().into() },
             route: if is_topic { Route::Optional } else { Route::Mandatory },
             properties: written.properties,
             payload: written.payload,
         };
-        Ok((number, Prepared { publication, delay }))
+        Ok((number, Prepared { publication, delay, place }))
     }
 
     fn send_prepared(&self, prepared: Vec<Prepared>) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
         let sender = self.clone();
         async move {
             let mut publications = Vec::with_capacity(prepared.len());
-            for Prepared { mut publication, delay } in prepared {
+            for Prepared { mut publication, delay, place } in prepared {
                 if let Some(steps) = delay {
                     let delays = sender.shared.delays().await?;
-                    delays.route(&sender.shared, &sender.path, matches!(sender.target, Target::Topic(_))).await?;
+                    delays.route(&sender.shared, &place, matches!(sender.target, Target::Topic(_))).await?;
                     (publication.exchange, publication.key) = delays.entry(steps);
                     publication.route = Route::Mandatory;
                 }
@@ -172,6 +177,8 @@ struct Prepared {
     publication: Publication,
     /// Steps of a delay.
     delay: Option<u32>,
+    /// The queue or the exchange that it is for.
+    place: String,
 }
 
 fn check_queue(message: &Message, settings: &QueueSettings) -> Result<(), SendError> {

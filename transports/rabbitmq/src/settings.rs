@@ -5,7 +5,7 @@ use consign::{
     transport::{Capability, ErrorKind, ManageError, Unsupported},
 };
 
-use crate::wire::SHORT;
+use crate::{session::MOST_SLOTS, wire::SHORT};
 
 /// The settings of a queue.
 ///
@@ -27,8 +27,13 @@ pub struct QueueSettings {
     /// The largest message, bytes of properties and body, as the sender counts. None: the broker's own limit, 128 MiB.
     pub max_message_size: Option<usize>,
     /// Bytes of the bodies that the queue holds before it refuses further ones: `x-max-length-bytes`, `reject-publish`. What
-    /// is in its dead-letter queue does not count. None.
+    /// is in its dead-letter queue does not count. With sessions each slot has its share. None.
     pub max_length_bytes: Option<u64>,
+    /// Whether messages are received by session only. Every message then has a session id. `false`.
+    pub requires_session: bool,
+    /// With sessions: how many pairs of queues their messages and states are spread over, 1 to 64; 16. It is part of the
+    /// queues' names, so one that says another number finds nothing.
+    pub session_slots: u16,
 }
 
 impl Default for QueueSettings {
@@ -40,6 +45,8 @@ impl Default for QueueSettings {
             dead_letter_on_expiration: false,
             max_message_size: None,
             max_length_bytes: None,
+            requires_session: false,
+            session_slots: 16,
         }
     }
 }
@@ -56,6 +63,9 @@ impl QueueSettings {
         }
         if self.max_delivery_count == 0 {
             return invalid("the delivery count must be at least 1");
+        }
+        if !(1..=MOST_SLOTS).contains(&self.session_slots) {
+            return invalid("there are 1 to 64 slots for sessions");
         }
         let is_allowed = |ttl: Duration| ttl >= Duration::from_millis(1) && ttl <= Self::MAX_TIME_TO_LIVE;
         if self.default_time_to_live.is_some_and(|ttl| !is_allowed(ttl)) {

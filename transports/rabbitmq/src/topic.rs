@@ -9,7 +9,7 @@ use consign::{
 };
 use lapin::{
     ExchangeKind,
-    options::{ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions},
+    options::{ExchangeBindOptions, ExchangeDeclareOptions, ExchangeDeleteOptions, ExchangeUnbindOptions, QueueBindOptions},
     types::{AMQPValue, FieldTable},
 };
 
@@ -18,6 +18,7 @@ use crate::{
     client::{Known, Shared},
     error::Failure,
     link::Leased,
+    session,
     settings::check_path,
     wire::names,
 };
@@ -71,7 +72,11 @@ impl RabbitMq {
         if !has_exchange(&self.0, &topic).await? {
             return Err(ManageError::new(ErrorKind::EntityNotFound));
         }
+        let by_session = settings.requires_session.then_some(settings.session_slots);
         self.create_queue(path.as_str(), settings).await?;
+        if let Some(slots) = by_session {
+            session::declare_exchange(&self.0, &path, slots).await?;
+        }
         bind(&self.0, &path, DEFAULT_RULE, none()).await?;
         Ok(path)
     }
@@ -94,7 +99,13 @@ impl RabbitMq {
         let path = check_path(subscription)?;
         let Some(arguments) = arguments(rule)? else { return Ok(()) };
         let topic = topic_of(&path)?;
+        let by_session = self.0.settings(&path).requires_session;
         let unbinding = async |leased: &Leased| {
+            if by_session {
+                let options = ExchangeUnbindOptions::default();
+                let (to, from) = (path.as_str().into(), topic.into());
+                return leased.channel.exchange_unbind(to, from, rule.name().into(), options, arguments).await;
+            }
             leased.channel.queue_unbind(path.as_str().into(), topic.into(), rule.name().into(), arguments).await
         };
         Ok(self.0.manage("queue.unbind", unbinding).await?)
@@ -125,7 +136,13 @@ async fn has_exchange(shared: &Shared, path: &EntityPath) -> Result<bool, Failur
 /// The name of the rule is the binding's key, which a headers exchange does not look at.
 async fn bind(shared: &Shared, path: &EntityPath, rule: &str, arguments: FieldTable) -> Result<(), ManageError> {
     let topic = topic_of(path)?;
+    let by_session = shared.settings(path).requires_session;
     let binding = async |leased: &Leased| {
+        if by_session {
+            let options = ExchangeBindOptions::default();
+            let (to, from) = (path.as_str().into(), topic.into());
+            return leased.channel.exchange_bind(to, from, rule.into(), options, arguments).await;
+        }
         let options = QueueBindOptions::default();
         leased.channel.queue_bind(path.as_str().into(), topic.into(), rule.into(), options, arguments).await
     };
@@ -138,11 +155,9 @@ pub(crate) async fn delete(shared: &Arc<Shared>, path: &EntityPath) -> Result<()
         leased.channel.exchange_delete(path.as_str().into(), ExchangeDeleteOptions::default()).await
     };
     shared.manage("exchange.delete", deleting).await?;
-    shared.forget_delays(path);
+    shared.forget_delays(path.as_str());
     for subscription in shared.known_subscriptions(path) {
-        shared.delete_queue(subscription.as_str()).await?;
-        shared.delete_queue(subscription.dead_letter().as_str()).await?;
-        shared.forget(&subscription);
+        shared.delete(&subscription).await?;
     }
     shared.forget(path);
     Ok(())

@@ -7,7 +7,7 @@ use consign::{
     transport::SendError,
 };
 
-use super::state::{Held, Source};
+use super::{delivered::Held, state::Source};
 use crate::{
     publisher::{Publication, Route},
     wire::{self, Expiration, Stamp},
@@ -31,7 +31,7 @@ pub(super) fn abandoned(
 }
 
 /// The copy that goes to the dead-letter queue.
-pub(super) fn dead(
+pub(crate) fn dead(
     held: &Held,
     source: &Source,
     failed: u32,

@@ -1,6 +1,6 @@
 //! Settlements of more than one step.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use consign::{
     settlement::{Changes, DeadLetter, DeadLetterReason},
@@ -9,11 +9,12 @@ use consign::{
 use tokio::sync::oneshot;
 
 use super::{
+    delivered::Held,
     copy,
     lease::lost,
-    state::{Held, Shared},
+    state::{Shared, Source},
 };
-use crate::{error::Failure, publisher::Publication};
+use crate::{client, error::Failure, publisher::Publication};
 
 /// A delivery that nobody else settles any more, and what is to become of it.
 pub(super) struct Job {
@@ -87,7 +88,7 @@ async fn replace_by(copy: Result<Publication, SendError>, held: Held, shared: &S
         return Err(lost());
     }
     let published = match copy {
-        Ok(copy) => publish(shared, copy).await,
+        Ok(copy) => publish(&shared.client, &shared.source, copy).await,
         Err(error) => Err(Failure::new(error.kind(), error.to_string())),
     };
     match published {
@@ -100,16 +101,16 @@ async fn replace_by(copy: Result<Publication, SendError>, held: Held, shared: &S
 }
 
 /// A queue that somebody else has made may have no dead-letter queue. It gets one when it is needed.
-async fn publish(shared: &Shared, copy: Publication) -> Result<(), Failure> {
-    let moves = shared.client.moves();
+pub(crate) async fn publish(client: &client::Shared, source: &Source, copy: Publication) -> Result<(), Failure> {
+    let moves = client.moves();
     let again = copy.clone();
     match moves.publish(copy).await {
         Err(failure) if failure.kind() == ErrorKind::EntityNotFound => {
-            let path = shared.source.path.dead_letter();
+            let path = source.path.dead_letter();
             if again.key.as_str() != path.as_str() {
                 return Err(failure);
             }
-            shared.client.declare_dead_letters(&path).await?;
+            client.declare_dead_letters(&path).await?;
             moves.publish(again).await
         }
         outcome => outcome,
@@ -117,19 +118,18 @@ async fn publish(shared: &Shared, copy: Publication) -> Result<(), Failure> {
 }
 
 async fn ack(held: Held, shared: &Shared) -> Result<(), SettleError> {
-    written("basic.ack", held.ticket.ack(), shared).await
+    written("basic.ack", held.ticket.ack(), shared.client.link.deadline()).await
 }
 
 async fn give_back(held: Held, shared: &Shared) -> Result<(), SettleError> {
-    written("basic.nack", held.ticket.nack(), shared).await
+    written("basic.nack", held.ticket.nack(), shared.client.link.deadline()).await
 }
 
-async fn written(
+pub(crate) async fn written(
     what: &str,
     writing: impl Future<Output = Result<(), Failure>>,
-    shared: &Shared,
+    deadline: Duration,
 ) -> Result<(), SettleError> {
-    let deadline = shared.client.link.deadline();
     let written = tokio::time::timeout(deadline, writing).await;
     Ok(written.unwrap_or_else(|_| Err(Failure::late(what, deadline)))?)
 }

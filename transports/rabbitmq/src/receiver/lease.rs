@@ -16,10 +16,11 @@ use consign::{
 use tokio::{sync::oneshot, time::Sleep};
 
 use super::{
+    delivered::Held,
     job::{Action, Job},
-    state::{Held, Shared, token},
+    state::{Shared, token},
 };
-use crate::error::Failure;
+use crate::{error::Failure, session::SessionLock};
 
 /// The right to settle one delivery. It belongs to the channel that delivered: when that is gone the lock is lost.
 ///
@@ -30,6 +31,7 @@ pub struct RabbitMqLease(Right);
 
 enum Right {
     Held(Lock),
+    OfSession(SessionLock),
     /// The message was removed as it was delivered.
     Removed,
     /// A reply that was in no queue: there is nothing to be done.
@@ -44,13 +46,17 @@ struct Lock {
 
 impl std::fmt::Debug for RabbitMqLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RabbitMqLease").field("is_locked", &matches!(self.0, Right::Held(_))).finish_non_exhaustive()
+        f.debug_struct("RabbitMqLease").field("is_locked", &matches!(self.0, Right::Held(_) | Right::OfSession(_))).finish_non_exhaustive()
     }
 }
 
 impl RabbitMqLease {
     pub(super) fn held(shared: Arc<Shared>, key: u64) -> Self {
         Self(Right::Held(Lock { shared, key, is_used: false }))
+    }
+
+    pub(crate) fn of_session(lock: SessionLock) -> Self {
+        Self(Right::OfSession(lock))
     }
 
     pub(super) fn removed() -> Self {
@@ -64,7 +70,7 @@ impl RabbitMqLease {
     fn lock(&self) -> Option<&Lock> {
         match &self.0 {
             Right::Held(lock) => Some(lock),
-            Right::Removed | Right::Reply => None,
+            Right::OfSession(_) | Right::Removed | Right::Reply => None,
         }
     }
 }
@@ -99,15 +105,7 @@ impl Lock {
         let _passing = shared.pass();
         let Some(held) = self.take() else { return RabbitMqSettle::err(lost()) };
         self.shared.settled(&held.ticket.origin);
-        let mut acking: Acking = Box::pin(held.ticket.ack());
-        // It is on its way from here on, whether the future is driven or not.
-        match acking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(result) => RabbitMqSettle(Settling::Done(Some(result.map_err(SettleError::from)))),
-            Poll::Pending => {
-                let deadline = self.shared.client.link.deadline();
-                RabbitMqSettle(Settling::Written { acking, deadline, timer: None })
-            }
-        }
+        RabbitMqSettle::writing(held.ticket.ack(), self.shared.client.link.deadline(), |error| error)
     }
 }
 
@@ -133,7 +131,7 @@ fn removed() -> SettleError {
     SettleError::new(ErrorKind::InvalidOperation).with_detail("the message was removed when it was received")
 }
 
-fn check(dead_letter: &DeadLetter) -> Result<(), SettleError> {
+pub(crate) fn check(dead_letter: &DeadLetter) -> Result<(), SettleError> {
     let is_long =
         |text: &str| text.len() > limits::DEAD_LETTER_TEXT && text.encode_utf16().count() > limits::DEAD_LETTER_TEXT;
     if is_long(dead_letter.reason.as_str()) || is_long(&dead_letter.description) {
@@ -150,6 +148,7 @@ impl transport::Lease for RabbitMqLease {
     fn settle(mut self, disposition: Disposition) -> RabbitMqSettle {
         let lock = match &mut self.0 {
             Right::Held(lock) => lock,
+            Right::OfSession(lock) => return lock.settle(disposition),
             Right::Reply if disposition == Disposition::Complete => {
                 return RabbitMqSettle(Settling::Done(Some(Ok(()))));
             }
@@ -181,14 +180,16 @@ impl transport::Lease for RabbitMqLease {
     fn release(mut self) -> RabbitMqSettle {
         match &mut self.0 {
             Right::Held(lock) => lock.give_back(),
+            Right::OfSession(lock) => lock.release(),
             Right::Removed | Right::Reply => RabbitMqSettle::err(removed()),
         }
     }
 
     fn renew(&self) -> RabbitMqRenew {
-        ready(match self.lock() {
-            Some(lock) => lock.shared.renew(lock.key).ok_or_else(lost),
-            None => Err(removed()),
+        ready(match &self.0 {
+            Right::Held(lock) => lock.shared.renew(lock.key).ok_or_else(lost),
+            Right::OfSession(lock) => Err(lock.renew()),
+            Right::Removed | Right::Reply => Err(removed()),
         })
     }
 
@@ -197,7 +198,11 @@ impl transport::Lease for RabbitMqLease {
     }
 
     fn lock_token(&self) -> Option<LockToken> {
-        self.lock().map(|lock| token(&lock.shared, lock.key))
+        match &self.0 {
+            Right::Held(lock) => Some(token(&lock.shared, lock.key)),
+            Right::OfSession(lock) => Some(lock.lock_token()),
+            Right::Removed | Right::Reply => None,
+        }
     }
 }
 
@@ -213,13 +218,36 @@ enum Settling {
         acking: Acking,
         deadline: Duration,
         timer: Option<Pin<Box<Sleep>>>,
+        error: fn(SettleError) -> SettleError,
     },
     /// The receiver's task does it, with deadlines of its own.
     Left(oneshot::Receiver<Result<(), SettleError>>),
 }
 
 impl RabbitMqSettle {
-    fn err(error: SettleError) -> Self {
+    /// Writes an acknowledgement. It is on its way from here on, whether the future is driven or not.
+    pub(crate) fn writing(
+        ack: impl Future<Output = Result<(), Failure>> + Send + 'static,
+        deadline: Duration,
+        error: fn(SettleError) -> SettleError,
+    ) -> Self {
+        let mut acking: Acking = Box::pin(ack);
+        match acking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => Self(Settling::Done(Some(result.map_err(SettleError::from).map_err(error)))),
+            Poll::Pending => Self(Settling::Written { acking, deadline, timer: None, error }),
+        }
+    }
+
+    /// Somebody else does it, with deadlines of its own.
+    pub(crate) fn left(answer: oneshot::Receiver<Result<(), SettleError>>) -> Self {
+        Self(Settling::Left(answer))
+    }
+
+    pub(crate) fn done() -> Self {
+        Self(Settling::Done(Some(Ok(()))))
+    }
+
+    pub(crate) fn err(error: SettleError) -> Self {
         Self(Settling::Done(Some(Err(error))))
     }
 }
@@ -239,8 +267,8 @@ impl Future for RabbitMqSettle {
                 let again = || Err(SettleError::new(ErrorKind::General).with_detail("polled after its end"));
                 result.take().unwrap_or_else(again)
             }
-            Settling::Written { acking, deadline, timer } => match acking.as_mut().poll(cx) {
-                Poll::Ready(result) => result.map_err(SettleError::from),
+            Settling::Written { acking, deadline, timer, error } => match acking.as_mut().poll(cx) {
+                Poll::Ready(result) => result.map_err(SettleError::from).map_err(*error),
                 Poll::Pending => {
                     let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(*deadline)));
                     ready!(timer.as_mut().poll(cx));

@@ -1,7 +1,8 @@
 //! Receiving: a consumer with as much credit as the caller asked for.
 
-mod copy;
-mod job;
+pub(crate) mod copy;
+pub(crate) mod delivered;
+pub(crate) mod job;
 mod lease;
 mod state;
 mod task;
@@ -17,6 +18,7 @@ use consign::{
 };
 
 pub use self::lease::{RabbitMqLease, RabbitMqRenew, RabbitMqSettle};
+pub(crate) use self::lease::check;
 use self::state::Shared;
 pub(crate) use self::state::{Mode, Source};
 use crate::client;

@@ -8,32 +8,22 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use consign::{
-    Message,
-    message::{EntityPath, LockToken, Properties, Received, SequenceNumber},
+    message::{EntityPath, LockToken},
     time::Timestamp,
-    transport::{Delivery, ErrorKind, ReceiveError},
+    transport::{Delivery, ReceiveError},
 };
 use futures_util::Stream;
-use lapin::{
-    Acker, BasicProperties, Channel, Consumer,
-    options::{BasicAckOptions, BasicNackOptions},
-};
+use lapin::Consumer;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
+    delivered::{Held, Origin},
     job::{Action, Job},
     lease::RabbitMqLease,
 };
-use crate::{
-    client,
-    error::Failure,
-    link::Leased,
-    settings::QueueSettings,
-    wire::{self, Facts},
-};
+use crate::{client, error::Failure, settings::QueueSettings};
 
 /// How a receiver takes messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +75,6 @@ pub(super) struct State {
     last_id: u64,
 }
 
-/// Where a delivery is from, and where it is settled: the generation of its channel.
-pub(super) struct Origin {
-    pub(super) subscription: u64,
-    pub(super) leased: Leased,
-}
-
 /// A consumer of the broker's.
 pub(super) struct Subscription {
     pub(super) origin: Arc<Origin>,
@@ -98,56 +82,6 @@ pub(super) struct Subscription {
     pub(super) credit: usize,
     /// Deliveries of it that are not settled, whether they were handed out or not.
     pub(super) unsettled: usize,
-}
-
-/// A delivery that was handed out.
-pub(super) struct Held {
-    pub(super) ticket: Ticket,
-    pub(super) raw: BasicProperties,
-    pub(super) payload: Bytes,
-    pub(super) message: Message,
-    pub(super) facts: Facts,
-    pub(super) until: Instant,
-}
-
-/// What a delivery is settled by.
-pub(super) struct Ticket {
-    pub(super) origin: Arc<Origin>,
-    tag: u64,
-    /// It knows when its channel has ended, even if lapin has made the connection again and the channel works.
-    acker: Acker,
-}
-
-impl Ticket {
-    pub(super) fn new(origin: Arc<Origin>, delivery: &lapin::message::Delivery) -> Self {
-        Self { origin, tag: delivery.delivery_tag, acker: delivery.acker.clone() }
-    }
-
-    /// Whether the channel has ended, and the lock with it. The broker gives the message to another then.
-    pub(super) fn is_lost(&self) -> bool {
-        self.acker.poisoned() || !self.origin.leased.channel.status().connected()
-    }
-
-    /// The frame goes out at the first poll: in the order of these, which that of an `Acker` is not.
-    pub(super) async fn ack(self) -> Result<(), Failure> {
-        self.settle(async |channel, tag| channel.basic_ack(tag, BasicAckOptions::default()).await).await
-    }
-
-    pub(super) async fn nack(self) -> Result<(), Failure> {
-        let options = BasicNackOptions { multiple: false, requeue: true };
-        self.settle(async |channel, tag| channel.basic_nack(tag, options).await).await
-    }
-
-    async fn settle(self, operation: impl AsyncFnOnce(&Channel, u64) -> lapin::Result<()>) -> Result<(), Failure> {
-        let lost = || Failure::new(ErrorKind::MessageLockLost, "the channel that delivered the message has ended");
-        if self.is_lost() {
-            return Err(lost());
-        }
-        match operation(&self.origin.leased.channel, self.tag).await {
-            Err(error) if matches!(error.kind(), lapin::ErrorKind::InvalidChannelState(..)) => Err(lost()),
-            result => result.map_err(Failure::from),
-        }
-    }
 }
 
 impl Shared {
@@ -214,40 +148,18 @@ impl Shared {
         origin: Arc<Origin>,
         raw: lapin::message::Delivery,
     ) -> Option<Delivery<RabbitMqLease>> {
-        let ticket = Ticket::new(origin, &raw);
-        let lapin::message::Delivery { properties, data, .. } = raw;
-        let payload = Bytes::from(data);
-        let (mut message, mut facts) = wire::read(&properties, payload.clone());
-        let is_dead = self.source.path.is_dead_letter();
-        let default = self.source.settings.default_time_to_live.filter(|_| !is_dead);
-        // A subscription's is not known to the sender.
-        if let Some(shorter) = default.filter(|default| message.time_to_live().is_none_or(|own| own > *default)) {
-            let _ = message.properties_mut().set_time_to_live(shorter);
-            facts.expires_at = Some(facts.enqueued.saturating_add(shorter));
-        }
         let now = self.client.now();
-        // The timestamp of another publisher, if there is one, is not when the broker took the message. Had that expired, it
-        // would not have come.
-        if !facts.is_stamped && (facts.enqueued == Timestamp::default() || facts.expires_at.is_some_and(|at| at <= now))
-        {
-            facts.enqueued = now;
-            facts.expires_at = message.time_to_live().map(|ttl| now.saturating_add(ttl));
-        }
-        if is_dead && facts.is_expired && message.dead_letter_reason().is_none() {
-            let reason = consign::settlement::DeadLetterReason::TtlExpired;
-            message.properties_mut().application_mut().insert(Properties::DEAD_LETTER_REASON, reason.as_str());
-        }
+        let is_dead = self.source.path.is_dead_letter();
         let lock = self.lock_duration();
         let at = Instant::now();
-        let mut held = Held { ticket, raw: properties, payload, message, facts, until: at + lock };
+        let mut held = Held::read(&self.source, origin, raw, now, at + lock);
+        let facts = held.facts;
         if !is_dead && facts.expires_at.is_some_and(|at| at <= now) {
             state.jobs.push(Job { held, action: Action::Expire, done: None });
             self.changed.notify_one();
             return None;
         }
-        let mut received = Received::new(SequenceNumber::new(facts.number), facts.enqueued, facts.failed + 1);
-        received.expires_at = if is_dead { Timestamp::MAX } else { facts.expires_at.unwrap_or(Timestamp::MAX) };
-        received.dead_lettered = is_dead;
+        let mut received = held.received(is_dead);
         let message = held.message.clone();
         if self.source.mode == Mode::ReceiveAndDelete {
             state.jobs.push(Job { held, action: Action::Complete, done: None });

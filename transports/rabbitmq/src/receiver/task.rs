@@ -19,9 +19,10 @@ use lapin::{
 use tokio::time::Instant;
 
 use super::{
+    delivered::{Origin, Ticket},
     job::{self, Action, Job},
     lease::lost,
-    state::{Origin, Shared, State, Subscription, Ticket},
+    state::{Shared, State, Subscription},
 };
 use crate::{
     error::{Failure, within},

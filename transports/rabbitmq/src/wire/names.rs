@@ -19,6 +19,13 @@ pub(crate) const FAILED_DELIVERIES: &str = "sb-delivery-count";
 /// The queue that a delayed message is for.
 pub(crate) const DESTINATION: &str = "sb-destination";
 
+/// Of a message to a topic: the [`bucket`](crate::session::bucket) of its session.
+pub(crate) const SESSION_BUCKET: &str = "sb-session-bucket";
+/// Of the record of a session: which one is the newest, whether there is a state, and failures by sequence number.
+pub(crate) const VERSION: &str = "sb-version";
+pub(crate) const HAS_STATE: &str = "sb-has-state";
+pub(crate) const FAILURES: &str = "sb-failures";
+
 /// How the payload is encoded, if it is not the body as it is.
 pub(crate) const BODY: &str = "sb-body";
 /// A table from the names of application properties to their types, where the header does not say it.

@@ -14,7 +14,7 @@ use lapin::{
 use uuid::Uuid;
 
 use super::{SHORT, body, names, property, property::text, value};
-use crate::reply;
+use crate::{reply, session};
 
 type Headers = BTreeMap<ShortString, AMQPValue>;
 
@@ -88,7 +88,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     out = out.with_message_id(place(properties.message_id(), names::MESSAGE_ID).unwrap_or_else(random_id));
     out = out.with_timestamp(u64::try_from(stamp.enqueued.as_millis() / 1_000).unwrap_or(0));
 
-    write_rare(properties, &mut headers);
+    write_rare(properties, is_mirrored, &mut headers);
     if let Some(ttl) = shorter(properties.time_to_live(), stamp.time_to_live) {
         insert(&mut headers, names::TIME_TO_LIVE, long(ttl.as_millis().try_into().unwrap_or(i64::MAX)));
         let left = match stamp.expiration {
@@ -145,7 +145,7 @@ fn long(value: i64) -> AMQPValue {
     AMQPValue::LongLongInt(value)
 }
 
-fn write_rare(properties: &Properties, headers: &mut Headers) {
+fn write_rare(properties: &Properties, is_mirrored: bool, headers: &mut Headers) {
     let texts = [
         (names::SESSION_ID, properties.session_id()),
         (names::REPLY_TO_SESSION_ID, properties.reply_to_session_id()),
@@ -157,6 +157,9 @@ fn write_rare(properties: &Properties, headers: &mut Headers) {
         if let Some(value) = value {
             insert(headers, name, text(value));
         }
+    }
+    if is_mirrored && let Some(id) = properties.session_id() {
+        insert(headers, names::SESSION_BUCKET, long(session::bucket(id).into()));
     }
     if let Some(at) = properties.scheduled_enqueue_time() {
         insert(headers, names::SCHEDULED_TIME, long(at.as_millis()));

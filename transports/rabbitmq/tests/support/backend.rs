@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use consign::{
     Disposition, Message,
     message::{EntityPath, SequenceNumber},
@@ -15,9 +16,9 @@ use consign::{
     },
 };
 use consign_conformance::{
-    Backend, Mode, NoSession, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
+    Backend, Mode, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
 };
-use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqLease, RabbitMqReceiver, RabbitMqSender, TopicSettings};
+use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqLease, RabbitMqReceiver, RabbitMqSender, RabbitMqSession, TopicSettings};
 use parking_lot::Mutex;
 
 use super::{Options, delete_delays, options, unique};
@@ -75,9 +76,11 @@ impl Rabbit {
     }
 }
 
+/// Few, for each is two quorum queues.
+const SLOTS: u16 = 3;
+
 fn queue(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageError> {
     let refusals = [
-        (spec.requires_session, Capability::Sessions),
         (spec.duplicate_window.is_some(), Capability::DuplicateDetection),
         (spec.forward_to.is_some(), Capability::AutoForward),
         (spec.forward_dead_letters_to.is_some(), Capability::AutoForward),
@@ -94,6 +97,8 @@ fn queue(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageError
     settings.dead_letter_on_expiration = spec.dead_letter_on_expiration;
     settings.max_message_size = spec.max_message_size;
     settings.max_length_bytes = spec.max_size;
+    settings.requires_session = spec.requires_session;
+    settings.session_slots = SLOTS;
     Ok(settings)
 }
 
@@ -108,7 +113,7 @@ impl Backend for Rabbit {
     type Sender = RabbitMqSender;
     type Lease = RabbitMqLease;
     type Receiver = Alone;
-    type Session = NoSession<RabbitMqLease>;
+    type Session = RabbitMqSession;
     type Transaction = NoTransaction<RabbitMqLease>;
 
     fn name(&self) -> &'static str {
@@ -210,6 +215,22 @@ impl Backend for Rabbit {
         let scheduled = self.schedule(path, vec![copy], at).await;
         scheduled.map_err(|error| SettleError::new(error.kind()).with_source(error))?;
         transport::Lease::settle(delivery.lease, Disposition::Complete).await
+    }
+
+    async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<RabbitMqSession, ReceiveError> {
+        self.client.accept_session(path.as_str(), id).await
+    }
+
+    async fn accept_next_session(&self, path: &EntityPath, wait: Duration) -> Result<RabbitMqSession, ReceiveError> {
+        self.client.session_acceptor(path.as_str())?.accept_next_within(wait).await
+    }
+
+    async fn session_state(&self, session: &mut RabbitMqSession) -> Result<Option<Bytes>, SettleError> {
+        session.state()
+    }
+
+    async fn set_session_state(&self, session: &mut RabbitMqSession, state: Option<Bytes>) -> Result<(), SettleError> {
+        session.set_state(state).await
     }
 
     async fn disconnect(&self, receiver: Alone, held: Vec<Delivery<RabbitMqLease>>) -> Result<(), ReceiveError> {

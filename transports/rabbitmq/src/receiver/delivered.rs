@@ -1,0 +1,133 @@
+//! A delivery as it came, and what it is settled by.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consign::{
+    Message,
+    message::{Properties, Received, SequenceNumber},
+    settlement::DeadLetterReason,
+    time::Timestamp,
+    transport::ErrorKind,
+};
+use lapin::{
+    Acker, BasicProperties, Channel,
+    options::{BasicAckOptions, BasicNackOptions},
+};
+use tokio::time::Instant;
+
+use super::state::Source;
+use crate::{
+    error::Failure,
+    link::Leased,
+    wire::{self, Facts},
+};
+
+/// Where a delivery is from, and where it is settled: the generation of its channel.
+pub(crate) struct Origin {
+    pub(crate) subscription: u64,
+    pub(crate) leased: Leased,
+}
+
+/// A delivery that was handed out.
+pub(crate) struct Held {
+    pub(crate) ticket: Ticket,
+    pub(crate) raw: BasicProperties,
+    pub(crate) payload: Bytes,
+    pub(crate) message: Message,
+    pub(crate) facts: Facts,
+    pub(crate) until: Instant,
+}
+
+/// What a delivery is settled by.
+pub(crate) struct Ticket {
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) tag: u64,
+    /// It knows when its channel has ended, even if lapin has made the connection again and the channel works.
+    acker: Acker,
+}
+
+impl Ticket {
+    pub(crate) fn new(origin: Arc<Origin>, delivery: &lapin::message::Delivery) -> Self {
+        Self { origin, tag: delivery.delivery_tag, acker: delivery.acker.clone() }
+    }
+
+    /// Whether the channel has ended, and the lock with it. The broker gives the message to another then.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.acker.poisoned() || !self.origin.leased.channel.status().connected()
+    }
+
+    /// The frame goes out at the first poll: in the order of these, which that of an `Acker` is not.
+    pub(crate) async fn ack(self) -> Result<(), Failure> {
+        self.settle(async |channel, tag| channel.basic_ack(tag, BasicAckOptions::default()).await).await
+    }
+
+    pub(crate) async fn nack(self) -> Result<(), Failure> {
+        let options = BasicNackOptions { multiple: false, requeue: true };
+        self.settle(async |channel, tag| channel.basic_nack(tag, options).await).await
+    }
+
+    async fn settle(self, operation: impl AsyncFnOnce(&Channel, u64) -> lapin::Result<()>) -> Result<(), Failure> {
+        let lost = || Failure::new(ErrorKind::MessageLockLost, "the channel that delivered the message has ended");
+        if self.is_lost() {
+            return Err(lost());
+        }
+        match operation(&self.origin.leased.channel, self.tag).await {
+            Err(error) if matches!(error.kind(), lapin::ErrorKind::InvalidChannelState(..)) => Err(lost()),
+            result => result.map_err(Failure::from),
+        }
+    }
+}
+
+impl Held {
+    /// Reads what the broker delivered.
+    pub(crate) fn read(
+        source: &Source,
+        origin: Arc<Origin>,
+        raw: lapin::message::Delivery,
+        now: Timestamp,
+        until: Instant,
+    ) -> Self {
+        let ticket = Ticket::new(origin, &raw);
+        let lapin::message::Delivery { properties, data, .. } = raw;
+        let payload = Bytes::from(data);
+        let (mut message, mut facts) = wire::read(&properties, payload.clone());
+        let is_dead = source.path.is_dead_letter();
+        let default = source.settings.default_time_to_live.filter(|_| !is_dead);
+        // A subscription's is not known to the sender.
+        if let Some(shorter) = default.filter(|default| message.time_to_live().is_none_or(|own| own > *default)) {
+            let _ = message.properties_mut().set_time_to_live(shorter);
+            facts.expires_at = Some(facts.enqueued.saturating_add(shorter));
+        }
+        // The timestamp of another publisher, if there is one, is not when the broker took the message. Had that expired, it
+        // would not have come.
+        if !facts.is_stamped && (facts.enqueued == Timestamp::default() || facts.expires_at.is_some_and(|at| at <= now))
+        {
+            facts.enqueued = now;
+            facts.expires_at = message.time_to_live().map(|ttl| now.saturating_add(ttl));
+        }
+        if is_dead && message.dead_letter_reason().is_none() {
+            // What the broker has put here says nothing itself.
+            let reason = match facts.is_expired {
+                true => Some(DeadLetterReason::TtlExpired),
+                false if source.settings.requires_session && message.session_id().is_none() => {
+                    Some(DeadLetterReason::SessionIdIsNull)
+                }
+                false => None,
+            };
+            if let Some(reason) = reason {
+                message.properties_mut().application_mut().insert(Properties::DEAD_LETTER_REASON, reason.as_str());
+            }
+        }
+        Self { ticket, raw: properties, payload, message, facts, until }
+    }
+
+    /// What is said of it when it is handed out.
+    pub(crate) fn received(&self, is_dead: bool) -> Received {
+        let facts = &self.facts;
+        let mut received = Received::new(SequenceNumber::new(facts.number), facts.enqueued, facts.failed + 1);
+        received.expires_at = if is_dead { Timestamp::MAX } else { facts.expires_at.unwrap_or(Timestamp::MAX) };
+        received.dead_lettered = is_dead;
+        received
+    }
+}

@@ -1,0 +1,119 @@
+//! What a slot's task does for holders.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consign::{
+    settlement::DeadLetter,
+    transport::{ErrorKind, SettleError},
+};
+use lapin::Channel;
+use tokio::sync::oneshot;
+
+use super::slot::Slot;
+use crate::{
+    error::Failure,
+    receiver::{
+        copy,
+        delivered::Held,
+        job::{publish, written},
+    },
+};
+
+/// Who waits for the end, if anybody does.
+pub(super) type Done = Option<oneshot::Sender<Result<(), SettleError>>>;
+
+pub(super) struct Job {
+    /// The session.
+    pub(super) id: Arc<str>,
+    pub(super) work: Work,
+    pub(super) done: Done,
+}
+
+pub(super) enum Work {
+    /// Write the session's record. If that fails the state is what it was before, if that is said.
+    Write(Option<Option<Bytes>>),
+    /// Publish a copy as a dead letter, and acknowledge the original.
+    DeadLetter(Held, Box<DeadLetter>),
+    /// Acknowledge what has expired.
+    Drop(Held),
+}
+
+impl Job {
+    pub(super) fn new(id: &str, work: Work) -> Self {
+        Self { id: id.into(), work, done: None }
+    }
+
+    /// It is too late for it.
+    pub(super) fn fail(self) {
+        if let Some(done) = self.done {
+            let _ = done.send(Err(SettleError::new(ErrorKind::SessionLockLost)));
+        }
+    }
+}
+
+pub(super) async fn run(job: Job, slot: Arc<Slot>, channel: Channel) {
+    let Job { id, work, done } = job;
+    let result = match work {
+        Work::Write(before) => write(&slot, &id, &channel, before).await.map_err(SettleError::from),
+        Work::DeadLetter(held, dead_letter) => bury(&slot, &id, held, *dead_letter).await,
+        Work::Drop(held) => ack(&slot, &id, held).await,
+    };
+    let result = result.map_err(of_session);
+    if let (Err(error), None) = (&result, &done)
+        && error.kind() != ErrorKind::SessionLockLost
+    {
+        tracing::warn!(queue = %slot.source.path, %error, "a message of a session could not be settled");
+    }
+    if let Some(done) = done {
+        let _ = done.send(result);
+    }
+}
+
+async fn write(slot: &Slot, id: &str, channel: &Channel, before: Option<Option<Bytes>>) -> Result<(), Failure> {
+    let note = slot.state().ledger.note(id);
+    let deadline = slot.client.link.deadline();
+    let queue = slot.notes();
+    let writing = tokio::time::timeout(deadline, note.write(channel, &queue)).await;
+    let result = writing.unwrap_or_else(|_| Err(Failure::late("the record of a session", deadline)));
+    if result.is_err() {
+        slot.state().ledger.change(id, |record| {
+            if let Some(before) = before {
+                record.state = before;
+            }
+        });
+    }
+    result
+}
+
+/// In between there are two, and never none. If no copy can be published the message is the next one again.
+async fn bury(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Result<(), SettleError> {
+    if held.ticket.is_lost() {
+        return Err(SettleError::new(ErrorKind::SessionLockLost));
+    }
+    let source = &slot.source;
+    let published = match copy::dead(&held, source, held.facts.failed, dead_letter) {
+        Ok(copy) => publish(&slot.client, source, copy).await,
+        Err(error) => Err(Failure::new(error.kind(), error.to_string())),
+    };
+    match published {
+        Ok(()) => ack(slot, id, held).await,
+        Err(failure) => {
+            slot.state().put_back(id, held);
+            Err(failure.into())
+        }
+    }
+}
+
+async fn ack(slot: &Slot, id: &str, held: Held) -> Result<(), SettleError> {
+    slot.state().ledger.settled(id, held.facts.number);
+    written("basic.ack", held.ticket.ack(), slot.client.link.deadline()).await
+}
+
+/// In a session there are no locks of messages.
+pub(super) fn of_session(error: SettleError) -> SettleError {
+    match error.kind() {
+        ErrorKind::MessageLockLost => SettleError::new(ErrorKind::SessionLockLost).with_source(error),
+        _ => error,
+    }
+}

@@ -1,0 +1,162 @@
+//! The queues of an entity with sessions.
+
+use consign::message::EntityPath;
+use futures_util::future::try_join_all;
+use lapin::{
+    ExchangeKind,
+    options::{
+        ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+    },
+    types::{AMQPValue, FieldTable, ShortString},
+};
+
+use crate::{
+    QueueSettings,
+    client::{Shared, arguments, quorum},
+    error::Failure,
+    link::Leased,
+    wire::names,
+};
+
+/// Sessions are spread over as many buckets, and buckets over slots, so that a topic need not know how many slots a
+/// subscription has.
+pub(crate) const MOST_SLOTS: u16 = 64;
+
+/// The bucket of a session, the same in every process: FNV-1a of its id.
+pub(crate) fn bucket(id: &str) -> u16 {
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    // The last bits of short texts differ less than those that they are mixed into.
+    ((hash >> 32 ^ hash) % u64::from(MOST_SLOTS)) as u16
+}
+
+pub(super) fn slot_of(id: &str, slots: u16) -> u16 {
+    bucket(id) % slots
+}
+
+/// The queue of a slot. The number of slots is a part of it: one that goes by another number finds no queue, and never the
+/// wrong one.
+pub(crate) fn queue(path: &EntityPath, slot: u16, slots: u16) -> String {
+    format!("{path}/$slot-{slot:02}-{slots:02}")
+}
+
+/// The queue of a session.
+pub(crate) fn queue_of(path: &EntityPath, id: &str, slots: u16) -> String {
+    queue(path, slot_of(id, slots), slots)
+}
+
+/// Where the records of a slot's sessions are.
+pub(super) fn notes(path: &EntityPath, slot: u16, slots: u16) -> String {
+    format!("{path}/$note-{slot:02}-{slots:02}")
+}
+
+/// The exclusive queue that is the lock of a slot.
+pub(super) fn lock(path: &EntityPath, slot: u16, slots: u16) -> String {
+    format!("{path}/$lock-{slot:02}-{slots:02}")
+}
+
+/// Declares the queues of all slots.
+pub(crate) async fn declare(shared: &Shared, path: &EntityPath, settings: &QueueSettings) -> Result<(), Failure> {
+    let slots = settings.session_slots;
+    let mut share = settings.clone();
+    share.max_length_bytes = settings.max_length_bytes.map(|bytes| (bytes / u64::from(slots)).max(1));
+    let mut messages = arguments(&share, &path.dead_letter());
+    messages.insert("x-single-active-consumer".into(), AMQPValue::Boolean(true));
+    let declaring = async |leased: &Leased| {
+        // One after the other: each elects a leader.
+        for slot in 0..slots {
+            let both = [(queue(path, slot, slots), messages.clone()), (notes(path, slot, slots), quorum())];
+            try_join_all(both.into_iter().map(|(name, arguments)| {
+                leased.channel.queue_declare(name.into(), QueueDeclareOptions::durable(), arguments.into())
+            }))
+            .await?;
+        }
+        Ok(())
+    };
+    shared.manage("queue.declare", declaring).await
+}
+
+pub(crate) async fn delete(shared: &Shared, path: &EntityPath, settings: &QueueSettings) -> Result<(), Failure> {
+    let slots = settings.session_slots;
+    let is_subscription = path.subscription().is_some();
+    let deleting = async |leased: &Leased| {
+        let channel = &leased.channel;
+        if is_subscription {
+            let none = ExchangeDeleteOptions::default();
+            channel.exchange_delete(path.as_str().into(), none).await?;
+            channel.exchange_delete(path.dead_letter().as_str().into(), none).await?;
+        }
+        for slot in 0..slots {
+            for name in [queue(path, slot, slots), notes(path, slot, slots)] {
+                channel.queue_delete(name.into(), QueueDeleteOptions::default()).await?;
+            }
+        }
+        Ok(())
+    };
+    shared.manage("queue.delete", deleting).await?;
+    for slot in 0..slots {
+        shared.forget_delays(&queue(path, slot, slots));
+    }
+    Ok(())
+}
+
+/// Declares what spreads the messages of a subscription over its slots, an exchange that its rules lead to. What says
+/// nothing of a session is a dead letter.
+pub(crate) async fn declare_exchange(shared: &Shared, path: &EntityPath, slots: u16) -> Result<(), Failure> {
+    let declaring = async |leased: &Leased| {
+        let channel = &leased.channel;
+        let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+        let dead = path.dead_letter();
+        let (this, dead) = (ShortString::from(path.as_str()), ShortString::from(dead.as_str()));
+        let none = FieldTable::default;
+        channel.exchange_declare(dead.clone(), ExchangeKind::Fanout, durable, none()).await?;
+        channel.queue_bind(dead.clone(), dead.clone(), "".into(), QueueBindOptions::default(), none()).await?;
+        let mut alternate = FieldTable::default();
+        alternate.insert("alternate-exchange".into(), AMQPValue::LongString(dead.as_str().into()));
+        channel.exchange_declare(this.clone(), ExchangeKind::Headers, durable, alternate).await?;
+        try_join_all((0..MOST_SLOTS).map(|bucket| {
+            let mut headers = FieldTable::default();
+            headers.insert("x-match".into(), AMQPValue::LongString("all".into()));
+            headers.insert(names::SESSION_BUCKET.into(), AMQPValue::LongLongInt(bucket.into()));
+            let to = queue(path, bucket % slots, slots).into();
+            channel.queue_bind(to, this.clone(), "".into(), QueueBindOptions::default(), headers)
+        }))
+        .await
+        .map(drop)
+    };
+    shared.manage("the exchange of a subscription with sessions", declaring).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other processes, and older ones, must find the same.
+    #[test]
+    fn n_05_a_session_has_the_same_slot_everywhere() {
+        let path = EntityPath::new("orders").unwrap();
+        assert_eq!(queue_of(&path, "one", 16), queue(&path, bucket("one") % 16, 16));
+        assert_eq!(["", "one", "two", "ONE"].map(bucket), [1, 54, 16, 22]);
+        assert_eq!(queue(&path, 3, 16), "orders/$slot-03-16");
+    }
+
+    #[test]
+    fn sessions_are_spread_over_all_slots() {
+        for slots in [1, 3, 16, MOST_SLOTS] {
+            let mut count = vec![0_u32; slots.into()];
+            for id in 0..u32::from(slots) * 1_000 {
+                count[usize::from(slot_of(&format!("session-{id}"), slots))] += 1;
+            }
+            assert!(count.iter().all(|count| (500..2_000).contains(count)), "{count:?}");
+        }
+    }
+
+    #[test]
+    fn no_name_is_longer_than_that_of_the_dead_letter_queue() {
+        let path = EntityPath::new("orders").unwrap();
+        for name in [queue(&path, 63, 64), notes(&path, 63, 64), lock(&path, 63, 64)] {
+            assert!(name.len() <= path.dead_letter().as_str().len(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+use std::{
+    fmt,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use consign::{
+    time::Timestamp,
+    transport::{BoxFuture, Delivery, ReceiveError, Receiver, Session, SettleError},
+};
+
+use super::hold::{Hold, lost};
+use crate::{RabbitMqLease, RabbitMqSettle};
+
+/// A session that is held: its messages in order, and its state.
+///
+/// What is given back stays with the holder and is the next message. When the connection breaks the session is lost, with
+/// the locks of its messages; nothing counts then.
+pub struct RabbitMqSession(Hold);
+
+impl RabbitMqSession {
+    pub(super) fn new(hold: Hold) -> Self {
+        Self(hold)
+    }
+
+    /// The state of the session; `None` if there is none. [`SessionLockLost`](consign::transport::ErrorKind::SessionLockLost)
+    /// if it is held no more.
+    pub fn state(&self) -> Result<Option<Bytes>, SettleError> {
+        self.0.state()
+    }
+
+    /// Sets the state, or clears it, and ends when the broker has stored that. It is at most as large as a message may be, and
+    /// counts toward no limit. Errors: that of [`state`](Self::state), and the broker's.
+    pub fn set_state(&self, to: Option<Bytes>) -> RabbitMqSettle {
+        self.0.set_state(to)
+    }
+}
+
+impl Receiver for RabbitMqSession {
+    type Lease = RabbitMqLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<RabbitMqLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.0.poll_receive(cx, max.max(1), out)
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Session for RabbitMqSession {
+    type Renew = std::future::Ready<Result<Timestamp, SettleError>>;
+    type Close = BoxFuture<Result<(), SettleError>>;
+
+    fn session_id(&self) -> &str {
+        &self.0.id
+    }
+
+    fn lock_duration(&self) -> Duration {
+        self.0.slot.source.settings.lock_duration
+    }
+
+    fn renew(&self) -> Self::Renew {
+        std::future::ready(self.0.renew())
+    }
+
+    /// Ends when other clients may have the session too, if no other session of its slot is held here.
+    fn close(self) -> Self::Close {
+        let slot = std::sync::Arc::clone(&self.0.slot);
+        let was_held = self.0.give_up();
+        drop(self);
+        Box::pin(async move {
+            if !was_held {
+                return Err(lost());
+            }
+            if slot.is_left() {
+                slot.ended().await;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Gives the session up, without waiting for it.
+impl Drop for RabbitMqSession {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
+}
+
+impl fmt::Debug for RabbitMqSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RabbitMqSession").field("id", &self.0.id).finish_non_exhaustive()
+    }
+}

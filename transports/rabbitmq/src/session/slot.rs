@@ -1,0 +1,293 @@
+//! A slot that is read here: which sessions of it are held, and what waits for whom.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    task::Waker,
+};
+
+use consign::{
+    settlement::{Changes, DeadLetter, DeadLetterReason},
+    time::Timestamp,
+    transport::{ErrorKind, ReceiveError},
+};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+
+use super::{
+    hold::Hold,
+    job::{Job, Work},
+    layout,
+    ledger::Ledger,
+};
+use crate::{
+    client,
+    error::Failure,
+    receiver::{Source, delivered::Held},
+};
+
+pub(super) struct Slot {
+    pub(super) client: Arc<client::Shared>,
+    /// The entity.
+    pub(super) source: Source,
+    pub(super) index: u16,
+    pub(super) stage: watch::Sender<Stage>,
+    /// For the slot's task.
+    pub(super) changed: Notify,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    Opening,
+    /// Its messages come.
+    Open,
+    Failed(Failure),
+    /// Another may have it.
+    Ended,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pins: usize,
+    holders: usize,
+    /// Nobody wants it any more, or it is lost: it is no one's to use.
+    pub(super) is_over: bool,
+    lines: HashMap<String, Line>,
+    pub(super) ledger: Ledger,
+    pub(super) jobs: Vec<Job>,
+    /// Messages that have come.
+    pub(super) arrived: usize,
+    last_hold: u64,
+}
+
+/// The messages of one session.
+#[derive(Default)]
+pub(super) struct Line {
+    /// What is to be handed out, by delivery tag, which is the order of the queue.
+    pub(super) ready: BTreeMap<u64, Held>,
+    pub(super) holder: Option<Holder>,
+}
+
+pub(super) struct Holder {
+    pub(super) hold: u64,
+    pub(super) until: Instant,
+    pub(super) until_utc: Timestamp,
+    /// What was handed out.
+    pub(super) delivered: BTreeMap<u64, Held>,
+    pub(super) waker: Option<Waker>,
+}
+
+impl Slot {
+    pub(super) fn new(client: Arc<client::Shared>, source: Source, index: u16) -> (Arc<Self>, Pin) {
+        let slot = Arc::new(Self {
+            client,
+            source,
+            index,
+            stage: watch::Sender::new(Stage::Opening),
+            changed: Notify::new(),
+            state: Mutex::new(State { pins: 1, ..State::default() }),
+        });
+        (Arc::clone(&slot), Pin(slot))
+    }
+
+    /// Keeps it open, unless it is about to be given up.
+    pub(super) fn pin(self: &Arc<Self>) -> Option<Pin> {
+        let mut state = self.state();
+        if state.is_over {
+            return None;
+        }
+        state.pins += 1;
+        Some(Pin(Arc::clone(self)))
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    fn slots(&self) -> u16 {
+        self.source.settings.session_slots
+    }
+
+    pub(super) fn queue(&self) -> String {
+        layout::queue(&self.source.path, self.index, self.slots())
+    }
+
+    pub(super) fn notes(&self) -> String {
+        layout::notes(&self.source.path, self.index, self.slots())
+    }
+
+    pub(super) fn lock(&self) -> String {
+        layout::lock(&self.source.path, self.index, self.slots())
+    }
+
+    /// Waits until another may have it.
+    pub(super) async fn ended(&self) {
+        let is_over = |stage: &Stage| matches!(stage, Stage::Ended | Stage::Failed(_));
+        // The sender is here.
+        let _ = self.stage.subscribe().wait_for(is_over).await;
+    }
+
+    /// The broker has delivered a message.
+    pub(super) fn arrive(&self, mut held: Held) {
+        let mut state = self.state();
+        state.arrived += 1;
+        let Some(id) = held.message.session_id().map(str::to_owned) else {
+            // Another publisher's, which belongs to no session.
+            let dead_letter = DeadLetter::new(DeadLetterReason::SessionIdIsNull, "");
+            state.jobs.push(Job::new("", Work::DeadLetter(held, Box::new(dead_letter))));
+            self.changed.notify_one();
+            return;
+        };
+        if let Some(failed) = state.ledger.get(&id).and_then(|record| record.failures.get(&held.facts.number)) {
+            held.facts.failed = held.facts.failed.max(*failed);
+        }
+        let line = state.lines.entry(id).or_default();
+        line.ready.insert(held.ticket.tag, held);
+        match &mut line.holder {
+            Some(holder) => holder.waker.take().into_iter().for_each(Waker::wake),
+            None => self.client.slots.changed.notify_waiters(),
+        }
+    }
+
+    /// The oldest message of a session that nobody holds: its number and the session.
+    pub(super) fn oldest(&self) -> Option<(u64, String)> {
+        let state = self.state();
+        let free = state.lines.iter().filter(|(_, line)| line.holder.is_none());
+        let first = free.filter_map(|(id, line)| Some((line.ready.first_key_value()?, id)));
+        first.min_by_key(|((tag, _), _)| **tag).map(|((_, held), id)| (held.facts.number, id.clone()))
+    }
+
+    /// Gives up all sessions: the broker has given the messages to another.
+    pub(super) fn lose(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        for (_, line) in state.lines.drain() {
+            line.holder.and_then(|holder| holder.waker).into_iter().for_each(Waker::wake);
+        }
+        state.holders = 0;
+    }
+
+    /// Ends the locks that have run out.
+    pub(super) fn end_locks(&self, now: Instant) {
+        let mut state = self.state();
+        let over = |line: &Line| line.holder.as_ref().is_some_and(|holder| holder.until <= now);
+        let ids: Vec<String> = state.lines.iter().filter(|(_, line)| over(line)).map(|(id, _)| id.clone()).collect();
+        for id in ids {
+            let Some(holder) = state.lines.get_mut(&id).and_then(|line| line.holder.take()) else { continue };
+            for held in holder.delivered.into_values() {
+                self.fail(&mut state, &id, held, Changes::NONE, None);
+            }
+            holder.waker.into_iter().for_each(Waker::wake);
+            state.holders -= 1;
+            state.tidy(&id);
+            self.client.slots.changed.notify_waiters();
+        }
+    }
+
+    /// When the next lock runs out.
+    pub(super) fn next_end(&self) -> Option<Instant> {
+        let state = self.state();
+        state.lines.values().filter_map(|line| line.holder.as_ref()).map(|holder| holder.until).min()
+    }
+
+    /// Whether nobody wants the slot any more. From then on nobody gets it either.
+    pub(super) fn is_left(&self) -> bool {
+        let mut state = self.state();
+        state.is_over |= state.pins == 0 && state.holders == 0 && state.jobs.is_empty();
+        state.is_over
+    }
+
+    pub(super) fn has_messages(&self) -> bool {
+        self.state().lines.values().any(|line| !line.ready.is_empty())
+    }
+}
+
+impl State {
+    pub(super) fn holder(&mut self, id: &str, hold: u64) -> Option<(&mut BTreeMap<u64, Held>, &mut Holder)> {
+        let line = self.lines.get_mut(id)?;
+        let holder = line.holder.as_mut().filter(|holder| holder.hold == hold && holder.until > Instant::now())?;
+        Some((&mut line.ready, holder))
+    }
+
+    /// Puts a message back to where it was in its session.
+    pub(super) fn put_back(&mut self, id: &str, held: Held) {
+        let line = self.lines.entry(id.to_owned()).or_default();
+        line.ready.insert(held.ticket.tag, held);
+        line.holder.as_mut().and_then(|holder| holder.waker.take()).into_iter().for_each(Waker::wake);
+    }
+
+    /// A holder is gone, without a failure.
+    pub(super) fn give_up(&mut self, id: &str, hold: u64) -> bool {
+        let Some(line) = self.lines.get_mut(id) else { return false };
+        let Some(holder) = line.holder.take_if(|holder| holder.hold == hold) else { return false };
+        line.ready.extend(holder.delivered);
+        self.holders -= 1;
+        self.tidy(id);
+        true
+    }
+
+    fn tidy(&mut self, id: &str) {
+        if self.lines.get(id).is_some_and(|line| line.holder.is_none() && line.ready.is_empty()) {
+            self.lines.remove(id);
+        }
+    }
+}
+
+/// Keeps a slot open.
+pub(super) struct Pin(Arc<Slot>);
+
+impl Pin {
+    pub(super) fn slot(&self) -> &Arc<Slot> {
+        &self.0
+    }
+
+    /// Waits until the slot is open, or is not to be had.
+    pub(super) async fn ready(&self) -> Result<(), Failure> {
+        let mut stage = self.0.stage.subscribe();
+        let stage = stage.wait_for(|stage| !matches!(stage, Stage::Opening)).await;
+        match stage.as_deref() {
+            Ok(Stage::Open) => Ok(()),
+            Ok(Stage::Failed(failure)) => Err(failure.clone()),
+            _ => Err(Failure::new(ErrorKind::CommunicationProblem, "the connection of the sessions is lost")),
+        }
+    }
+
+    /// Locks a session.
+    pub(super) fn hold(&self, id: &str) -> Result<Hold, ReceiveError> {
+        let slot = &self.0;
+        let mut state = slot.state();
+        if state.is_over {
+            let detail = "the connection of the sessions is lost";
+            return Err(ReceiveError::new(ErrorKind::CommunicationProblem).with_detail(detail));
+        }
+        state.last_hold += 1;
+        let hold = state.last_hold;
+        let lock = slot.source.settings.lock_duration;
+        let line = state.lines.entry(id.to_owned()).or_default();
+        if line.holder.is_some() {
+            return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
+        }
+        line.holder = Some(Holder {
+            hold,
+            until: Instant::now() + lock,
+            until_utc: slot.client.now().saturating_add(lock),
+            delivered: BTreeMap::new(),
+            waker: None,
+        });
+        state.holders += 1;
+        drop(state);
+        slot.changed.notify_one();
+        Ok(Hold::new(Arc::clone(slot), id, hold))
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.0.state().pins -= 1;
+        self.0.changed.notify_one();
+    }
+}

@@ -1,0 +1,73 @@
+//! The slots that one client reads, each once for all of its sessions.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+
+use super::{
+    slot::{Pin, Slot},
+    task,
+};
+use crate::{client::Shared, receiver::Source};
+
+/// For how long the broker may not count what was given back.
+const COUNTED_WITHIN: Duration = Duration::from_secs(2);
+
+type Key = (String, u16);
+
+#[derive(Default)]
+pub(crate) struct Slots {
+    open: Mutex<HashMap<Key, Arc<Slot>>>,
+    /// Slots that were left with messages, and when.
+    left: Mutex<HashMap<Key, Instant>>,
+    /// A message has come that nobody holds the session of, or a session or a slot was given up.
+    pub(super) changed: Notify,
+}
+
+impl Slots {
+    /// Keeps a slot open, or opens it.
+    pub(super) fn pin(&self, client: &Arc<Shared>, source: &Source, index: u16) -> Pin {
+        let mut open = self.open.lock();
+        let key = (source.path.as_str().to_owned(), index);
+        let before = open.get(&key).cloned();
+        if let Some(pin) = before.as_ref().and_then(Slot::pin) {
+            return pin;
+        }
+        let (slot, pin) = Slot::new(Arc::clone(client), source.clone(), index);
+        open.insert(key, Arc::clone(&slot));
+        drop(open);
+        tokio::spawn(task::run(slot, before));
+        pin
+    }
+
+    /// A slot that is open here.
+    pub(super) fn pin_open(&self, source: &Source, index: u16) -> Option<Pin> {
+        let open = self.open.lock();
+        open.get(&(source.path.as_str().to_owned(), index)).and_then(Slot::pin)
+    }
+
+    /// Whether a slot was left here a moment ago, with messages that the broker may not count so far.
+    pub(super) fn was_left(&self, source: &Source, index: u16) -> bool {
+        let mut left = self.left.lock();
+        left.retain(|_, at| at.elapsed() < COUNTED_WITHIN);
+        left.contains_key(&(source.path.as_str().to_owned(), index))
+    }
+
+    /// A slot is about to be given up.
+    pub(super) fn leave(&self, slot: &Slot, has_messages: bool) {
+        if has_messages {
+            let key = (slot.source.path.as_str().to_owned(), slot.index);
+            self.left.lock().insert(key, Instant::now());
+        }
+    }
+
+    /// A slot is given up.
+    pub(super) fn forget(&self, slot: &Arc<Slot>) {
+        let key = (slot.source.path.as_str().to_owned(), slot.index);
+        let mut open = self.open.lock();
+        if open.get(&key).is_some_and(|present| Arc::ptr_eq(present, slot)) {
+            open.remove(&key);
+        }
+    }
+}

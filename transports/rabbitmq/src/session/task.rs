@@ -1,0 +1,179 @@
+//! The task that owns a slot: it takes the slot's lock, reads its queue, and gives it up when nobody wants it any more.
+
+use std::sync::Arc;
+
+use consign::transport::ErrorKind;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use lapin::{
+    Consumer,
+    options::{BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions},
+    types::FieldTable,
+};
+use tokio::time::Instant;
+
+use super::{
+    job,
+    ledger::Ledger,
+    slot::{Slot, Stage},
+};
+use crate::{
+    error::{Failure, within},
+    link::Leased,
+    receiver::delivered::{Held, Origin},
+};
+
+/// How many messages of a slot wait here at most, for sessions that are held and for others.
+const AHEAD: u16 = 2_048;
+
+pub(super) async fn run(slot: Arc<Slot>, before: Option<Arc<Slot>>) {
+    if let Some(before) = before {
+        before.ended().await;
+    }
+    match open(&slot).await {
+        Ok(opened) => {
+            slot.stage.send_replace(Stage::Open);
+            read(&slot, opened).await;
+            slot.client.slots.forget(&slot);
+            slot.stage.send_replace(Stage::Ended);
+            slot.client.slots.changed.notify_waiters();
+        }
+        Err(failure) => {
+            slot.lose();
+            slot.client.slots.forget(&slot);
+            slot.stage.send_replace(Stage::Failed(failure));
+        }
+    }
+}
+
+/// A slot that is ours.
+struct Opened {
+    /// Holds the exclusive queue. What the other channel is refused does not end this one.
+    lock: Leased,
+    reading: Leased,
+    consumer: Consumer,
+}
+
+async fn open(slot: &Slot) -> Result<Opened, Failure> {
+    let link = &slot.client.link;
+    if link.is_wrapped() {
+        let detail = "sessions need channels of their own, and one was wrapped";
+        return Err(Failure::new(ErrorKind::InvalidOperation, detail));
+    }
+    let (lock, reading) = channels(slot).await?;
+    let options = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
+    let locking = lock.channel.queue_declare(slot.lock().into(), options, FieldTable::default());
+    let opened = match within(link.deadline(), "the lock of a slot", locking).await {
+        Ok(_) => match subscribe(slot, &reading).await {
+            Ok(consumer) => return Ok(Opened { lock, reading, consumer }),
+            Err(failure) => {
+                unlock(slot, &lock).await;
+                Err(failure)
+            }
+        },
+        Err(failure) => Err(failure),
+    };
+    reading.close(link.deadline()).await;
+    lock.close(link.deadline()).await;
+    opened
+}
+
+/// Two channels of one connection: the lock must not outlive the messages.
+async fn channels(slot: &Slot) -> Result<(Leased, Leased), Failure> {
+    let link = &slot.client.link;
+    let mut one = link.channel().await?;
+    loop {
+        let two = link.channel().await?;
+        if one.is_beside(&two) {
+            return Ok((one, two));
+        }
+        one.close(link.deadline()).await;
+        one = two;
+    }
+}
+
+async fn subscribe(slot: &Slot, reading: &Leased) -> Result<Consumer, Failure> {
+    let channel = &reading.channel;
+    let deadline = slot.client.link.deadline();
+    within(deadline, "confirm.select", channel.confirm_select(ConfirmSelectOptions::default())).await?;
+    let notes = slot.notes();
+    let ledger = within(deadline, "the records of sessions", Ledger::read(channel, &notes)).await?;
+    slot.state().ledger = ledger;
+    let limiting = channel.basic_qos(AHEAD, BasicQosOptions { global: false });
+    let (queue, options) = (slot.queue().into(), BasicConsumeOptions::default());
+    let consuming = channel.basic_consume(queue, "".into(), options, FieldTable::default());
+    let both = async { futures_util::future::try_join(limiting, consuming).await };
+    within(deadline, "basic.consume", both).await.map(|((), consumer)| consumer)
+}
+
+async fn read(slot: &Arc<Slot>, opened: Opened) {
+    let Opened { lock, reading, mut consumer } = opened;
+    let link = &slot.client.link;
+    let origin = Arc::new(Origin { subscription: 0, leased: reading.clone() });
+    let mut jobs = FuturesUnordered::new();
+    loop {
+        slot.end_locks(Instant::now());
+        let new = std::mem::take(&mut slot.state().jobs);
+        let channel = &reading.channel;
+        jobs.extend(new.into_iter().map(|job| job::run(job, Arc::clone(slot), channel.clone())));
+        if jobs.is_empty() && slot.is_left() {
+            break;
+        }
+        if jobs.is_empty() && slot.state().ledger.is_long() {
+            shorten(slot, &reading).await;
+        }
+        let next_end = slot.next_end();
+        tokio::select! {
+            delivery = consumer.next() => match delivery {
+                Some(Ok(delivery)) => {
+                    let now = slot.client.now();
+                    slot.arrive(Held::read(&slot.source, Arc::clone(&origin), delivery, now, Instant::now()));
+                }
+                // The channel has ended, or the queue was deleted.
+                Some(Err(_)) | None => break,
+            },
+            Some(()) = jobs.next(), if !jobs.is_empty() => {}
+            () = slot.changed.notified() => {}
+            () = async { match next_end { Some(at) => tokio::time::sleep_until(at).await, None => std::future::pending().await } } => {}
+        }
+    }
+    let has_messages = slot.has_messages();
+    slot.lose();
+    slot.client.slots.leave(slot, has_messages);
+    for job in std::mem::take(&mut slot.state().jobs) {
+        job.fail();
+    }
+    while jobs.next().await.is_some() {}
+    let dirty = slot.state().ledger.dirty();
+    let notes = slot.notes();
+    for note in dirty {
+        let written = tokio::time::timeout(link.deadline(), note.write(&reading.channel, &notes)).await;
+        if !matches!(written, Ok(Ok(()))) {
+            break;
+        }
+    }
+    // What was not settled goes back in its order. The next one's consumer is not active before that.
+    reading.close(link.deadline()).await;
+    unlock(slot, &lock).await;
+    lock.close(link.deadline()).await;
+}
+
+/// An exclusive queue is there as long as its connection, which others use.
+async fn unlock(slot: &Slot, lock: &Leased) {
+    if lock.channel.status().connected() {
+        let deleting = lock.channel.queue_delete(slot.lock().into(), QueueDeleteOptions::default());
+        if let Err(failure) = within(slot.client.link.deadline(), "queue.delete", deleting).await {
+            tracing::warn!(queue = %slot.source.path, ?failure, "the lock of a slot is left until its connection ends");
+        }
+    }
+}
+
+/// Removes records of no use from the log of a slot that is open for long.
+async fn shorten(slot: &Slot, reading: &Leased) {
+    let notes = slot.notes();
+    let shortening = Ledger::read(&reading.channel, &notes);
+    let shortened = within(slot.client.link.deadline(), "the records of sessions", shortening).await;
+    slot.state().ledger.was_shortened();
+    if let Err(failure) = shortened {
+        tracing::warn!(queue = %slot.source.path, ?failure, "the records of sessions could not be shortened");
+    }
+}
