@@ -196,9 +196,13 @@ impl Slot {
 
     /// Whether nobody wants the slot any more. From then on nobody gets it either.
     pub(super) fn is_left(&self) -> bool {
+        self.state().is_left()
+    }
+
+    /// Whether there is nothing left to do besides.
+    pub(super) fn is_done(&self) -> bool {
         let mut state = self.state();
-        state.is_over |= state.pins == 0 && state.holders == 0 && state.jobs.is_empty();
-        state.is_over
+        state.is_left() && state.jobs.is_empty()
     }
 
     pub(super) fn has_messages(&self) -> bool {
@@ -207,6 +211,11 @@ impl Slot {
 }
 
 impl State {
+    fn is_left(&mut self) -> bool {
+        self.is_over |= self.pins == 0 && self.holders == 0;
+        self.is_over
+    }
+
     pub(super) fn holder(&mut self, id: &str, hold: u64) -> Option<(&mut BTreeMap<u64, Held>, &mut Holder)> {
         let line = self.lines.get_mut(id)?;
         let holder = line.holder.as_mut().filter(|holder| holder.hold == hold && holder.until > Instant::now())?;

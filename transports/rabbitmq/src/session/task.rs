@@ -115,7 +115,7 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
         let new = std::mem::take(&mut slot.state().jobs);
         let channel = &reading.channel;
         jobs.extend(new.into_iter().map(|job| job::run(job, Arc::clone(slot), channel.clone())));
-        if jobs.is_empty() && slot.is_left() {
+        if jobs.is_empty() && slot.is_done() {
             break;
         }
         if jobs.is_empty() && slot.state().ledger.is_long() {
