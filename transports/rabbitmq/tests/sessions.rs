@@ -229,6 +229,14 @@ async fn n_03_a_session_is_had_by_another_client_when_its_slot_is_given_up() {
     }
     a.close().await.unwrap();
     assert_eq!(first.complete().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
+    // Here it can be had at once, from where it was; the slot stays as it is.
+    let mut a = bench.accept("a").await;
+    for body in ["1", "2"] {
+        let (text, count, delivery) = next(&mut a).await;
+        assert_eq!((text.as_str(), count), (body, 1));
+        std::mem::forget(delivery);
+    }
+    a.close().await.unwrap();
     // The slot has another session that is held.
     assert!(other.accept_session(&bench.queue, "a").await.is_err());
     expect(&mut b, &[("x", 1)]).await;
@@ -237,6 +245,56 @@ async fn n_03_a_session_is_had_by_another_client_when_its_slot_is_given_up() {
     expect(&mut a, &[("1", 1), ("2", 1)]).await;
     drop(a);
     accept_soon(&bench.rabbit, &bench.queue, "b").await.close().await.unwrap();
+    other.close().await;
+    bench.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n_04_the_next_session_may_be_in_a_slot_that_is_held() {
+    let Some(bench) = Bench::new(by_session(2)).await else { return };
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    let ids: Vec<String> = (0..8).map(|number| format!("s{number}")).collect();
+    let mut held = Vec::new();
+    for id in &ids {
+        bench.send(id, "1").await;
+        bench.send(id, "2").await;
+    }
+    for id in &ids {
+        let session = acceptor.accept_next_within(SOON).await.unwrap();
+        assert_eq!(session.session_id(), id);
+        held.push(session);
+    }
+    // One waits while there is none, and gets what is given up.
+    let waiting = tokio::spawn(async move { acceptor.accept_next_within(SOON).await.unwrap() });
+    tokio::time::sleep(MOMENT).await;
+    held.remove(3).close().await.unwrap();
+    let mut again = waiting.await.unwrap();
+    assert_eq!(again.session_id(), ids[3]);
+    expect(&mut again, &[("1", 1), ("2", 1)]).await;
+    drop((held, again));
+    bench.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n_06_a_lock_that_ends_counts_for_whoever_comes_next() {
+    let mut settings = by_session(1);
+    settings.lock_duration = Duration::from_millis(1_500);
+    let Some(bench) = Bench::new(settings).await else { return };
+    let other = bench.other(support::options(), &support::address()).await;
+    for body in ["1", "2"] {
+        bench.send("a", body).await;
+    }
+    let mut session = bench.accept("a").await;
+    // It is neither settled nor given up in time, and the second message not received.
+    let (_, _, delivery) = next(&mut session).await;
+    session.renew().await.unwrap();
+    let lost = async { while session.state().is_ok() { tokio::time::sleep(Duration::from_millis(10)).await } };
+    timeout(SOON, lost).await.expect("the lock ends");
+    assert_eq!(session.receive().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
+    assert_eq!(delivery.complete().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
+    let mut next = accept_soon(&other, &bench.queue, "a").await;
+    expect(&mut next, &[("1", 2), ("2", 1)]).await;
+    next.close().await.unwrap();
     other.close().await;
     bench.end().await;
 }
