@@ -295,7 +295,7 @@ impl RabbitMq {
     }
 
     /// Deletes a queue, a topic or a subscription, with its messages and its dead-letter queue. A topic goes if it is known
-    /// here, with the subscriptions that are. What is not there is `EntityNotFound`.
+    /// here, with the subscriptions that are, and so does what requires sessions. What is not there is `EntityNotFound`.
     pub async fn delete(&self, path: &str) -> Result<(), ManageError> {
         let path = check_path(path)?;
         if path.is_sub_queue() {

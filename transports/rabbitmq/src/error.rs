@@ -57,8 +57,8 @@ fn kind_of(error: &lapin::Error) -> ErrorKind {
                 }
                 // An exclusive queue of another connection: here, the lock of a slot.
                 AMQPErrorKind::Soft(AMQPSoftError::RESOURCELOCKED) => ErrorKind::SessionCannotBeLocked,
-                AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED) => ErrorKind::InvalidOperation,
-                AMQPErrorKind::Hard(AMQPHardError::NOTALLOWED) => ErrorKind::InvalidOperation,
+                AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED)
+                | AMQPErrorKind::Hard(AMQPHardError::NOTALLOWED) => ErrorKind::InvalidOperation,
                 AMQPErrorKind::Hard(AMQPHardError::RESOURCEERROR) => ErrorKind::ServiceBusy,
                 AMQPErrorKind::Hard(AMQPHardError::NOTIMPLEMENTED) => ErrorKind::NotSupported,
                 _ => ErrorKind::CommunicationProblem,

@@ -96,7 +96,8 @@ impl RabbitMqSender {
         let place = match &self.target {
             Target::Reply(address) => address.clone(),
             Target::Queue(settings) if settings.requires_session => {
-                let without = || SendError::new(ErrorKind::InvalidOperation).with_detail("the queue requires a session id");
+                let without =
+                    || SendError::new(ErrorKind::InvalidOperation).with_detail("the queue requires a session id");
                 session::queue_of(&self.path, message.session_id().ok_or_else(without)?, settings.session_slots)
             }
             Target::Queue(_) | Target::Topic(_) => self.path.as_str().to_owned(),

@@ -9,7 +9,9 @@ use consign::{
 };
 use lapin::{
     ExchangeKind,
-    options::{ExchangeBindOptions, ExchangeDeclareOptions, ExchangeDeleteOptions, ExchangeUnbindOptions, QueueBindOptions},
+    options::{
+        ExchangeBindOptions, ExchangeDeclareOptions, ExchangeDeleteOptions, ExchangeUnbindOptions, QueueBindOptions,
+    },
     types::{AMQPValue, FieldTable},
 };
 

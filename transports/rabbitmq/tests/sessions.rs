@@ -44,43 +44,49 @@ impl Bench {
     async fn with(options: Options, settings: QueueSettings) -> Option<Self> {
         let rabbit = support::connect(options).await?;
         let queue = support::unique("sessions");
-        rabbit.create_queue(&queue, settings.clone()).await.unwrap();
+        rabbit.create_queue(&queue, settings.clone()).await.expect("a broker that answers");
         Some(Self { rabbit, queue, settings })
     }
 
     /// What another process would be.
     async fn other(&self, options: Options, address: &str) -> RabbitMq {
-        let other = options.connect(address).await.unwrap();
-        other.know(&self.queue, self.settings.clone()).unwrap();
+        let other = options.connect(address).await.expect("a broker that answers");
+        other.know(&self.queue, self.settings.clone()).expect("a broker that answers");
         other
     }
 
     async fn send(&self, id: &str, body: &str) {
-        let message = Message::builder().session_id(id.to_owned()).build(body.to_owned()).unwrap();
-        self.rabbit.sender(&self.queue).unwrap().send(message).await.unwrap();
+        let message =
+            Message::builder().session_id(id.to_owned()).build(body.to_owned()).expect("a broker that answers");
+        self.rabbit
+            .sender(&self.queue)
+            .expect("a broker that answers")
+            .send(message)
+            .await
+            .expect("a broker that answers");
     }
 
     async fn accept(&self, id: &str) -> RabbitMqSession {
-        self.rabbit.accept_session(&self.queue, id).await.unwrap()
+        self.rabbit.accept_session(&self.queue, id).await.expect("a broker that answers")
     }
 
     async fn end(self) {
-        self.rabbit.delete(&self.queue).await.unwrap();
+        self.rabbit.delete(&self.queue).await.expect("a broker that answers");
         self.rabbit.close().await;
     }
 }
 
 fn text(delivery: &Delivery<RabbitMqLease>) -> String {
-    String::from_utf8_lossy(delivery.message.payload().unwrap()).into_owned()
+    String::from_utf8_lossy(delivery.message.payload().expect("a broker that answers")).into_owned()
 }
 
 fn count(delivery: &Delivery<RabbitMqLease>) -> u32 {
-    delivery.message.received().unwrap().delivery_count
+    delivery.message.received().expect("a broker that answers").delivery_count
 }
 
 /// The next message, with its delivery count.
 async fn next(session: &mut RabbitMqSession) -> (String, u32, Delivery<RabbitMqLease>) {
-    let delivery = session.receive_within(SOON).await.unwrap();
+    let delivery = session.receive_within(SOON).await.expect("a broker that answers");
     (text(&delivery), count(&delivery), delivery)
 }
 
@@ -88,7 +94,7 @@ async fn expect(session: &mut RabbitMqSession, expected: &[(&str, u32)]) {
     for (body, deliveries) in expected {
         let (text, count, delivery) = next(session).await;
         assert_eq!((text.as_str(), count), (*body, *deliveries));
-        delivery.complete().await.unwrap();
+        delivery.complete().await.expect("a broker that answers");
     }
     assert!(session.receive_within(MOMENT).await.is_err());
 }
@@ -99,7 +105,7 @@ async fn accept_soon(rabbit: &RabbitMq, queue: &str, id: &str) -> RabbitMqSessio
         loop {
             match rabbit.accept_session(queue, id).await {
                 Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => tokio::task::yield_now().await,
-                accepted => break accepted.unwrap(),
+                accepted => break accepted.expect("a broker that answers"),
             }
         }
     };
@@ -108,10 +114,14 @@ async fn accept_soon(rabbit: &RabbitMq, queue: &str, id: &str) -> RabbitMqSessio
 
 async fn proxy() -> (Proxy, String) {
     let address = support::address();
-    let (login, rest) = address.rsplit_once('@').unwrap();
-    let (server, rest) = rest.split_once('/').unwrap();
-    let server = tokio::net::lookup_host(server).await.unwrap().find(std::net::SocketAddr::is_ipv4).unwrap();
-    let proxy = Proxy::to(server).await.unwrap();
+    let (login, rest) = address.rsplit_once('@').expect("a broker that answers");
+    let (server, rest) = rest.split_once('/').expect("a broker that answers");
+    let server = tokio::net::lookup_host(server)
+        .await
+        .expect("a broker that answers")
+        .find(std::net::SocketAddr::is_ipv4)
+        .expect("a broker that answers");
+    let proxy = Proxy::to(server).await.expect("a broker that answers");
     let address = format!("{login}@{}/{rest}", proxy.address());
     (proxy, address)
 }
@@ -144,36 +154,39 @@ type Log = Mutex<HashMap<String, Vec<(usize, usize)>>>;
 
 /// Takes whatever session is next, until there is none for a while, and gives messages and sessions back at random.
 async fn work(rabbit: &RabbitMq, client: usize, queue: &str, log: &Log) {
-    let mut acceptor = rabbit.session_acceptor(queue).unwrap();
+    let mut acceptor = rabbit.session_acceptor(queue).expect("a broker that answers");
     while let Ok(mut session) = acceptor.accept_next_within(Duration::from_secs(3)).await {
         let id = session.session_id().to_owned();
         let last = log.lock().get(&id).and_then(|done| done.last()).map(|(_, number)| number.to_string());
-        assert_eq!(session.state().unwrap(), last.map(Into::into), "{id}");
+        assert_eq!(session.state().expect("a broker that answers"), last.map(Into::into), "{id}");
         for _ in 0..fastrand::usize(1..12) {
             let Ok(delivery) = session.receive_within(Duration::from_millis(100)).await else { break };
             let (body, count) = (text(&delivery), count(&delivery));
             match fastrand::u8(..6) {
                 0 => {
-                    delivery.abandon().await.unwrap();
+                    delivery.abandon().await.expect("a broker that answers");
                     let (again, counted, delivery) = next(&mut session).await;
                     assert_eq!((again, counted), (body, count + 1));
-                    delivery.lease.release().await.unwrap();
+                    delivery.lease.release().await.expect("a broker that answers");
                 }
-                1 => delivery.lease.release().await.unwrap(),
+                1 => delivery.lease.release().await.expect("a broker that answers"),
                 // It goes with the session, and comes first again.
                 2 => {
                     std::mem::forget(delivery);
                     break;
                 }
                 _ => {
-                    log.lock().entry(id.clone()).or_default().push((client, body.parse().unwrap()));
-                    session.set_state(Some(body.into())).await.unwrap();
-                    delivery.complete().await.unwrap();
+                    log.lock()
+                        .entry(id.clone())
+                        .or_default()
+                        .push((client, body.parse().expect("a broker that answers")));
+                    session.set_state(Some(body.into())).await.expect("a broker that answers");
+                    delivery.complete().await.expect("a broker that answers");
                 }
             }
         }
         if fastrand::bool() {
-            session.close().await.unwrap();
+            session.close().await.expect("a broker that answers");
         }
     }
 }
@@ -288,7 +301,11 @@ async fn n_06_a_lock_that_ends_counts_for_whoever_comes_next() {
     // It is neither settled nor given up in time, and the second message not received.
     let (_, _, delivery) = next(&mut session).await;
     session.renew().await.unwrap();
-    let lost = async { while session.state().is_ok() { tokio::time::sleep(Duration::from_millis(10)).await } };
+    let lost = async {
+        while session.state().is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
     timeout(SOON, lost).await.expect("the lock ends");
     assert_eq!(session.receive().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
     assert_eq!(delivery.complete().await.unwrap_err().kind(), ErrorKind::SessionLockLost);

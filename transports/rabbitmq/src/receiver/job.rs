@@ -9,8 +9,8 @@ use consign::{
 use tokio::sync::oneshot;
 
 use super::{
-    delivered::Held,
     copy,
+    delivered::Held,
     lease::lost,
     state::{Shared, Source},
 };

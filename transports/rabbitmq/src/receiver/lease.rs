@@ -46,7 +46,9 @@ struct Lock {
 
 impl std::fmt::Debug for RabbitMqLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RabbitMqLease").field("is_locked", &matches!(self.0, Right::Held(_) | Right::OfSession(_))).finish_non_exhaustive()
+        f.debug_struct("RabbitMqLease")
+            .field("is_locked", &matches!(self.0, Right::Held(_) | Right::OfSession(_)))
+            .finish_non_exhaustive()
     }
 }
 
@@ -188,7 +190,7 @@ impl transport::Lease for RabbitMqLease {
     fn renew(&self) -> RabbitMqRenew {
         ready(match &self.0 {
             Right::Held(lock) => lock.shared.renew(lock.key).ok_or_else(lost),
-            Right::OfSession(lock) => Err(lock.renew()),
+            Right::OfSession(_) => Err(SessionLock::renewal()),
             Right::Removed | Right::Reply => Err(removed()),
         })
     }

@@ -17,8 +17,8 @@ use consign::{
     transport::{self, Delivery, ReceiveError},
 };
 
-pub use self::lease::{RabbitMqLease, RabbitMqRenew, RabbitMqSettle};
 pub(crate) use self::lease::check;
+pub use self::lease::{RabbitMqLease, RabbitMqRenew, RabbitMqSettle};
 use self::state::Shared;
 pub(crate) use self::state::{Mode, Source};
 use crate::client;

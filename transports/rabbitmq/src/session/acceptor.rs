@@ -118,11 +118,7 @@ async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, 
 }
 
 /// Slots that may have a session to accept, and whether a message is on its way.
-async fn candidates(
-    client: &Arc<Shared>,
-    source: &Source,
-    leased: &Leased,
-) -> Result<Vec<(slot::Pin, bool)>, Failure> {
+async fn candidates(client: &Arc<Shared>, source: &Source, leased: &Leased) -> Result<Vec<(slot::Pin, bool)>, Failure> {
     let slots = source.settings.session_slots;
     let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
     let declaring = try_join_all((0..slots).map(|slot| {

@@ -27,7 +27,8 @@ use crate::{
 pub(super) struct Hold {
     pub(super) slot: Arc<Slot>,
     pub(super) id: Arc<str>,
-    hold: u64,
+    /// Which of the holds of this slot it is.
+    number: u64,
 }
 
 pub(super) fn lost() -> SettleError {
@@ -35,8 +36,8 @@ pub(super) fn lost() -> SettleError {
 }
 
 impl Hold {
-    pub(super) fn new(slot: Arc<Slot>, id: &str, hold: u64) -> Self {
-        Self { slot, id: id.into(), hold }
+    pub(super) fn new(slot: Arc<Slot>, id: &str, number: u64) -> Self {
+        Self { slot, id: id.into(), number }
     }
 
     pub(super) fn poll_receive(
@@ -50,7 +51,7 @@ impl Hold {
         let mut expired = Vec::new();
         let before = out.len();
         let mut state = slot.state();
-        let Some((ready, holder)) = state.holder(&self.id, self.hold) else {
+        let Some((ready, holder)) = state.holder(&self.id, self.number) else {
             return Poll::Ready(Err(ReceiveError::new(ErrorKind::SessionLockLost)));
         };
         while out.len() - before < max {
@@ -63,7 +64,7 @@ impl Hold {
             received.locked_until = Some(holder.until_utc);
             let message = held.message.clone().with_received(received);
             holder.delivered.insert(tag, held);
-            let lock = SessionLock::new(Arc::clone(slot), Arc::clone(&self.id), self.hold, tag);
+            let lock = SessionLock::new(Arc::clone(slot), Arc::clone(&self.id), self.number, tag);
             out.push(Delivery { message, lease: RabbitMqLease::of_session(lock) });
         }
         let taken = out.len() - before;
@@ -78,7 +79,7 @@ impl Hold {
 
     /// Nobody waits for now.
     pub(super) fn stop(&self) {
-        if let Some((_, holder)) = self.slot.state().holder(&self.id, self.hold) {
+        if let Some((_, holder)) = self.slot.state().holder(&self.id, self.number) {
             holder.waker = None;
         }
     }
@@ -87,26 +88,26 @@ impl Hold {
         let lock = self.slot.source.settings.lock_duration;
         let until_utc = self.slot.client.now().saturating_add(lock);
         let mut state = self.slot.state();
-        let (_, holder) = state.holder(&self.id, self.hold).ok_or_else(lost)?;
+        let (_, holder) = state.holder(&self.id, self.number).ok_or_else(lost)?;
         (holder.until, holder.until_utc) = (Instant::now() + lock, until_utc);
         Ok(until_utc)
     }
 
     pub(super) fn state(&self) -> Result<Option<Bytes>, SettleError> {
         let mut state = self.slot.state();
-        state.holder(&self.id, self.hold).ok_or_else(lost)?;
+        state.holder(&self.id, self.number).ok_or_else(lost)?;
         Ok(state.ledger.get(&self.id).and_then(|record| record.state.clone()))
     }
 
     pub(super) fn set_state(&self, to: Option<Bytes>) -> RabbitMqSettle {
         let mut state = self.slot.state();
-        if state.holder(&self.id, self.hold).is_none() {
+        if state.holder(&self.id, self.number).is_none() {
             return RabbitMqSettle::err(lost());
         }
         let before = state.ledger.get(&self.id).and_then(|record| record.state.clone());
-        state.ledger.change(&self.id, |record| record.state = to);
+        state.ledger.change(&self.id, |record| record.state.clone_from(&to));
         let (done, answer) = oneshot::channel();
-        state.jobs.push(Job { id: Arc::clone(&self.id), work: Work::Write(Some(before)), done: Some(done) });
+        state.jobs.push(Job { id: Arc::clone(&self.id), work: Work::State { before, to }, done: Some(done) });
         drop(state);
         self.slot.changed.notify_one();
         RabbitMqSettle::left(answer)
@@ -114,7 +115,7 @@ impl Hold {
 
     /// Gives the session up. What was delivered and not settled does not count.
     pub(super) fn give_up(&self) -> bool {
-        let was_held = self.slot.state().give_up(&self.id, self.hold);
+        let was_held = self.slot.state().give_up(&self.id, self.number);
         if was_held {
             self.slot.changed.notify_one();
             self.slot.client.slots.changed.notify_waiters();
@@ -162,7 +163,7 @@ impl Slot {
                 });
             }
             state.put_back(id, held);
-            state.jobs.push(Job { id: id.into(), work: Work::Write(None), done });
+            state.jobs.push(Job { id: id.into(), work: Work::Failures, done });
         }
         self.changed.notify_one();
     }

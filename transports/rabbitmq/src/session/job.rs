@@ -10,7 +10,7 @@ use consign::{
 use lapin::Channel;
 use tokio::sync::oneshot;
 
-use super::slot::Slot;
+use super::{ledger::Record, slot::Slot};
 use crate::{
     error::Failure,
     receiver::{
@@ -31,8 +31,10 @@ pub(super) struct Job {
 }
 
 pub(super) enum Work {
-    /// Write the session's record. If that fails the state is what it was before, if that is said.
-    Write(Option<Option<Bytes>>),
+    /// Store what has failed.
+    Failures,
+    /// Store the state. If that fails it is what it was before.
+    State { before: Option<Bytes>, to: Option<Bytes> },
     /// Publish a copy as a dead letter, and acknowledge the original.
     DeadLetter(Held, Box<DeadLetter>),
     /// Acknowledge what has expired.
@@ -55,7 +57,16 @@ impl Job {
 pub(super) async fn run(job: Job, slot: Arc<Slot>, channel: Channel) {
     let Job { id, work, done } = job;
     let result = match work {
-        Work::Write(before) => write(&slot, &id, &channel, before).await.map_err(SettleError::from),
+        Work::Failures => write(&slot, &id, &channel, |_| {}).await,
+        Work::State { before, to } => {
+            let undo = |record: &mut Record| {
+                // Unless there is a newer one.
+                if record.state == to {
+                    record.state = before;
+                }
+            };
+            write(&slot, &id, &channel, undo).await
+        }
         Work::DeadLetter(held, dead_letter) => bury(&slot, &id, held, *dead_letter).await,
         Work::Drop(held) => ack(&slot, &id, held).await,
     };
@@ -70,20 +81,16 @@ pub(super) async fn run(job: Job, slot: Arc<Slot>, channel: Channel) {
     }
 }
 
-async fn write(slot: &Slot, id: &str, channel: &Channel, before: Option<Option<Bytes>>) -> Result<(), Failure> {
+async fn write(slot: &Slot, id: &str, channel: &Channel, undo: impl FnOnce(&mut Record)) -> Result<(), SettleError> {
     let note = slot.state().ledger.note(id);
     let deadline = slot.client.link.deadline();
     let queue = slot.notes();
     let writing = tokio::time::timeout(deadline, note.write(channel, &queue)).await;
     let result = writing.unwrap_or_else(|_| Err(Failure::late("the record of a session", deadline)));
     if result.is_err() {
-        slot.state().ledger.change(id, |record| {
-            if let Some(before) = before {
-                record.state = before;
-            }
-        });
+        slot.state().ledger.change(id, undo);
     }
-    result
+    Ok(result?)
 }
 
 /// In between there are two, and never none. If no copy can be published the message is the next one again.

@@ -24,11 +24,11 @@ pub(crate) const MOST_SLOTS: u16 = 64;
 
 /// The bucket of a session, the same in every process: FNV-1a of its id.
 pub(crate) fn bucket(id: &str) -> u16 {
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = id
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     // The last bits of short texts differ less than those that they are mixed into.
-    ((hash >> 32 ^ hash) % u64::from(MOST_SLOTS)) as u16
+    u16::try_from((hash >> 32 ^ hash) % u64::from(MOST_SLOTS)).unwrap_or_default()
 }
 
 pub(super) fn slot_of(id: &str, slots: u16) -> u16 {

@@ -69,7 +69,8 @@ impl SessionLock {
         RabbitMqSettle::done()
     }
 
-    pub(crate) fn renew(&self) -> SettleError {
+    /// Why a message is not renewed.
+    pub(crate) fn renewal() -> SettleError {
         SettleError::new(ErrorKind::InvalidOperation).with_detail("the session is renewed, and not its messages")
     }
 

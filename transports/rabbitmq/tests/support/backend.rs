@@ -18,7 +18,9 @@ use consign::{
 use consign_conformance::{
     Backend, Mode, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
 };
-use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqLease, RabbitMqReceiver, RabbitMqSender, RabbitMqSession, TopicSettings};
+use consign_rabbitmq::{
+    QueueSettings, RabbitMq, RabbitMqLease, RabbitMqReceiver, RabbitMqSender, RabbitMqSession, TopicSettings,
+};
 use parking_lot::Mutex;
 
 use super::{Options, delete_delays, options, unique};
