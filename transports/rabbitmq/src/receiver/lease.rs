@@ -68,13 +68,6 @@ impl RabbitMqLease {
     pub(crate) fn reply() -> Self {
         Self(Right::Reply)
     }
-
-    fn lock(&self) -> Option<&Lock> {
-        match &self.0 {
-            Right::Held(lock) => Some(lock),
-            Right::OfSession(_) | Right::Removed | Right::Reply => None,
-        }
-    }
 }
 
 impl Lock {
@@ -196,7 +189,11 @@ impl transport::Lease for RabbitMqLease {
     }
 
     fn lock_duration(&self) -> Option<Duration> {
-        self.lock().map(|lock| lock.shared.lock_duration())
+        match &self.0 {
+            Right::Held(lock) => Some(lock.shared.lock_duration()),
+            Right::OfSession(lock) => Some(lock.lock_duration()),
+            Right::Removed | Right::Reply => None,
+        }
     }
 
     fn lock_token(&self) -> Option<LockToken> {

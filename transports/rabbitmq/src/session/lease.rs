@@ -1,6 +1,6 @@
 //! The right to settle one delivery of a session.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use consign::{
     Disposition,
@@ -67,6 +67,11 @@ impl SessionLock {
         let Some(held) = self.slot.take(&self.id, self.hold, self.tag) else { return RabbitMqSettle::err(lost()) };
         self.slot.state().put_back(&self.id, held);
         RabbitMqSettle::done()
+    }
+
+    /// That of the session.
+    pub(crate) fn lock_duration(&self) -> Duration {
+        self.slot.source.settings.lock_duration
     }
 
     /// Why a message is not renewed.

@@ -92,7 +92,9 @@ async fn n_10_states_that_are_replaced_do_not_pile_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n_10_states_and_failures_outlive_the_server() {
     let Some(node) = Node::start().await else { return };
-    let options = support::options().backoff(Duration::from_millis(50), Duration::from_millis(500));
+    let options = support::options()
+        .deadline(Duration::from_secs(5))
+        .backoff(Duration::from_millis(50), Duration::from_millis(500));
     let bench = Bench::at(options, &node.address(), by_session(2)).await;
     for body in ["1", "2", "3"] {
         bench.send("a", body).await;
