@@ -163,7 +163,7 @@ impl Slot {
                 });
             }
             state.put_back(id, held);
-            state.jobs.push(Job { id: id.into(), work: Work::Failures, done });
+            state.jobs.push(Job { id: id.into(), work: Work::Record, done });
         }
         self.changed.notify_one();
     }

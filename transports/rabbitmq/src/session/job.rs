@@ -31,8 +31,8 @@ pub(super) struct Job {
 }
 
 pub(super) enum Work {
-    /// Store what has failed.
-    Failures,
+    /// Store what has failed, and what of that is settled.
+    Record,
     /// Store the state. If that fails it is what it was before.
     State { before: Option<Bytes>, to: Option<Bytes> },
     /// Publish a copy as a dead letter, and acknowledge the original.
@@ -57,7 +57,7 @@ impl Job {
 pub(super) async fn run(job: Job, slot: Arc<Slot>, channel: Channel) {
     let Job { id, work, done } = job;
     let result = match work {
-        Work::Failures => write(&slot, &id, &channel, |_| {}).await,
+        Work::Record => write(&slot, &id, &channel, |_| {}).await,
         Work::State { before, to } => {
             let undo = |record: &mut Record| {
                 // Unless there is a newer one.

@@ -239,7 +239,11 @@ impl State {
         true
     }
 
+    /// What nobody holds any more is in the log, and not here, unless something is left of it.
     fn tidy(&mut self, id: &str) {
+        if self.ledger.get(id).is_some_and(|record| record.is_dirty) {
+            self.jobs.push(Job::new(id, Work::Record));
+        }
         if self.lines.get(id).is_some_and(|line| line.holder.is_none() && line.ready.is_empty()) {
             self.lines.remove(id);
         }
@@ -298,5 +302,45 @@ impl Drop for Pin {
     fn drop(&mut self) {
         self.0.state().pins -= 1;
         self.0.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(id: &str) -> State {
+        let mut state = State { holders: 1, last_hold: 1, ..State::default() };
+        let (until, until_utc) = (Instant::now() + std::time::Duration::from_secs(60), Timestamp::MAX);
+        let holder = Holder { hold: 1, until, until_utc, delivered: BTreeMap::new(), waker: None };
+        state.lines.insert(id.into(), Line { ready: BTreeMap::new(), holder: Some(holder) });
+        state
+    }
+
+    /// A slot may be open for long, and see many sessions.
+    #[test]
+    fn what_has_failed_and_is_settled_is_not_remembered() {
+        let mut state = held("a");
+        state.ledger.change("a", |record| {
+            record.failures.insert(7, 1);
+        });
+        state.ledger.note("a");
+        state.ledger.settled("a", 7);
+        assert!(!state.give_up("a", 2) && state.give_up("a", 1) && !state.give_up("a", 1));
+        assert!(state.lines.is_empty() && state.is_left());
+        // The log is told, and then nothing is left.
+        let jobs = std::mem::take(&mut state.jobs);
+        assert!(matches!(&jobs[..], [Job { work: Work::Record, .. }]));
+        state.ledger.note("a");
+        assert_eq!(state.ledger.get("a"), None);
+        assert!(state.ledger.dirty().is_empty());
+    }
+
+    #[test]
+    fn n_06_a_lock_that_is_over_is_no_one_s() {
+        let mut state = held("a");
+        assert!(state.holder("a", 1).is_some() && state.holder("a", 2).is_none() && state.holder("b", 1).is_none());
+        state.lines.get_mut("a").unwrap().holder.as_mut().unwrap().until = Instant::now();
+        assert!(state.holder("a", 1).is_none());
     }
 }
