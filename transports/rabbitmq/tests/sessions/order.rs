@@ -249,3 +249,37 @@ async fn n_07_a_consumer_works_sessions_off_side_by_side_and_each_in_order() {
     }
     bench.end().await;
 }
+
+/// What waits for sessions that nobody holds is in the way of those that are held, when there is much of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_is_read_2_048_messages_ahead() {
+    const AHEAD: usize = 2_048;
+    // All are on their way at once, and so in their order.
+    let options = support::options().sends_in_flight(AHEAD);
+    let Some(bench) = Bench::with(options, by_session(1)).await else { return };
+    let sender = bench.rabbit.sender(&bench.queue).unwrap();
+    let message = |id: &'static str, body: usize| Message::builder().session_id(id).build(body.to_string()).unwrap();
+    let sends = join_all((0..AHEAD).map(|number| sender.send(message("b", number)))).await;
+    assert!(sends.iter().all(Result::is_ok));
+    sender.send(message("a", 0)).await.unwrap();
+    let mut a = bench.accept("a").await;
+    assert!(a.receive_within(MOMENT).await.is_err());
+    // Each that is settled makes room for the next.
+    let mut b = bench.rabbit.session_acceptor(&bench.queue).unwrap().accept_next_within(SOON).await.unwrap();
+    assert_eq!(b.session_id(), "b");
+    let (body, _, first) = next(&mut b).await;
+    assert_eq!(body, "0");
+    first.complete().await.unwrap();
+    expect(&mut a, &[("0", 1)]).await;
+    let mut received = 1;
+    while received < AHEAD {
+        for delivery in timeout(SOON, b.receive_batch(100)).await.unwrap().unwrap() {
+            assert_eq!(text(&delivery), received.to_string());
+            delivery.complete().await.unwrap();
+            received += 1;
+        }
+    }
+    b.close().await.unwrap();
+    drop(a);
+    bench.end().await;
+}
