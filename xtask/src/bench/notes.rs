@@ -54,12 +54,14 @@ const NOTES: &[(&str, &str)] = &[
     ),
     (
         "row/",
-        "by the profile (callgrind), all that is not of the format itself is the 2,200 of `untouched`. Of the 67,000 that gzip \
-         takes, a third builds the two tables of Huffman codes that each body brings with it, 40 % read the codes, and a \
-         fifth clears the room for those tables and for the body, which callgrind counts byte by byte. Of the 42,000 of zstd a third builds \
-         tables too, and 27 allocations hold them. A claim adds a digest of what was encrypted: 70,000 for 1 KiB, for \
-         valgrind has no instructions for SHA-256, which most processors have. To decrypt takes 18,000, which is the goal to within what a build lays out anew; \
-         compression before it is not, for a body of this size, and pays by what the broker and the network carry.",
+        "by the profile (callgrind), all that is not of the format itself is the 2,200 of `untouched`. Of the \
+         67,000 that gzip takes, a third builds the two tables of Huffman codes that each body brings with it, 40 \
+         % read the codes, and a fifth clears the room for those tables and for the body, which callgrind counts \
+         byte by byte. Of the 42,000 of zstd a third builds tables too, and 27 allocations hold them. A claim \
+         adds a digest of what was encrypted: 70,000 for 1 KiB, for valgrind has no instructions for SHA-256, \
+         which most processors have. To decrypt takes 18,000, which is the goal to within what a build lays out \
+         anew; compression before it is not, for a body of this size, and pays by what the broker and the network \
+         carry.",
     ),
     ("wall/", WALL),
     ("brokers/", DURABLE),

@@ -67,7 +67,12 @@ const SECTIONS: &[Section] = &[
     Section {
         part: Part::Row,
         title: "The whole receiving row",
-        text: "An order of 1,024 bytes through all of trace, catch panic, lock renewal, expiry, duplicate detection, claim                check, decryption and decompression, and into a router that decodes it, from a full queue to a settled                delivery. The floor is `decode`, the same without a layer, and the goal is twice that. The rows differ in                what a sending stack has made of the order: nobody has a subscriber for spans, and ids and blobs are kept in                memory. `cloud_event` and `transcode` are no rows: they say what one body of that size takes.",
+        text: "An order of 1,024 bytes through all of trace, catch panic, lock renewal, expiry, duplicate \
+               detection, claim check, decryption and decompression, and into a router that decodes it, from a full \
+               queue to a settled delivery. The floor is `decode`, the same without a layer, and the goal is twice \
+               that. The rows differ in what a sending stack has made of the order: nobody has a subscriber for \
+               spans, and ids and blobs are kept in memory. `cloud_event` and `transcode` are no rows: they say \
+               what one body of that size takes.",
         command: "cargo xtask bench --only layers",
     },
     Section {
