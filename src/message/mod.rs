@@ -108,7 +108,15 @@ impl Message {
     /// The same message with another body.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Body>) -> Self {
-        Arc::make_mut(&mut self.content).body = body.into();
+        let body = body.into();
+        if let Some(content) = Arc::get_mut(&mut self.content) {
+            content.body = body;
+            return self;
+        }
+        // The body before is somebody else's too, and is not copied to be dropped.
+        let Content { properties, dead_letter_source, .. } = &*self.content;
+        let (properties, dead_letter_source) = (properties.clone(), dead_letter_source.clone());
+        self.content = Arc::new(Content { properties, body, dead_letter_source });
         self
     }
 
