@@ -59,9 +59,8 @@ const NOTES: &[(&str, &str)] = &[
          % read the codes, and a fifth clears the room for those tables and for the body, which callgrind counts \
          byte by byte. Of the 42,000 of zstd a third builds tables too, and 27 allocations hold them. A claim \
          adds a digest of what was encrypted: 70,000 for 1 KiB, for valgrind has no instructions for SHA-256, \
-         which most processors have. To decrypt takes 18,000, which is the goal to within what a build lays out \
-         anew; compression before it is not, for a body of this size, and pays by what the broker and the network \
-         carry.",
+         which most processors have. To decrypt takes 18,000, just within the goal; compression before it is not, \
+         for a body of this size, and pays by what the broker and the network carry.",
     ),
     ("wall/", WALL),
     ("brokers/", DURABLE),
