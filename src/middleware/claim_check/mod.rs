@@ -23,7 +23,7 @@
 //!         assert!(message.size() < 256);
 //!         let handled = receiving.clone().oneshot(message);
 //!         async move {
-//!             assert_eq!(handled.await?, Disposition::Complete);
+//!             assert!(matches!(handled.await, Ok(Disposition::Complete)));
 //!             Ok::<_, SendError>(())
 //!         }
 //!     }));

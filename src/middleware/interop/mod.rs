@@ -2,11 +2,10 @@
 //!
 //! ```
 //! use consign::{
-//!     Message,
+//!     Disposition, Message,
 //!     codecs::Codecs,
 //!     middleware::interop::{MassTransitLayer, NServiceBusLayer},
-//!     routing::Router,
-//!     settlement::Transient,
+//!     routing::{Body, Router},
 //! };
 //! use tower::{BoxError, ServiceBuilder, ServiceExt};
 //!
@@ -15,9 +14,8 @@
 //!     id: u64,
 //! }
 //!
-//! async fn submit(order: consign::routing::Json<SubmitOrder>) -> Result<(), Transient> {
+//! async fn submit(Body(order): Body<SubmitOrder>) {
 //!     assert_eq!(order.id, 7);
-//!     Ok(())
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -25,11 +23,11 @@
 //! let receiving = ServiceBuilder::new()
 //!     .layer(MassTransitLayer::new())
 //!     .layer(NServiceBusLayer::new())
-//!     .service(Router::new(Codecs::json()).subject("Shop:SubmitOrder", submit).build()?);
+//!     .service(Router::new(Codecs::json()).route("Shop:SubmitOrder", submit).build()?);
 //!
 //! let body = r#"{"messageType":["urn:message:Shop:SubmitOrder"],"message":{"id":7}}"#;
 //! let message = Message::builder().content_type("application/vnd.masstransit+json").build(body)?;
-//! receiving.oneshot(message).await?;
+//! assert_eq!(receiving.oneshot(message).await?, Disposition::Complete);
 //! # Ok(())
 //! # }
 //! ```
