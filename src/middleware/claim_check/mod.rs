@@ -1,6 +1,8 @@
 //! Puts large bodies into a store of blobs, and lets the message carry a claim to them.
 //!
 //! ```
+//! use std::convert::Infallible;
+//!
 //! use consign::{
 //!     Disposition, Message,
 //!     middleware::claim_check::{CheckInLayer, CheckOutLayer, MemoryBlobs},
@@ -15,7 +17,7 @@
 //!     .layer(CheckOutLayer::new(blobs.clone()).max_bytes(8 << 20))
 //!     .service(service_fn(|message: Message| async move {
 //!         assert_eq!(message.body().size(), 5 << 20);
-//!         Ok::<_, BoxError>(Disposition::Complete)
+//!         Ok::<_, Infallible>(Disposition::Complete)
 //!     }));
 //! let sending = ServiceBuilder::new()
 //!     .layer(CheckInLayer::new(blobs))
