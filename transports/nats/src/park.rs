@@ -22,8 +22,10 @@ use crate::{
     source::Source,
 };
 
-/// How long the server keeps a request.
-pub(crate) const EXPIRES: Duration = Duration::from_secs(5);
+/// How long the server keeps a request. A message that is to be delivered again as one ends is forgotten until its lock would
+/// have ended (observed with nats-server 2.9.10). Requests are often made when a message was just given back with a delay, so
+/// they last no round time.
+pub(crate) const EXPIRES: Duration = Duration::from_millis(4_650);
 
 /// How long a message waits for a receiver that has just stopped waiting for it.
 const MOMENT: Duration = Duration::from_millis(100);

@@ -37,7 +37,7 @@ use crate::{
 ///
 /// It asks the server for as many messages as [`poll_receive`](Receiver::poll_receive) may take, and for no more: none is
 /// locked ahead. The server has no way to withdraw a request; what still comes of one that was given up, by
-/// [`stop`](Receiver::stop) or a drop, within the 5 s that a request lasts, is given back uncounted.
+/// [`stop`](Receiver::stop) or a drop, within the 4.65 s that a request lasts, is given back uncounted.
 ///
 /// When the connection breaks a receive fails once, as a
 /// [`CommunicationProblem`](ErrorKind::CommunicationProblem) that may pass; later ones wait for the client to connect again,
