@@ -31,7 +31,7 @@ impl Server for Faulty {
     }
 
     /// It recovers from its log first.
-    fn back_within(&self) -> Duration {
+    fn back_after_restart(&self) -> Duration {
         Duration::from_secs(15)
     }
 

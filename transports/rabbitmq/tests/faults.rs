@@ -29,7 +29,7 @@ impl Server for Faulty {
     }
 
     /// After a restart a quorum queue elects its leader first.
-    fn back_within(&self) -> Duration {
+    fn back_after_restart(&self) -> Duration {
         Duration::from_secs(15)
     }
 

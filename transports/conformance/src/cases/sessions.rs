@@ -144,6 +144,8 @@ async fn n_06_the_lock_of_a_session_is_that_of_its_messages<B: Backend>(bench: &
     // Since the accept, and not since the receive.
     let until = facts(&delivery.message)?.locked_until.unwrap_or_default();
     ensure!(bench.is_near(until, expected), "the lock holds until {until:?}, and should until {expected:?}");
+    // Without one it counts as removed, and nobody settles it.
+    ensure!(delivery.lease.lock_duration().is_some(), "the message has no lock");
     Ok(delivery.complete().await?)
 }
 

@@ -48,8 +48,10 @@ pub(super) struct Totals {
     pub(super) after_completion: u64,
     /// Calls that did not end.
     pub(super) hung: u64,
-    /// The longest that a worker took to be back.
+    /// The longest that a worker took to be back after a fault of its own connection.
     pub(super) slowest_return: Duration,
+    /// The longest that one took after a restart of the server.
+    pub(super) slowest_return_after_restart: Duration,
 }
 
 impl Account {
@@ -93,10 +95,16 @@ impl Account {
         self.failed(format!("{call} did not end"));
     }
 
-    /// A worker was back after so long.
+    /// A worker was back so long after a fault of its connection.
     pub fn returned(&self, after: Duration) {
         let mut book = self.book();
         book.totals.slowest_return = book.totals.slowest_return.max(after);
+    }
+
+    /// A worker was back so long after the server listened again.
+    pub fn returned_after_restart(&self, after: Duration) {
+        let mut book = self.book();
+        book.totals.slowest_return_after_restart = book.totals.slowest_return_after_restart.max(after);
     }
 
     /// Something happened that no fault explains.

@@ -184,6 +184,7 @@ impl<S: Server> Random<'_, S> {
                 sleep(Duration::from_millis(10)).await;
             }
             let _alone = shared.restarting.write().await;
+            workers.iter().for_each(Worker::restarts);
             match self.server.restart().await {
                 Ok(()) => {
                     shared.restarts.set(shared.restarts.get() + 1);
@@ -192,7 +193,7 @@ impl<S: Server> Random<'_, S> {
                 Err(failure) if failure.kind() == Some(ErrorKind::NotSupported) => return,
                 Err(failure) => account.failed(format!("restart: {failure}")),
             }
-            workers.iter().for_each(Worker::fault_is_over);
+            workers.iter().for_each(Worker::restarts);
         }
     }
 }

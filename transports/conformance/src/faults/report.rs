@@ -14,6 +14,7 @@ pub struct FaultReport {
     pub(super) steps: u64,
     pub(super) totals: Totals,
     pub(super) back_within: Duration,
+    pub(super) back_after_restart: Duration,
     pub(super) answers_settlements: bool,
     /// The server was restarted, and need not know what was settled before.
     pub(super) may_forget: bool,
@@ -35,6 +36,7 @@ impl FaultReport {
         mine.after_completion += totals.after_completion;
         mine.hung += totals.hung;
         mine.slowest_return = mine.slowest_return.max(totals.slowest_return);
+        mine.slowest_return_after_restart = mine.slowest_return_after_restart.max(totals.slowest_return_after_restart);
         self.failures.extend(failures);
     }
 
@@ -44,7 +46,7 @@ impl FaultReport {
         self.verdicts().iter().all(|(holds, _)| *holds)
     }
 
-    fn verdicts(&self) -> [(bool, &'static str); 7] {
+    fn verdicts(&self) -> [(bool, &'static str); 8] {
         let totals = &self.totals;
         [
             (totals.lost == 0, "no acknowledged message is lost"),
@@ -56,6 +58,10 @@ impl FaultReport {
             ),
             (totals.hung == 0, "every call ends"),
             (totals.slowest_return <= self.back_within, "every worker is back in time"),
+            (
+                totals.slowest_return_after_restart <= self.back_after_restart,
+                "every worker is back in time after a restart",
+            ),
             (self.failures.is_empty(), "nothing fails without a fault"),
         ]
     }
@@ -79,11 +85,16 @@ impl FaultReport {
             "duplicated": totals.duplicated,
             "after_completion": totals.after_completion,
             "hung": totals.hung,
-            "slowest_return_ms": u64::try_from(totals.slowest_return.as_millis()).unwrap_or(u64::MAX),
+            "slowest_return_ms": millis(totals.slowest_return),
+            "slowest_return_after_restart_ms": millis(totals.slowest_return_after_restart),
             "left_out": self.left_out,
             "passed": self.is_passed(),
         })
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The figures, what does not hold, and what failed.

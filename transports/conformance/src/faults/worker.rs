@@ -22,6 +22,8 @@ pub(super) struct Worker<'w, S: Server> {
     broken: Cell<Option<Instant>>,
     /// Until when the last fault kept calls from succeeding.
     faulty_until: Cell<Instant>,
+    /// Whether that was a restart.
+    was_restarted: Cell<bool>,
 }
 
 impl<'w, S: Server> Worker<'w, S> {
@@ -40,6 +42,7 @@ impl<'w, S: Server> Worker<'w, S> {
             successes: Cell::new(0),
             broken: Cell::new(None),
             faulty_until: Cell::new(Instant::now()),
+            was_restarted: Cell::new(false),
         })
     }
 
@@ -47,9 +50,16 @@ impl<'w, S: Server> Worker<'w, S> {
         self.successes.get()
     }
 
-    /// The last fault is over.
+    /// The last fault of the connection is over.
     pub(super) fn fault_is_over(&self) {
         self.faulty_until.set(Instant::now());
+        self.was_restarted.set(false);
+    }
+
+    /// The server goes down, or listens again.
+    pub(super) fn restarts(&self) {
+        self.faulty_until.set(Instant::now());
+        self.was_restarted.set(true);
     }
 
     /// Connects, however often it takes.
@@ -141,7 +151,12 @@ impl<'w, S: Server> Worker<'w, S> {
     fn succeeded(&self) {
         self.successes.set(self.successes.get() + 1);
         if let Some(broken) = self.broken.take() {
-            self.account.returned(broken.max(self.faulty_until.get()).elapsed());
+            let after = broken.max(self.faulty_until.get()).elapsed();
+            if self.was_restarted.get() {
+                self.account.returned_after_restart(after);
+            } else {
+                self.account.returned(after);
+            }
         }
     }
 
