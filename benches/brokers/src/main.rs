@@ -28,6 +28,9 @@ use servers::{consign, nats, postgres, rabbitmq};
 const ENTRANTS: &[Entrant] = &[
     Entrant { name: "durable", part: Part::Disk, enter: durable::enter },
     Entrant { name: "durable-batch", part: Part::Disk, enter: durable::enter_in_batches },
+    Entrant { name: "consign-rabbitmq", part: Part::Transports, enter: consign::enter_rabbitmq },
+    Entrant { name: "consign-nats", part: Part::Transports, enter: consign::enter_nats },
+    Entrant { name: "consign-postgres", part: Part::Transports, enter: consign::enter_postgres },
     Entrant { name: "floor", part: Part::Both, enter: floor::enter },
     Entrant { name: "redb", part: Part::Disk, enter: redb::enter },
     Entrant { name: "redb-quick", part: Part::Disk, enter: redb::enter_quick_repair },
@@ -36,9 +39,6 @@ const ENTRANTS: &[Entrant] = &[
     Entrant { name: "rabbitmq", part: Part::Both, enter: rabbitmq::enter },
     Entrant { name: "nats", part: Part::Both, enter: nats::enter },
     Entrant { name: "nats-synced", part: Part::Disk, enter: nats::enter_written_through },
-    Entrant { name: "consign-rabbitmq", part: Part::Transports, enter: consign::enter_rabbitmq },
-    Entrant { name: "consign-nats", part: Part::Transports, enter: consign::enter_nats },
-    Entrant { name: "consign-postgres", part: Part::Transports, enter: consign::enter_postgres },
     Entrant { name: "skip-locked", part: Part::Transports, enter: postgres::enter_skip_locked },
     Entrant { name: "pgmq", part: Part::Transports, enter: postgres::enter_timed },
 ];

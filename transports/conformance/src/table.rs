@@ -18,7 +18,9 @@ A cell has the level that the transport declares, how many cases hold, and of ho
 *emulated* by the transport on top of it, and of what is *unsupported* a case holds if the transport says so when it is
 asked. Cases that need something that the transport does not have are left out.
 
-*embedded* is the broker of this library in memory, *durable* the same on a disk.
+*embedded* is the broker of this library in memory, *durable* the same on a disk. Why a transport emulates a capability or
+does without it, and at what price, is in its README: [nats](../transports/nats/README.md),
+[postgres](../transports/postgres/README.md), [rabbitmq](../transports/rabbitmq/README.md).
 ";
 
 /// The table with the report as the column of its transport. The columns of other transports stay as they are in

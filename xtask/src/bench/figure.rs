@@ -25,6 +25,8 @@ pub(crate) enum Part {
     Times,
     /// Wall clock of durable queues.
     Brokers,
+    /// Wall clock of the transports beside their clients by hand.
+    Transports,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

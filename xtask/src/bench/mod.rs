@@ -18,6 +18,7 @@ mod row;
 mod scenarios;
 mod svg;
 mod table;
+mod transports;
 mod wall;
 
 use serde_json::{Value, json as value};
@@ -67,6 +68,7 @@ fn one(only: &str) -> Result<Vec<Figure>, Error> {
     let name = |full: &'static str| full == only || only == "counted";
     let figures = match only {
         "brokers" => brokers::figures(),
+        "transports" => transports::figures(),
         "codecs" => codecs::figures(),
         "growth" => growth::figures(|_| true),
         "layers" => layers::figures().and_then(|layers| Ok([layers, row::figures()?].concat())),
@@ -93,6 +95,7 @@ fn all() -> Result<Vec<Figure>, Error> {
     figures.extend(wall::calls()?);
     figures.extend(wall::beside_others()?);
     figures.extend(brokers::figures()?);
+    figures.extend(transports::figures()?);
     Ok(figures)
 }
 

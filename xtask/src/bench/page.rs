@@ -124,6 +124,16 @@ const SECTIONS: &[Section] = &[
                RabbitMQ, which answers none.",
         command: "cargo xtask bench --only brokers",
     },
+    Section {
+        part: Part::Transports,
+        title: "Transports beside their clients",
+        text: "The same windows over servers on loopback, which are the same for both: a transport of this library, with its default \
+               options, each message sent and completed by itself, and its client by hand, `rabbitmq` by lapin with publisher \
+               confirms and one acknowledgement for all, `nats` by async-nats, `skip-locked` a table whose rows are locked \
+               while they are handled and deleted in the same transaction, `pgmq` a table whose rows have a time \
+               until which nobody sees them. The goal is 0.95 of the client, and all of the faster of the two tables.",
+        command: "cargo xtask bench --only transports",
+    },
 ];
 
 /// Writes the page and the plots.
@@ -335,6 +345,8 @@ fn plots_of_part(part: Part, figures: &[Figure]) -> Vec<Plot> {
                 bars("durable_cycle", "Send, receive and complete", unit, &of("cycle")),
             ]
         }
+        // Its peers differ from row to row.
+        Part::Transports => Vec::new(),
         Part::Wall => {
             let is_rate = |figure: &Figure| figure.more_is_better && !figure.name.contains("latency");
             let latency = |figure: &Figure| figure.unit == "ns";
