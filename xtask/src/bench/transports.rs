@@ -74,7 +74,7 @@ mod tests {
         let figures = read(&json!({ "figures": figures }), "consign-x", 0.95);
         let [figure] = &*figures else { panic!("{figures:?}") };
         assert_eq!((&*figure.name, figure.ours, figure.goal), ("transports/x send 64", 100.0, Some(190.0)));
-        assert_eq!(figure.peers["slow"], 50.0);
+        assert_eq!(figure.peers.get("slow"), Some(&50.0));
         assert_eq!(figure.is_met(), Some(false));
         let without_ours = json!({ "figures": [one("fast", 190.0, 1.0)] });
         assert!(read(&without_ours, "consign-x", 0.95).is_empty());
