@@ -133,22 +133,27 @@ impl CloudEvent {
         self.attributes.get(name).and_then(Attribute::as_str)
     }
 
+    /// An attribute that every event was made or read with.
+    fn required(&self, name: &str) -> &str {
+        self.text(name).unwrap_or_default()
+    }
+
     /// What it is known by at its source: source and id together are unique.
     #[must_use]
     pub fn id(&self) -> &str {
-        self.text("id").unwrap_or_default()
+        self.required("id")
     }
 
     /// Where it happened.
     #[must_use]
     pub fn source(&self) -> &str {
-        self.text("source").unwrap_or_default()
+        self.required("source")
     }
 
     /// What happened: `type`.
     #[must_use]
     pub fn event_type(&self) -> &str {
-        self.text("type").unwrap_or_default()
+        self.required("type")
     }
 
     /// What at the source it is about.
