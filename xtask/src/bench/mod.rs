@@ -16,6 +16,7 @@ pub(crate) mod programs;
 mod results;
 mod row;
 mod scenarios;
+mod sections;
 mod svg;
 mod table;
 mod transports;
