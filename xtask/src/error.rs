@@ -48,6 +48,12 @@ pub(crate) enum Error {
     Unnoticed(Vec<&'static str>),
     /// What is wrong with the rows, their tests or the exceptions.
     Rows(Vec<Problem>),
+    /// No part of the nightly checks has one of these names.
+    NoPart { asked: String, parts: String },
+    /// Parts of the nightly checks that failed.
+    Parts(Vec<&'static str>),
+    /// Features of a package that no group of `xtask/src/features` names, as `package/feature`.
+    Ungrouped(Vec<String>),
 }
 
 impl std::fmt::Display for Error {
@@ -74,6 +80,9 @@ impl std::fmt::Display for Error {
                 write!(f, "a process took {} MiB of memory, and may take {} MiB", peak >> 20, goal >> 20)
             }
             Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
+            Self::NoPart { asked, parts } => write!(f, "no part is named `{asked}`; the parts are {parts}"),
+            Self::Parts(failed) => write!(f, "failed: {}", failed.join(", ")),
+            Self::Ungrouped(features) => write!(f, "these features are in no group: {}", features.join(", ")),
             Self::Rows(problems) => {
                 write!(f, "{} problem(s)", problems.len())?;
                 problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
@@ -100,6 +109,9 @@ impl std::error::Error for Error {
             | Self::Growth(_)
             | Self::Memory { .. }
             | Self::Unnoticed(_)
+            | Self::NoPart { .. }
+            | Self::Parts(_)
+            | Self::Ungrouped(_)
             | Self::Rows(_) => None,
         }
     }

@@ -1,6 +1,10 @@
-//! `cargo xtask features`: each feature of each member alone, warnings denied.
+//! `cargo xtask features`: the members with some of their features, warnings denied.
 //!
-//! Clippy instead of a plain check because it can deny warnings without building the dependencies anew.
+//! Each package is checked without a feature, with each group of its features, and with the first of each group alone.
+//! `--long` checks each feature alone as well. Clippy instead of a plain check because it can deny warnings without building
+//! the dependencies anew.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -8,10 +12,31 @@ use crate::Options;
 use crate::error::Error;
 use crate::workspace::{cargo, output, run as run_command};
 
+/// Features of one kind, whose code takes part in the same modules. The first is checked alone too.
+const GROUPS: &[&[&str]] = &[
+    &["json", "msgpack", "cbor"],
+    &["bincode", "postcard"],
+    &["protobuf", "erased"],
+    &["embedded", "durable", "testing"],
+    &["gzip", "zstd"],
+    &["encryption", "signing"],
+    &["claim-check"],
+    &["cloud-events", "interop"],
+    &["derive"],
+];
+/// Features that stand for others, and those that `cargo xtask sabotage` builds.
+const COMPOSED: &[&str] = &["default", "full"];
+const SABOTAGE: &str = "sabotage-";
+
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
-    let builds = builds(&metadata);
+    let packages = packages(&metadata);
+    let ungrouped: Vec<_> = packages.iter().flat_map(Package::ungrouped).collect();
+    if !ungrouped.is_empty() {
+        return Err(Error::Ungrouped(ungrouped));
+    }
+    let builds: BTreeSet<Build> = packages.iter().flat_map(|package| package.builds(options.long)).collect();
     let mut failed = Vec::new();
     for build in &builds {
         eprintln!("{}", build.name());
@@ -24,56 +49,107 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     if options.json {
         println!("{}", json!({ "checked": builds.len(), "failed": failed }));
     } else {
-        println!("{} of {} pass alone", builds.len() - failed.len(), builds.len());
+        println!("{} of {} pass", builds.len() - failed.len(), builds.len());
     }
     if failed.is_empty() { Ok(()) } else { Err(Error::Features(failed)) }
 }
 
-/// A member with one feature, or with none.
-#[derive(Debug, PartialEq, Eq)]
+/// A member with some of its features, or with none.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Build {
     package: String,
-    feature: Option<String>,
+    features: Vec<String>,
 }
 
 impl Build {
     fn name(&self) -> String {
-        format!("{}/{}", self.package, self.feature.as_deref().unwrap_or("(none)"))
+        let features = if self.features.is_empty() { "(none)".to_owned() } else { self.features.join(",") };
+        format!("{}/{features}", self.package)
     }
 
     fn check(&self) -> Result<(), Error> {
         let mut command = cargo(["clippy", "--quiet", "--package", &self.package, "--no-default-features"]);
-        if let Some(feature) = &self.feature {
-            command.args(["--features", feature]);
+        if !self.features.is_empty() {
+            command.args(["--features", &self.features.join(",")]);
         }
         run_command(command.args(["--", "--deny", "warnings"]))
     }
 }
 
-/// What to build: for every member that has features no feature at all, then each by itself. `default` is one of them.
-fn builds(metadata: &Value) -> Vec<Build> {
+/// A member that has features.
+struct Package {
+    name: String,
+    features: BTreeSet<String>,
+}
+
+fn packages(metadata: &Value) -> Vec<Package> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     packages
         .filter_map(|package| Some((package["name"].as_str()?, package["features"].as_object()?)))
         .filter(|(_, features)| !features.is_empty())
-        .flat_map(|(package, features)| {
-            let alone = features.keys().map(|feature| Some(feature.clone()));
-            std::iter::once(None).chain(alone).map(|feature| Build { package: package.into(), feature })
-        })
+        .map(|(name, features)| Package { name: name.into(), features: features.keys().cloned().collect() })
         .collect()
+}
+
+impl Package {
+    /// Features that would be checked by `--long` alone.
+    fn ungrouped(&self) -> Vec<String> {
+        let is_known = |feature: &str| {
+            COMPOSED.contains(&feature)
+                || feature.starts_with(SABOTAGE)
+                || GROUPS.iter().any(|group| group.contains(&feature))
+        };
+        let unknown = self.features.iter().filter(|feature| !is_known(feature));
+        unknown.map(|feature| format!("{}/{feature}", self.name)).collect()
+    }
+
+    /// None, each group, the first of each group; all of them one by one where `each` says so.
+    fn builds(&self, each: bool) -> Vec<Build> {
+        let build = |features: &[&str]| Build {
+            package: self.name.clone(),
+            features: features.iter().copied().map(String::from).collect(),
+        };
+        let mut builds = vec![build(&[])];
+        for group in GROUPS {
+            let own: Vec<&str> = group.iter().copied().filter(|feature| self.features.contains(*feature)).collect();
+            if let Some(first) = own.first() {
+                builds.push(build(&[first]));
+                builds.push(build(&own));
+            }
+        }
+        if each {
+            builds.extend(self.features.iter().map(|feature| build(&[feature])));
+        }
+        builds
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn package(features: &[&str]) -> Package {
+        Package { name: "a".into(), features: features.iter().copied().map(String::from).collect() }
+    }
+
     #[test]
-    fn each_feature_and_none_but_only_where_there_are_features() {
+    fn groups_the_first_of_each_and_none_but_only_where_there_are_features() {
         let metadata = json!({ "packages": [
-            { "name": "a", "features": { "default": ["x"], "x": [] } },
+            { "name": "a", "features": { "default": ["json"], "json": [], "cbor": [], "gzip": [] } },
             { "name": "b", "features": {} },
         ]});
-        let names: Vec<_> = builds(&metadata).iter().map(Build::name).collect();
-        assert_eq!(names, ["a/(none)", "a/default", "a/x"]);
+        let names = |each| -> Vec<_> {
+            let packages = packages(&metadata);
+            let builds: BTreeSet<_> = packages.iter().flat_map(|package| package.builds(each)).collect();
+            builds.iter().map(Build::name).collect()
+        };
+        assert_eq!(names(false), ["a/(none)", "a/gzip", "a/json", "a/json,cbor"]);
+        assert_eq!(names(true), ["a/(none)", "a/cbor", "a/default", "a/gzip", "a/json", "a/json,cbor"]);
+    }
+
+    #[test]
+    fn a_feature_in_no_group_is_named() {
+        assert_eq!(package(&["json", "full", "sabotage-x"]).ungrouped(), Vec::<String>::new());
+        assert_eq!(package(&["json", "brotli"]).ungrouped(), ["a/brotli"]);
     }
 }

@@ -9,6 +9,7 @@ mod faults;
 mod features;
 mod kill;
 mod model;
+mod nightly;
 mod power_loss;
 mod random;
 mod recovery;
@@ -97,7 +98,12 @@ const WORDS: &[Word] = &[
         accepts: Options { transport: Some("NAME"), ..SEED_LONG_AND_JSON },
         run: faults::run,
     },
-    Word { name: "features", about: "clippy on each feature alone", accepts: JSON, run: features::run },
+    Word {
+        name: "features",
+        about: "clippy on groups of features and on one of each group alone; with --long on each feature alone",
+        accepts: LONG_AND_JSON,
+        run: features::run,
+    },
     Word {
         name: "growth",
         about: "what a message costs while the broker holds little and while it holds much (wants valgrind)",
@@ -129,6 +135,12 @@ const WORDS: &[Word] = &[
         run: model::run,
     },
     Word {
+        name: "nightly",
+        about: "the long checks, about 2 hours; writes target/nightly/page.md; --only runs some, separated by commas",
+        accepts: Options { only: Some("PARTS"), ..JSON },
+        run: nightly::run,
+    },
+    Word {
         name: "power-loss",
         about: "the journal on a disk that loses power, fails, fills up or is damaged: 20,000 cases and more",
         accepts: SEED_LONG_AND_JSON,
@@ -155,7 +167,7 @@ const WORDS: &[Word] = &[
     },
     Word {
         name: "shuttle",
-        about: "the broker under orders of threads that shuttle chooses: 20,000 a property, 1,000,000 with --long",
+        about: "the broker under orders of threads that shuttle chooses: 5,000 a property, 200,000 with --long",
         accepts: LONG_AND_JSON,
         run: shuttle::run,
     },

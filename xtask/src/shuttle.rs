@@ -10,8 +10,8 @@ use crate::Options;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
-const SCHEDULES: u32 = 20_000;
-const SCHEDULES_LONG: u32 = 1_000_000;
+const SCHEDULES: u32 = 5_000;
+const SCHEDULES_LONG: u32 = 200_000;
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let schedules = if options.long { SCHEDULES_LONG } else { SCHEDULES };
