@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use consign_conformance::left_out;
 use serde_json::Value;
 
 /// The variable that names a broker, its URL otherwise, and its port on loopback.
@@ -25,7 +26,7 @@ fn urls() -> Vec<String> {
         let named = env::var(variable).ok();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         if named.is_none() && TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {
-            println!("LEFT OUT: nothing answers at {url}; scripts/brokers starts one");
+            left_out(&format!("a broker of the examples: none at {url}; scripts/brokers starts one"));
             continue;
         }
         urls.push(named.unwrap_or_else(|| url.to_owned()));

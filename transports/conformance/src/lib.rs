@@ -8,6 +8,7 @@ mod cases;
 mod client;
 mod failure;
 pub mod faults;
+mod left_out;
 mod report;
 mod session;
 pub mod settings;
@@ -35,6 +36,7 @@ pub use self::{
     backend::Backend,
     case::Case,
     failure::{Failure, Verdict},
+    left_out::left_out,
     report::{CaseReport, Outcome, Report, Tally},
     session::NoSession,
     spec::{Correlation, Counts, Filter, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec},

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use consign_conformance::left_out;
 use tempfile::TempDir;
 
 pub(crate) struct OwnServer {
@@ -29,7 +30,7 @@ impl OwnServer {
         let folder = tempfile::tempdir().expect("a folder");
         if Command::new(Self::program()).arg("--version").stdout(Stdio::null()).status().is_err() {
             assert!(std::env::var_os("CONSIGN_NATS").is_none(), "there is no nats-server to start");
-            println!("LEFT OUT: no nats-server to start; scripts/brokers installs one");
+            left_out("tests that start a NATS server: there is no nats-server; scripts/brokers installs it");
             return None;
         }
         let mut server = Self { port: free.port(), more: more(folder.path()), folder, child: None };

@@ -7,6 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
+use consign_conformance::left_out;
 use tempfile::TempDir;
 
 /// It is stopped and deleted when it is dropped.
@@ -28,7 +29,7 @@ impl Cluster {
     pub(crate) fn start_with(prepare: impl FnOnce(&Path) -> String) -> Option<Self> {
         let Some(programs) = programs() else {
             assert!(std::env::var_os("CONSIGN_POSTGRES").is_none(), "no initdb in /usr/lib/postgresql or the path");
-            println!("LEFT OUT: no initdb; scripts/brokers installs PostgreSQL");
+            left_out("tests that start a PostgreSQL: there is no initdb; scripts/brokers installs it");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::{fmt, ops::Deref, thread};
 
+use consign_conformance::left_out;
 use consign_postgres::{
     Postgres,
     tokio_postgres::{self, NoTls, error::SqlState},
@@ -17,7 +18,7 @@ pub(crate) async fn url() -> Option<String> {
     match tokio_postgres::connect(DEFAULT, NoTls).await {
         Ok(_) => Some(DEFAULT.to_owned()),
         Err(error) => {
-            println!("LEFT OUT: no PostgreSQL at {DEFAULT} ({error}); scripts/brokers starts one");
+            left_out(&format!("tests on PostgreSQL: none at {DEFAULT} ({error}); scripts/brokers starts one"));
             None
         }
     }

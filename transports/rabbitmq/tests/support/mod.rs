@@ -6,6 +6,7 @@ pub(crate) mod backend;
 pub(crate) mod node;
 
 use consign::transport::ErrorKind;
+use consign_conformance::left_out;
 pub(crate) use consign_rabbitmq::Options;
 use consign_rabbitmq::{
     RabbitMq,
@@ -36,7 +37,7 @@ pub(crate) async fn connect(options: Options) -> Option<RabbitMq> {
     match options.connect(&address()).await {
         Ok(rabbit) => Some(rabbit),
         Err(error) if error.kind() == ErrorKind::CommunicationProblem && std::env::var_os(VARIABLE).is_none() => {
-            println!("LEFT OUT: no RabbitMQ at {}; scripts/brokers starts one", address());
+            left_out(&format!("tests on RabbitMQ: none at {}; scripts/brokers starts one", address()));
             None
         }
         Err(error) => panic!("{error:?}"),

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use consign_conformance::left_out;
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -32,7 +33,7 @@ impl Node {
     /// Starts one with a configuration, which may name files in the folder.
     pub(crate) async fn start_with(configuration: impl FnOnce(&Path) -> String) -> Option<Self> {
         if !Path::new(SERVER).exists() {
-            println!("LEFT OUT: no {SERVER}");
+            left_out(&format!("tests that start a RabbitMQ: there is no {SERVER}; scripts/brokers installs it"));
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
