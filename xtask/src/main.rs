@@ -100,7 +100,7 @@ const WORDS: &[Word] = &[
     },
     Word {
         name: "features",
-        about: "clippy on groups of features and on one of each group alone; with --long on each feature alone",
+        about: "clippy on one feature of each group alone; with --long on each group and on each feature alone",
         accepts: LONG_AND_JSON,
         run: features::run,
     },
