@@ -52,6 +52,39 @@
 //! codec sees the body, and a panic in a codec or in a type is a failed attempt. [`Codecs::describe`] prints all of that for a
 //! set.
 //!
+//! # Media types
+//!
+//! The first media type of each codec is the one that it writes.
+//!
+//! | codec | reads |
+//! |---|---|
+//! | `Json` | `application/json`, `text/json`, `application/x-json`, `text/x-json`, `+json` |
+//! | `MessagePack` | `application/msgpack`, `application/x-msgpack`, `application/messagepack`, `application/x-messagepack`, `application/vnd.msgpack`, `+msgpack` |
+//! | `Cbor` | `application/cbor`, `application/x-cbor`, `+cbor` |
+//! | `Bincode` | `application/x-bincode`, `application/x-bincode;encoding=varint` |
+//! | `Postcard` | `application/x-postcard` |
+//! | `Protobuf` | `application/protobuf`, `application/x-protobuf`, `application/vnd.google.protobuf` |
+//! | [`Text`] | `text/plain`, `text/*` |
+//! | [`Raw`] | `application/octet-stream` |
+//!
+//! # The `mime` crate
+//!
+//! A [`Mime`](mime::Mime) is accepted wherever a ContentType is set: `codecs.encode_as(&value, mime::APPLICATION_JSON)`,
+//! [`CodecsBuilder::allow`], [`IntoContentType`]. [`ContentType::mime`] returns one. It is not the parser of what is received,
+//! because it refuses texts that producers send, and accepts texts that are not a media type of a message:
+//!
+//! | text | `mime` | [`ContentType`] |
+//! |---|---|---|
+//! | `text/plain; charset=us-ascii (Plain text)` (RFC 2045) | refused | the comment is dropped |
+//! | `text/plain ;charset=utf-8`, a tab after `;`, white space or a line break at the end | refused | not counted (RFC 9110) |
+//! | `text/plain;;charset=utf-8`, `text/plain;charset` | refused | empty parameters are ignored |
+//! | `text/plain;charset=` | the charset is the empty text | empty parameters are ignored |
+//! | `text/plain;a=""`, `text/plain;a="x\"y"` | refused | the values are the empty text, and `x"y` |
+//! | `text/plain;a="x\y"` | the value is `x\y`, with the escape | the value is `xy` |
+//! | `text/plain;charset="UTF-8"` and `text/plain;charset=utf-8` | not equal | equal |
+//! | `*/*`, `application/*`, `application/+json` | accepted | malformed |
+//! | 100,000 parameters | accepted | malformed: at most 255 bytes and 8 parameters |
+//!
 //! # What a chain may be
 //!
 //! A codec that accepts bytes of another format turns a failure into a wrong value, so a set is checked when it is built
@@ -144,7 +177,7 @@ mod set;
 mod transcode;
 
 pub use codec::{Codec, DecodeContext, Format};
-pub use content_type::{ContentType, MalformedContentType};
+pub use content_type::{ContentType, IntoContentType, MalformedContentType};
 pub use door::{Decode, DecodeOwned, Encode};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Position};
 #[cfg(feature = "bincode")]
@@ -164,6 +197,8 @@ pub use formats::{Plugin, PluginCodec, Visit};
 pub use formats::{Raw, Text};
 pub use limits::Limits;
 pub use media_type::MediaType;
+/// The crate [`mime`](https://docs.rs/mime), whose [`Mime`](mime::Mime) is accepted wherever a ContentType is set.
+pub use mime;
 pub use one_of::{Alternatives, Of2, Of3, Of4, OneOf};
 #[cfg(feature = "json")]
 pub use registry::JsonCodecs;

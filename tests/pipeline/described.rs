@@ -63,9 +63,10 @@ routes
     order.shipped, written as msgpack
   others: a handler
 codecs
-  json: self-describing, writes application/json, reads application/json, text/json, */*+json
+  json: self-describing, writes application/json, reads application/json, text/json, application/x-json, \
+text/x-json, */*+json
   msgpack: self-describing, writes application/msgpack, reads application/msgpack, application/x-msgpack, \
-application/vnd.msgpack, */*+msgpack
+application/messagepack, application/x-messagepack, application/vnd.msgpack, */*+msgpack
 ContentType
   missing: json (default), then msgpack (fallback)
   unknown: json (fallback), then msgpack (fallback)

@@ -139,6 +139,7 @@ async fn p_15_p_16_missing_is_the_first_codec_then_the_chain() {
 #[tokio::test(start_paused = true)]
 async fn p_17_json_in_another_charset_goes_to_the_next_codec() {
     let (json, msgpack) = (encoded(Json::default(), &order(1)).body, encoded(MessagePack, &order(2)).body);
+    let utf_16: Vec<u8> = json.iter().flat_map(|&byte| [0, byte]).collect();
     let marked = [b"\xef\xbb\xbf".as_slice(), &json].concat();
     let outcome = run::<Order, _>(
         chain(),
@@ -146,12 +147,13 @@ async fn p_17_json_in_another_charset_goes_to_the_next_codec() {
             labelled(Some("application/json;charset=utf-8"), marked),
             labelled(Some("application/json; charset=US-ASCII"), json.clone()),
             labelled(Some("application/json;charset=utf-16"), msgpack),
+            labelled(Some("application/json;charset=utf-16"), utf_16),
             labelled(Some("application/json;charset=utf-16"), json),
         ],
     )
     .await;
     let charset = "json;exact;UnsupportedCharset;";
-    assert_eq!(outcome.by(), [("json", ""), ("json", ""), ("msgpack", charset)]);
+    assert_eq!(outcome.by(), [("json", ""), ("json", ""), ("msgpack", charset), ("json", "")]);
     let refused = "json;exact;UnsupportedCharset;,msgpack;fallback;Trailing;1";
     assert_eq!(outcome.refused(), [("UnsupportedCharset", Some(refused))]);
 }

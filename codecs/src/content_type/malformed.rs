@@ -4,15 +4,15 @@ use std::{error, fmt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MalformedContentType {
-    /// Nothing but spaces. To a set of codecs that is the same as no ContentType.
+    /// Nothing but white space. To a set of codecs that is the same as no ContentType.
     Empty,
     /// Over [`ContentType::MAX_BYTES`](crate::ContentType::MAX_BYTES).
     TooLong,
     /// Over [`ContentType::MAX_PARAMETERS`](crate::ContentType::MAX_PARAMETERS).
     TooManyParameters,
-    /// A control character: a line break, NUL.
+    /// A control character other than a tab: NUL, or a line break that is not at the end.
     ControlCharacter,
-    /// A character outside of US-ASCII.
+    /// A character outside of US-ASCII that is not in a quoted value or a comment.
     NotAscii,
     /// No `/` between a type and a subtype: `json`.
     MissingSlash,
@@ -20,10 +20,12 @@ pub enum MalformedContentType {
     Wildcard,
     /// The type or the subtype is empty or is no token: `application/`, `a/b/c`, `application/+json`.
     InvalidName,
-    /// A parameter is not `name=value`, or a comment or a second type follows the first.
+    /// A parameter is not `name=value`, or a second type follows the first.
     InvalidParameter,
     /// A quoted value does not end.
     UnclosedQuote,
+    /// A comment does not end.
+    UnclosedComment,
 }
 
 impl fmt::Display for MalformedContentType {
@@ -33,12 +35,13 @@ impl fmt::Display for MalformedContentType {
             Self::TooLong => "it is longer than 255 bytes",
             Self::TooManyParameters => "it has more than 8 parameters",
             Self::ControlCharacter => "it has a control character",
-            Self::NotAscii => "it has a character outside of US-ASCII",
+            Self::NotAscii => "it has a character outside of US-ASCII that is not in quotes",
             Self::MissingSlash => "it has no `/` between type and subtype",
             Self::Wildcard => "a wildcard names no type",
             Self::InvalidName => "its type or subtype is not a name",
             Self::InvalidParameter => "a parameter is not `name=value`",
             Self::UnclosedQuote => "a quoted value does not end",
+            Self::UnclosedComment => "a comment does not end",
         })
     }
 }

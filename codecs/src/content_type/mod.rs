@@ -1,39 +1,60 @@
 //! The ContentType of a message: the text as it was sent, and what it means.
 
+mod convert;
 mod excerpt;
 mod malformed;
 mod parse;
 
 use std::{
-    convert::Infallible,
-    fmt::{self, Write},
+    fmt,
     hash::{Hash, Hasher},
-    str::FromStr,
+    sync::OnceLock,
 };
 
 use mime::Mime;
 
-pub(crate) use self::{excerpt::excerpt, parse::is_name};
-pub use malformed::MalformedContentType;
+pub use self::{convert::IntoContentType, malformed::MalformedContentType};
+pub(crate) use self::{
+    excerpt::excerpt,
+    parse::{is_blank, is_name},
+};
 
 /// A ContentType as it was sent, with its parsed view. Parsing never fails: text that is not a media type is kept and is
 /// [malformed](ContentType::is_malformed).
 ///
+/// The grammar is that of RFC 2045, section 5.1, and RFC 9110, section 8.3.1. A comment in parentheses counts as white space,
+/// a quoted value may have characters outside of US-ASCII, a parameter without a value is ignored, and white space and line
+/// breaks at the end do not count.
+///
 /// Two are equal when they mean the same (RFC 2045): type, subtype, names of parameters and charset compare without case,
-/// other values with case; quotes, white space and the order of parameters do not count. Malformed texts are equal when
-/// their bytes are. `Display` writes the canonical form: lower case, `;` without spaces, quotes only where they are needed.
+/// other values with case; quotes, white space, comments and the order of parameters do not count. Malformed texts are equal
+/// when their bytes are. `Display` writes the canonical form: lower case, `;` without spaces, quotes only where they are
+/// needed.
 ///
 /// ```
 /// use consign_codecs::ContentType;
 ///
-/// let declared = ContentType::parse("Application/Vnd.Acme+JSON ; Charset=\"UTF-8\"");
+/// let declared = ContentType::parse("Application/Vnd.Acme+JSON ; Charset=\"UTF-8\" (an order)");
 /// assert_eq!(declared.essence(), Some("application/vnd.acme+json"));
 /// assert_eq!(declared.suffix(), Some("json"));
 /// assert_eq!(declared.charset(), Some("utf-8"));
 /// assert_eq!(declared.to_string(), "application/vnd.acme+json;charset=utf-8");
-/// assert_eq!(declared.as_str(), "Application/Vnd.Acme+JSON ; Charset=\"UTF-8\"");
+/// assert_eq!(declared.as_str(), "Application/Vnd.Acme+JSON ; Charset=\"UTF-8\" (an order)");
 ///
 /// assert!(ContentType::parse("json").is_malformed());
+/// ```
+///
+/// # `mime`
+///
+/// [`Mime`] is accepted wherever a ContentType is set ([`IntoContentType`]), converts into a `ContentType`, compares with
+/// one, and [`mime`](Self::mime) returns one.
+///
+/// ```
+/// use consign_codecs::{ContentType, mime};
+///
+/// let declared = ContentType::from(mime::TEXT_PLAIN_UTF_8);
+/// assert_eq!(declared, mime::TEXT_PLAIN_UTF_8);
+/// assert_eq!(declared.mime().and_then(|mime| mime.get_param(mime::CHARSET)), Some(mime::UTF_8));
 /// ```
 #[derive(Clone)]
 pub struct ContentType {
@@ -46,7 +67,8 @@ struct View {
     /// `type/subtype;name=value`, of which the first `essence` bytes are `type/subtype`.
     canonical: Box<str>,
     essence: usize,
-    mime: Option<Mime>,
+    /// Made when it is asked for: no codec needs it.
+    mime: OnceLock<Option<Mime>>,
     parameters: Box<[Parameter]>,
     duplicate: bool,
 }
@@ -75,11 +97,12 @@ impl ContentType {
         &self.raw
     }
 
-    /// The same as a [`Mime`]. `None` if it is malformed, or has a parameter that `mime` cannot hold: an empty value, or one
-    /// with an escaped character.
+    /// The same as a [`Mime`], which is made by the first call and kept. `None` if it is malformed, or has a parameter whose
+    /// value `mime` cannot hold: an empty one, or one with a tab, a quote or a backslash.
     #[must_use]
     pub fn mime(&self) -> Option<&Mime> {
-        self.view()?.mime.as_ref()
+        let view = self.view()?;
+        view.mime.get_or_init(|| view.to_mime()).as_ref()
     }
 
     /// Whether the text is not a media type.
@@ -147,10 +170,14 @@ impl View {
         for parameter in &parameters {
             write_parameter(&mut canonical, parameter);
         }
-        // What was escaped `mime` would hand out with its escapes.
-        let escapes = parameters.iter().any(|parameter| parameter.value.contains(['"', '\\']));
-        let mime = if escapes { None } else { canonical.parse().ok() };
-        Self { essence: essence.len(), canonical: canonical.into(), mime, parameters: parameters.into(), duplicate }
+        let parameters = parameters.into();
+        Self { essence: essence.len(), canonical: canonical.into(), mime: OnceLock::new(), parameters, duplicate }
+    }
+
+    fn to_mime(&self) -> Option<Mime> {
+        // `mime` would return what is escaped with its escapes.
+        let escapes = self.parameters.iter().any(|parameter| parameter.value.contains(['"', '\\']));
+        if escapes { None } else { self.canonical.parse().ok() }
     }
 
     fn essence(&self) -> &str {
@@ -214,28 +241,10 @@ impl fmt::Display for ContentType {
 impl fmt::Debug for ContentType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_malformed() { "malformed " } else { "" })?;
-        f.write_char('`')?;
-        fmt::Display::fmt(self, f)?;
-        f.write_char('`')
-    }
-}
-
-impl From<&str> for ContentType {
-    fn from(raw: &str) -> Self {
-        Self::parse(raw)
-    }
-}
-
-impl From<Mime> for ContentType {
-    fn from(mime: Mime) -> Self {
-        Self::parse(mime.as_ref())
-    }
-}
-
-impl FromStr for ContentType {
-    type Err = Infallible;
-
-    fn from_str(raw: &str) -> Result<Self, Infallible> {
-        Ok(Self::parse(raw))
+        match self.view() {
+            Some(view) if view.canonical.is_ascii() => write!(f, "`{}`", view.canonical),
+            Some(view) => write!(f, "`{}`", excerpt(&view.canonical)),
+            None => write!(f, "`{self}`"),
+        }
     }
 }

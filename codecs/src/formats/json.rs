@@ -10,9 +10,10 @@ use crate::{
     limits::{json, json_strict, text_position},
 };
 
-/// JSON (RFC 8259): `application/json`, `text/json` and every `+json`.
+/// JSON (RFC 8259): `application/json`, `text/json`, `application/x-json`, `text/x-json` and every `+json`.
 ///
-/// The text is UTF-8; a `charset` other than `utf-8` or `us-ascii` is refused, and a UTF-8 byte order mark is dropped.
+/// The text is UTF-8, whatever `charset` is declared. A UTF-8 byte order mark is dropped. A body that is not UTF-8 and
+/// declares another charset is refused with [`DecodeErrorKind::UnsupportedCharset`].
 /// [`Limits::depth`](crate::Limits::depth) and [`Limits::elements`](crate::Limits::elements) hold exactly, also inside
 /// fields that the type ignores. (`serde_json` has a limit of its own: it accepts at most 127 levels.)
 ///
@@ -56,8 +57,13 @@ impl Codec for Json {
 
     #[inline]
     fn media_types(&self) -> &'static [MediaType] {
-        const TYPES: &[MediaType] =
-            &[MediaType::exact("application/json"), MediaType::exact("text/json"), MediaType::suffix("json")];
+        const TYPES: &[MediaType] = &[
+            MediaType::exact("application/json"),
+            MediaType::exact("text/json"),
+            MediaType::exact("application/x-json"),
+            MediaType::exact("text/x-json"),
+            MediaType::suffix("json"),
+        ];
         TYPES
     }
 
@@ -69,7 +75,7 @@ impl Codec for Json {
     #[inline]
     fn decode<'de, T: Deserialize<'de>>(&self, body: &'de [u8], cx: &DecodeContext<'_>) -> Result<T, DecodeError> {
         cx.limits().check_size(body)?;
-        check_charset(cx.parameter("charset"))?;
+        check_charset(cx.parameter("charset"), body)?;
         let body = charset::strip_bom(body);
         if body.is_empty() {
             return empty::decode();
@@ -90,16 +96,19 @@ impl Codec for Json {
 }
 
 #[inline]
-fn check_charset(charset: Option<&str>) -> Result<(), DecodeError> {
+fn check_charset(charset: Option<&str>, body: &[u8]) -> Result<(), DecodeError> {
     match charset {
         None | Some("utf-8") => Ok(()),
-        Some(charset) => check_other_charset(charset),
+        Some(charset) => check_other_charset(charset, body),
     }
 }
 
+/// RFC 8259 gives the parameter no meaning, so it only says why bytes that are not UTF-8 cannot be read. UTF-16 and UTF-32
+/// have a zero in each character of the syntax, which no JSON text has.
 #[cold]
-fn check_other_charset(charset: &str) -> Result<(), DecodeError> {
-    if ["utf-8", "us-ascii", "utf8"].iter().any(|name| name.eq_ignore_ascii_case(charset)) {
+fn check_other_charset(charset: &str, body: &[u8]) -> Result<(), DecodeError> {
+    let is_utf_8 = ["utf-8", "us-ascii", "utf8"].iter().any(|name| name.eq_ignore_ascii_case(charset));
+    if is_utf_8 || (!body.contains(&0) && str::from_utf8(body).is_ok()) {
         return Ok(());
     }
     Err(DecodeError::new(DecodeErrorKind::UnsupportedCharset))
@@ -147,16 +156,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn p_17_json_is_utf_8_only() {
-        for charset in [None, Some("utf-8"), Some("UTF-8"), Some("Us-Ascii")] {
-            assert_eq!(check_charset(charset), Ok(()), "{charset:?}");
+    fn p_17_a_charset_has_no_effect_on_utf_8() {
+        for charset in [None, Some("utf-8"), Some("UTF-8"), Some("iso-8859-1"), Some("utf-16"), Some("")] {
+            assert_eq!(check_charset(charset, "[\"\u{e9}\"]".as_bytes()), Ok(()), "{charset:?}");
         }
+        // That these bytes are not UTF-8 is reported when they are read.
+        assert_eq!(check_charset(Some("Us-Ascii"), b"\"\xe9\""), Ok(()));
     }
 
     #[test]
     fn e_3_other_charsets_are_unsupported() {
-        for charset in ["utf-7", "ibm037", "utf-16", "iso-8859-1", ""] {
-            let kind = check_charset(Some(charset)).map_err(|error| error.kind());
+        for (charset, body) in [
+            ("iso-8859-1", &b"\"\xe9\""[..]),
+            ("utf-16", b"\xfe\xff\0[\0]"),
+            ("utf-16", b"\0[\0]"),
+            ("utf-16le", b"[\0]\0"),
+            ("utf-32be", b"\0\0\0[\0\0\0]"),
+            ("", b"\xff"),
+        ] {
+            let kind = check_charset(Some(charset), body).map_err(|error| error.kind());
             assert_eq!(kind, Err(DecodeErrorKind::UnsupportedCharset), "{charset}");
         }
     }

@@ -8,7 +8,8 @@ use crate::{
     limits::{self, Limits},
 };
 
-/// `MessagePack`: `application/msgpack`, `application/x-msgpack`, `application/vnd.msgpack` and every `+msgpack`.
+/// `MessagePack`: `application/msgpack`, `application/x-msgpack`, `application/messagepack`, `application/x-messagepack`,
+/// `application/vnd.msgpack` and every `+msgpack`.
 ///
 /// It writes structs as maps with names, so that fields may come and go, and reads structs from maps and from arrays.
 /// A body is walked once, without recursion, before it is read: depth, lengths and counts, also of fields that the
@@ -42,6 +43,8 @@ impl Codec for MessagePack {
         const TYPES: &[MediaType] = &[
             MediaType::exact("application/msgpack"),
             MediaType::exact("application/x-msgpack"),
+            MediaType::exact("application/messagepack"),
+            MediaType::exact("application/x-messagepack"),
             MediaType::exact("application/vnd.msgpack"),
             MediaType::suffix("msgpack"),
         ];

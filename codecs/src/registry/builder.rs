@@ -80,9 +80,10 @@ impl<S: CodecSet> CodecsBuilder<S> {
     }
 
     /// The only media types that may be declared: `application/json`, every type with a suffix as `*/*+json`, or every subtype
-    /// as `text/*`. Parameters do not count. Without a list every type may be declared.
-    pub fn allow<N: Into<String>>(mut self, media_types: impl IntoIterator<Item = N>) -> Self {
-        self.settings.allow = Some(media_types.into_iter().map(Into::into).collect());
+    /// as `text/*`. Parameters do not count. Without a list every type may be declared. An entry is text or a
+    /// [`Mime`](mime::Mime).
+    pub fn allow<N: AsRef<str>>(mut self, media_types: impl IntoIterator<Item = N>) -> Self {
+        self.settings.allow = Some(media_types.into_iter().map(|entry| entry.as_ref().to_owned()).collect());
         self
     }
 

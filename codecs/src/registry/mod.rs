@@ -142,8 +142,14 @@ impl<S: CodecSet> Codecs<S> {
 
     /// Writes one value with the codec that reads `content_type`: a reply in the requester's format. The ContentType is the one
     /// that the codec writes. [`EncodeErrorKind::NoSuchMediaType`] if no codec reads it.
-    pub fn encode_as<T: Encode + ?Sized>(&self, value: &T, content_type: &str) -> Result<Encoded, EncodeError> {
-        value.encode_as(self, content_type)
+    ///
+    /// `content_type` is text or a [`Mime`](mime::Mime).
+    pub fn encode_as<T: Encode + ?Sized>(
+        &self,
+        value: &T,
+        content_type: impl AsRef<str>,
+    ) -> Result<Encoded, EncodeError> {
+        value.encode_as(self, content_type.as_ref())
     }
 
     /// Writes one value with the codec of this name. [`EncodeErrorKind::NoSuchMediaType`] if there is none.
@@ -156,8 +162,8 @@ impl<S: CodecSet> Codecs<S> {
 
     /// The name of the codec that reads this ContentType, whether it is allowed here or not.
     #[must_use]
-    pub fn codec_for(&self, content_type: &str) -> Option<&'static str> {
-        self.reader(content_type).map(|codec| self.inner.rules.members[codec].name)
+    pub fn codec_for(&self, content_type: impl AsRef<str>) -> Option<&'static str> {
+        self.reader(content_type.as_ref()).map(|codec| self.inner.rules.members[codec].name)
     }
 
     /// The ContentType that the codec of this name writes. `None` if there is no such codec.

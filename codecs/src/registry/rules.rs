@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Declared, Policy, allow::Allowed};
-use crate::{Chosen, CodecInfo, ContentType, Limits, MalformedContentType, MediaType};
+use crate::{Chosen, CodecInfo, ContentType, Limits, MalformedContentType, MediaType, content_type::is_blank};
 
 /// One codec's turn. A list of steps names each codec once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,10 +206,6 @@ pub(super) fn push(steps: &mut Vec<Step>, step: Step) {
     }
 }
 
-fn is_blank(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, b' ' | b'\t'))
-}
-
 /// The texts seen last. Only well-formed ones enter, and a new one takes the place of the oldest, so that no producer can
 /// make it grow or keep others out.
 #[derive(Debug, Default)]
@@ -248,7 +244,7 @@ mod tests {
     fn i_30_no_text_makes_the_cache_grow() {
         let codecs = Codecs::builder().with(Text).build().unwrap();
         let cached = || codecs.inner.rules.cache.0.lock().unwrap().entries.len();
-        for text in ["", " ", "text", "text/\u{e9}", "text/plain\r\n", &"a/".repeat(1 << 19), "text/plain"] {
+        for text in ["", " ", "text", "text/\u{e9}", "text/plain (", &"a/".repeat(1 << 19), "text/plain"] {
             let _ = codecs.decode::<String>(Some(text), b"text");
         }
         assert_eq!(cached(), 0);

@@ -30,9 +30,14 @@ impl<S: CodecSet> Codecs<S> {
     /// that is no integer of 64 bits, beyond those that a float of 64 bits has; how something was spelled, as white space,
     /// escapes, the width of a number, a length that was not said in advance; and CBOR's *undefined*, which is null. A body
     /// with MessagePack's extensions, with CBOR's tags, or with a key of text that stands twice in a map, is not read.
-    pub fn transcode(&self, content_type: Option<&str>, body: &[u8], to: &str) -> Result<Encoded, TranscodeError> {
+    pub fn transcode(
+        &self,
+        content_type: Option<&str>,
+        body: &[u8],
+        to: impl AsRef<str>,
+    ) -> Result<Encoded, TranscodeError> {
         let value = self.decode(content_type, body).map_err(TranscodeError::Undecodable)?;
-        self.write_same(&value, to)
+        self.write_same(&value, to.as_ref())
     }
 
     /// Does as [`transcode`](Self::transcode), and what the other format does not hold becomes what is nearest: bytes
@@ -43,8 +48,9 @@ impl<S: CodecSet> Codecs<S> {
         &self,
         content_type: Option<&str>,
         body: &[u8],
-        to: &str,
+        to: impl AsRef<str>,
     ) -> Result<(Encoded, Losses), TranscodeError> {
+        let to = to.as_ref();
         let mut value: Value = self.decode(content_type, body).map_err(TranscodeError::Undecodable)?;
         if let Ok(encoded) = self.write_same(&value, to) {
             return Ok((encoded, Losses::default()));

@@ -50,6 +50,7 @@ fn the_common_ways_allocate_nothing() {
     for (declared, body) in [
         (Some("application/json"), &json[..]),
         (Some("text/json"), json),
+        (Some("text/x-json"), json),
         (Some("application/vnd.msgpack"), msgpack),
         (None, json),
     ] {

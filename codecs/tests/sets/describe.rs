@@ -6,7 +6,8 @@ fn feature_36_the_smallest_set() {
         Codecs::json().describe().to_string(),
         "\
 codecs
-  json: self-describing, writes application/json, reads application/json, text/json, */*+json
+  json: self-describing, writes application/json, reads application/json, text/json, application/x-json, \
+text/x-json, */*+json
 ContentType
   missing: json (default)
   unknown: reject
@@ -42,10 +43,11 @@ fn feature_36_everything_set() {
         codecs.describe().to_string(),
         "\
 codecs
-  json: self-describing, writes application/json, reads application/json, text/json, */*+json
+  json: self-describing, writes application/json, reads application/json, text/json, application/x-json, \
+text/x-json, */*+json
   msgpack: self-describing, writes application/msgpack, reads application/msgpack, application/x-msgpack, \
-application/vnd.msgpack, */*+msgpack
-  cbor: self-describing, writes application/cbor, reads application/cbor, */*+cbor
+application/messagepack, application/x-messagepack, application/vnd.msgpack, */*+msgpack
+  cbor: self-describing, writes application/cbor, reads application/cbor, application/x-cbor, */*+cbor
   bincode: positional, writes application/x-bincode;encoding=varint, reads application/x-bincode;encoding=varint, \
 application/x-bincode
   text: opaque, writes text/plain, reads text/plain, text/*

@@ -5,6 +5,36 @@ use consign_codecs::{Cbor, Codecs, EncodeErrorKind, Json, MessagePack};
 use crate::support::{A, B};
 
 #[test]
+fn p_30_p_31_p_36_every_alias_is_read() {
+    let codecs = Codecs::builder().with(Json::default()).with(MessagePack).with(Cbor).build().unwrap();
+    for (name, aliases) in [
+        ("json", &["application/json", "text/json", "application/x-json", "text/x-json", "application/vnd.a+json"][..]),
+        (
+            "msgpack",
+            &[
+                "application/msgpack",
+                "application/x-msgpack",
+                "application/messagepack",
+                "application/x-messagepack",
+                "application/vnd.msgpack",
+                "application/vnd.a+msgpack",
+            ],
+        ),
+        ("cbor", &["application/cbor", "application/x-cbor", "application/vnd.a+cbor"]),
+    ] {
+        for alias in aliases {
+            assert_eq!(codecs.codec_for(alias), Some(name), "{alias}");
+            let encoded = codecs.encode_as(&7, alias).unwrap();
+            assert_eq!(
+                (encoded.content_type, codecs.decode(Some(alias), &encoded.body)),
+                (aliases[0], Ok(7)),
+                "{alias}"
+            );
+        }
+    }
+}
+
+#[test]
 fn p_35_encoding_always_stamps_the_content_type() {
     let encoded = Codecs::json().encode("text").unwrap();
     assert_eq!((encoded.content_type, &*encoded.body), ("application/json", b"\"text\"" as &[u8]));

@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use consign_codecs::{ContentType, MalformedContentType as Why};
+use consign_codecs::ContentType;
 use mediatype::{MediaType, ReadParams};
 use proptest::{
     prelude::*,
@@ -15,7 +15,10 @@ fn nearly() -> impl Strategy<Value = String> {
     let quoted = regex(r#""([ -~]|\\"|\\\\){0,6}""#);
     let value = prop_oneof![3 => regex("[a-zA-Z0-9-]{1,8}"), 2 => quoted, 1 => regex("[ -~]{0,4}")];
     let equals = prop_oneof![8 => Just("=".to_owned()), 1 => regex("[ =]{0,2}")];
-    let parameter = (regex("[ \t]{0,2};[ \t]{0,2}"), name(), equals, value)
+    let comment = || regex(r#"\((\(\)|[a-c;"]|\\[()]){0,4}\) ?"#);
+    let space = || prop_oneof![9 => regex("[ \t]{0,2}"), 1 => comment()];
+    let before = (space(), space()).prop_map(|(before, after)| format!("{before};{after}"));
+    let parameter = (before, name(), equals, value)
         .prop_map(|(before, name, equals, value)| format!("{before}{name}{equals}{value}"));
     let parameters = prop::collection::vec(parameter, 0..10).prop_map(|parameters| parameters.concat());
     (name(), name(), parameters, regex("[ \t;]{0,2}"))
@@ -59,6 +62,10 @@ fn what_mediatype_accepts_means_the_same() {
             }
             let value = theirs.get_param(name).unwrap().unquoted_str().into_owned();
             let value = if name == "charset" { value.to_ascii_lowercase() } else { value };
+            // `a=`, which is ignored.
+            if value.is_empty() && ours.parameter(name.as_str()).is_none() {
+                continue;
+            }
             prop_assert_eq!(ours.parameter(name.as_str()), Some(&*value));
         }
         Ok(())
@@ -91,23 +98,25 @@ fn the_written_form_means_the_same() {
 fn p_07_random_bytes_are_kept_and_never_panic() {
     let replay = replay("p_07_random_bytes_are_kept_and_never_panic");
     let mut random = fastrand::Rng::with_seed(replay.seed);
-    let alphabet: Vec<char> = "ab/+;=\"\\ \t*,\r\n\0(\u{e9}\u{1F600}".chars().collect();
+    let alphabet: Vec<char> = "ab/+;=\"\\() \t*,\r\n\0\u{e9}\u{1F600}".chars().collect();
     let mut well_formed = 0;
     for case in 0..replay.cases {
         let text: String = if case % 3 == 0 {
             let bytes: Vec<u8> = (0..random.usize(..300)).map(|_| random.u8(..)).collect();
             String::from_utf8_lossy(&bytes).into_owned()
         } else {
-            let characters = if case % 3 == 1 { &alphabet[..8] } else { &alphabet };
+            let characters = if case % 3 == 1 { &alphabet[..10] } else { &alphabet };
             (0..random.usize(..24)).map(|_| characters[random.usize(..characters.len())]).collect()
         };
         let declared = ContentType::parse(&text);
         assert_eq!(declared.as_str(), text);
         assert_eq!(declared.essence().is_some(), !declared.is_malformed());
-        assert!(declared.to_string().chars().all(|character| matches!(character, ' '..='~' | '\t')));
+        let written = declared.to_string();
+        assert!(written.chars().all(|character| !character.is_ascii_control() || character == '\t'), "{text:?}");
+        assert!(written.is_ascii() || !declared.is_malformed(), "{text:?}");
         well_formed += u32::from(!declared.is_malformed());
-        if !text.is_ascii() && text.len() <= 255 && !text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
-            assert_eq!(declared.malformed(), Some(Why::NotAscii));
+        if !text.is_ascii() && !text.contains(['"', '(']) {
+            assert!(declared.is_malformed(), "{text:?}");
         }
     }
     assert!(well_formed > 0 || replay.cases < 1_000, "no text was a media type");

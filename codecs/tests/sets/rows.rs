@@ -63,11 +63,19 @@ fn p_16_missing_is_the_first_codec_then_the_chain() {
 #[test]
 fn p_17_a_charset_that_json_does_not_read() {
     let codecs = Codecs::builder().with(Json::default()).with(MessagePack).fallback(["msgpack"]).build().unwrap();
-    let failure = codecs.decode::<(u8, u8)>(Some("application/json;charset=utf-16"), b"[1,2]").unwrap_err();
+    let failure =
+        codecs.decode::<(u8, u8)>(Some("application/json;charset=utf-16"), b"[\x001\x00,\x002\x00]\x00").unwrap_err();
     assert_eq!(failure.reason().code(), "UnsupportedCharset");
     assert_eq!(failure.trail().to_string().split(',').next(), Some("json;exact;UnsupportedCharset;"));
     assert_eq!(failure.attempts().len(), 2);
-    for text in ["application/json; Charset=\"UTF-8\"", "text/json;charset=us-ascii", "application/json"] {
+    for text in [
+        "application/json; Charset=\"UTF-8\"",
+        "text/json;charset=us-ascii",
+        "application/json",
+        "application/json;charset=iso-8859-1",
+        "application/x-json;charset=utf-16",
+        "text/x-json;charset=\"\"",
+    ] {
         assert_eq!(codecs.decode::<(u8, u8)>(Some(text), b"\xef\xbb\xbf[1,2]").unwrap(), (1, 2));
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     limits::{self, Limits},
 };
 
-/// CBOR (RFC 8949): `application/cbor` and every `+cbor`.
+/// CBOR (RFC 8949): `application/cbor`, `application/x-cbor` and every `+cbor`.
 ///
 /// A body is walked once, without recursion, before it is read: depth (a tag is a level), lengths and counts, also of
 /// fields that the type ignores, and that the body ends with the item. `&str` and `&[u8]` borrow from the body.
@@ -52,7 +52,8 @@ impl Codec for Cbor {
 
     #[inline]
     fn media_types(&self) -> &'static [MediaType] {
-        const TYPES: &[MediaType] = &[MediaType::exact("application/cbor"), MediaType::suffix("cbor")];
+        const TYPES: &[MediaType] =
+            &[MediaType::exact("application/cbor"), MediaType::exact("application/x-cbor"), MediaType::suffix("cbor")];
         TYPES
     }
 
