@@ -164,6 +164,7 @@ pub mod transport;
 pub mod types;
 
 pub use consign_codecs as codecs;
+pub use consign_codecs::mime;
 
 pub use crate::{message::Message, settlement::Disposition};
 

@@ -114,9 +114,9 @@ impl CloudEvent {
         Ok(self)
     }
 
-    /// Sets the data, and `datacontenttype`.
-    pub fn with_data(self, content_type: impl Into<String>, data: impl Into<Bytes>) -> Result<Self, CloudEventError> {
-        let mut event = self.with_extension("datacontenttype", content_type.into())?;
+    /// Sets the data, and `datacontenttype`: text or a [`Mime`](crate::mime::Mime).
+    pub fn with_data(self, content_type: impl AsRef<str>, data: impl Into<Bytes>) -> Result<Self, CloudEventError> {
+        let mut event = self.with_extension("datacontenttype", content_type.as_ref().to_owned())?;
         event.data = Some(data.into());
         Ok(event)
     }

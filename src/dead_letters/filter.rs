@@ -54,8 +54,8 @@ impl Filter {
 
     /// Those of this media type, whatever its parameters and its case; of a text that is no media type, those with that
     /// very text; of an empty one those without a ContentType.
-    pub fn content_type(self, content_type: &str) -> Self {
-        let wanted = ContentType::parse(content_type);
+    pub fn content_type(self, content_type: impl AsRef<str>) -> Self {
+        let wanted = ContentType::parse(content_type.as_ref());
         self.matching(move |dead| {
             let declared = dead.message().content_type().unwrap_or_default();
             match wanted.essence() {

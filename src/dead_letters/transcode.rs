@@ -18,11 +18,11 @@ impl<Q, S> Run<'_, Q, Resubmit<S>> {
     /// Nothing is guessed: what was written is read again, and unless it says the same the dead letter stays, with a
     /// [`TranscodeError`]. So bytes do not become JSON, nor do keys that are no text; and nothing comes from or goes to a
     /// positional format, which only a Rust type can read. [`Codecs::transcode`] has the table of what is kept.
-    pub fn transcode<C>(self, codecs: Codecs<C>, content_type: impl Into<String>) -> Self
+    pub fn transcode<C>(self, codecs: Codecs<C>, content_type: impl AsRef<str>) -> Self
     where
         C: CodecSet + Send + Sync + 'static,
     {
-        let content_type = content_type.into();
+        let content_type = content_type.as_ref().to_owned();
         self.edit(move |properties, body| Ok(transcode(&codecs, &content_type, properties, body)?))
     }
 }

@@ -1,4 +1,4 @@
-use std::borrow::Cow;
+use consign_codecs::IntoContentType;
 
 use super::{Body, InvalidArgument, Message, Properties, fluent::fluent_properties};
 
@@ -13,9 +13,17 @@ pub struct MessageBuilder {
 fluent_properties! { [] MessageBuilder }
 
 impl MessageBuilder {
-    /// The format of the body.
+    /// The format of the body: text, a [`Mime`](crate::mime::Mime) or a [`ContentType`](super::ContentType).
+    ///
+    /// ```
+    /// use consign::{Message, mime};
+    ///
+    /// let message = Message::builder().content_type(mime::APPLICATION_JSON).build("{}")?;
+    /// assert_eq!(message.content_type(), Some("application/json"));
+    /// # Ok::<(), consign::message::InvalidArgument>(())
+    /// ```
     #[inline]
-    pub fn content_type(mut self, value: impl Into<Cow<'static, str>>) -> Self {
+    pub fn content_type(mut self, value: impl IntoContentType) -> Self {
         self.properties.set_content_type(value);
         self
     }

@@ -31,7 +31,7 @@ mod value;
 use std::sync::LazyLock;
 use std::{fmt, ops::Deref, sync::Arc};
 
-pub use consign_codecs::ContentType;
+pub use consign_codecs::{ContentType, IntoContentType};
 
 pub use self::{
     application_properties::ApplicationProperties,

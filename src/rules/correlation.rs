@@ -71,6 +71,12 @@ impl CorrelationFilter {
         self.texts.first().map(|(key, text)| (*key, &**text))
     }
 
+    /// The `ContentType` that is asked for.
+    #[must_use]
+    pub fn content_type(&self) -> Option<&str> {
+        self.get(Key::ContentType)
+    }
+
     fn get(&self, key: Key) -> Option<&str> {
         self.texts.iter().find(|(found, _)| *found == key).map(|(_, text)| &**text)
     }
@@ -109,7 +115,6 @@ macro_rules! fields {
 }
 
 fields! {
-    content_type, ContentType, "`ContentType`";
     correlation_id, CorrelationId, "`CorrelationId`";
     subject, Subject, "subject";
     message_id, MessageId, "`MessageId`";
@@ -120,6 +125,11 @@ fields! {
 }
 
 impl CorrelationFilterBuilder {
+    /// Asks for this `ContentType`: text or a [`Mime`](crate::mime::Mime), compared as text.
+    pub fn content_type(self, value: impl AsRef<str>) -> Self {
+        self.text(Key::ContentType, value.as_ref().into())
+    }
+
     /// Asks for an application property with this value, of this type.
     pub fn property(mut self, key: impl Into<Box<str>>, value: impl Into<PropertyValue>) -> Self {
         self.filter.properties.insert(key, value);

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use consign::{
     Message,
     broker::{Broker, QueueSettings},
-    message::{Body, Field, MessageBuilder, Problem, Properties, PropertyValue, Value},
+    message::{Body, ContentType, Field, MessageBuilder, Problem, Properties, PropertyValue, Value},
+    mime,
+    rules::CorrelationFilter,
     time::Timestamp,
     transport::{ReceiverExt, Sender},
 };
@@ -41,6 +43,20 @@ const FREE_TEXT: [&str; 4] = ["", "a", "ä 語\0\r\n", "application/json ; chars
 #[test]
 fn m_01_a_content_type_is_kept_as_it_was_sent() {
     kept(MessageBuilder::content_type, Properties::content_type, &FREE_TEXT);
+}
+
+#[test]
+fn p_144_a_mime_is_accepted_wherever_a_content_type_is_set() {
+    let json = Message::builder().content_type(mime::APPLICATION_JSON).build("").unwrap();
+    assert_eq!(json.content_type(), Some("application/json"));
+    let mut properties = Properties::new();
+    properties.set_content_type(&mime::TEXT_PLAIN_UTF_8);
+    assert_eq!(properties.content_type(), Some("text/plain; charset=utf-8"));
+    properties.set_content_type(ContentType::parse("A/B (c)"));
+    assert_eq!(properties.content_type(), Some("A/B (c)"));
+
+    let filter = CorrelationFilter::builder().content_type(mime::APPLICATION_JSON).build().unwrap();
+    assert!(filter.matches(&json));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use consign_codecs::IntoContentType;
+
 use super::{Properties, Rare};
 use crate::{
     message::{
@@ -44,14 +46,18 @@ macro_rules! clear_rare {
 
 impl Properties {
     free_text! {
-        /// Sets the `ContentType`.
-        set_content_type, content_type;
         /// Sets the `CorrelationId`.
         set_correlation_id, correlation_id;
         /// Sets the subject.
         set_subject, subject;
         /// Sets where an answer goes.
         set_reply_to, reply_to;
+    }
+
+    /// Sets the `ContentType`: text, a [`Mime`](crate::mime::Mime) or a [`ContentType`](crate::message::ContentType).
+    pub fn set_content_type(&mut self, value: impl IntoContentType) -> &mut Self {
+        self.content_type = Some(Text::from(value.into_content_type()));
+        self
     }
 
     /// Sets where the message goes, for the application.
