@@ -1,6 +1,7 @@
 use std::fmt;
 
 use super::CloudEventError;
+use crate::time::Timestamp;
 
 /// The value of an extension attribute. Bytes, URIs and instants are text, in the spelling that the specification gives
 /// them.
@@ -16,6 +17,11 @@ pub enum Attribute {
 }
 
 impl Attribute {
+    /// An integer beyond 32 bits, which some producers write, is its digits.
+    pub(super) fn of_integer(value: i128) -> Self {
+        i32::try_from(value).map_or_else(|_| Self::String(value.to_string().into()), Self::Integer)
+    }
+
     /// The text; `None` of other values.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
@@ -57,12 +63,43 @@ impl From<String> for Attribute {
     }
 }
 
-/// 1 to 20 letters and digits, and not what JSON keeps for data.
-pub(super) fn check_name(name: &str) -> Result<(), CloudEventError> {
-    let is_name = (1..=20).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-        && name != "data";
+/// Most bytes of a name. With a prefix it fits into the short strings of AMQP 0-9-1.
+const LONGEST_NAME: usize = 128;
+
+/// What JSON has for data is not an attribute.
+const RESERVED: [&str; 2] = ["data", "data_base64"];
+
+/// What SDKs let through when they do not validate.
+pub(super) fn check_read_name(name: &str) -> Result<(), CloudEventError> {
+    let is_name = (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+        && !RESERVED.contains(&name);
     if is_name { Ok(()) } else { Err(CloudEventError::name(name)) }
+}
+
+/// What the specification requires of a name. That it should have 20 characters at most is advice, which SDKs do not
+/// enforce.
+pub(super) fn check_written_name(name: &str) -> Result<(), CloudEventError> {
+    let is_name = (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        && !RESERVED.contains(&name);
+    if is_name { Ok(()) } else { Err(CloudEventError::written_name(name)) }
+}
+
+/// RFC 3339 of milliseconds since 1970.
+pub(super) fn instant_of_millis(millis: i64) -> String {
+    Timestamp::from_millis(millis).to_string()
+}
+
+/// RFC 3339 of ticks of 100 ns since the year 1.
+pub(super) fn instant_of_ticks(ticks: i64) -> String {
+    const TICKS: i64 = 10_000;
+    const YEAR_1: i64 = -62_135_596_800_000;
+    let text = instant_of_millis(ticks.div_euclid(TICKS) + YEAR_1);
+    match ticks.rem_euclid(TICKS) {
+        0 => text,
+        rest => format!("{}{rest:04}Z", text.trim_end_matches('Z')),
+    }
 }
 
 /// `date-time` of RFC 3339, 5.6.

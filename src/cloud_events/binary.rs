@@ -1,71 +1,110 @@
-//! Binary mode: the AMQP protocol binding 1.0.2, 3.1.
+//! Binary mode: the bindings of AMQP (1.0.3), NATS and Kafka, and that of RabbitMQ by Knative.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 
-use super::{Attribute, CloudEvent, CloudEventError};
+use super::{
+    Attribute, CloudEvent, CloudEventError, Prefix,
+    attribute::{instant_of_millis, instant_of_ticks},
+    prefix::Family,
+};
 use crate::{
     Message,
     message::{Body, PropertyValue},
 };
 
-/// Written, for selectors of JMS do not allow the other one.
-const WRITTEN: &str = "cloudEvents_";
-const READ: &str = "cloudEvents:";
-
 pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
-    let properties = || message.application().iter();
-    let [written, read] = [WRITTEN, READ].map(|prefix| properties().any(|(name, _)| name.starts_with(prefix)));
-    let prefix = match (written, read) {
-        (true, false) => WRITTEN,
-        (false, true) => READ,
-        (false, false) => return Err(CloudEventError::NotAnEvent),
-        (true, true) => return Err(CloudEventError::twice("cloudEvents")),
+    let named = || {
+        let properties = message.application().iter();
+        properties.filter_map(|(property, value)| Some((Family::split(property)?, value)))
     };
-    let Body::Data(data) = message.body() else { return Err(CloudEventError::NotBytes) };
-    let named = properties().filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value)));
-    let attributes = named.map(|(name, value)| {
-        // It has a place of its own.
-        if name == "datacontenttype" {
-            return Err(CloudEventError::invalid(name));
+    let mut families = Vec::new();
+    let mut is_event = false;
+    for ((family, name), _) in named() {
+        is_event = true;
+        if name == "specversion" {
+            families.push(family);
         }
-        let value = attribute(value).ok_or_else(|| CloudEventError::invalid(name))?;
-        Ok((name.into(), value))
-    });
-    let content_type = message.content_type().map(|text| Ok(("datacontenttype".into(), text.into())));
+    }
+    if !is_event {
+        return Err(CloudEventError::NotAnEvent);
+    }
+    // Other properties may begin like this by chance.
+    if families.is_empty() {
+        return Err(CloudEventError::Version);
+    }
+    let Body::Data(data) = message.body() else { return Err(CloudEventError::NotBytes) };
+    let content_type = message.content_type();
+    let mut declared = None;
+    let mut attributes = Vec::new();
+    for ((family, name), value) in named() {
+        if !families.contains(&family) || *value == PropertyValue::Null {
+            continue;
+        }
+        let value = attribute(family, &name, value).ok_or_else(|| CloudEventError::invalid(&name))?;
+        if name == "datacontenttype" {
+            declared = Some(value);
+        } else {
+            attributes.push((name.into(), value));
+        }
+    }
+    // The ContentType is its place, and NATS has none.
+    match (content_type, declared) {
+        (Some(text), Some(declared)) if declared.as_str() != Some(text) => {
+            return Err(CloudEventError::invalid("datacontenttype"));
+        }
+        (Some(text), _) => attributes.push(("datacontenttype".into(), text.into())),
+        (None, Some(declared)) => attributes.push(("datacontenttype".into(), declared)),
+        (None, None) => {}
+    }
+    let has_type = attributes.last().is_some_and(|(name, _): &(Box<str>, _)| &**name == "datacontenttype");
     let data = data.joined().clone();
     // A body without bytes and a type is no data.
-    let data = (!data.is_empty() || content_type.is_some()).then_some(data);
-    CloudEvent::from_parts(attributes.chain(content_type), data)
+    let data = (!data.is_empty() || has_type).then_some(data);
+    CloudEvent::from_parts(attributes, data)
 }
 
-fn attribute(value: &PropertyValue) -> Option<Attribute> {
-    Some(match value {
-        PropertyValue::Bool(value) => Attribute::Boolean(*value),
-        PropertyValue::I8(value) => Attribute::Integer((*value).into()),
-        PropertyValue::I16(value) => Attribute::Integer((*value).into()),
-        PropertyValue::I32(value) => Attribute::Integer(*value),
-        PropertyValue::I64(value) => Attribute::Integer((*value).try_into().ok()?),
-        PropertyValue::U8(value) => Attribute::Integer((*value).into()),
-        PropertyValue::U16(value) => Attribute::Integer((*value).into()),
-        PropertyValue::String(text) | PropertyValue::Uri(text) => Attribute::String(text.clone()),
-        PropertyValue::DateTime(instant) => Attribute::String(instant.to_string().into()),
+fn attribute(family: Family, name: &str, value: &PropertyValue) -> Option<Attribute> {
+    let integer: i128 = match value {
+        PropertyValue::Bool(value) => return Some(Attribute::Boolean(*value)),
+        PropertyValue::String(text) | PropertyValue::Uri(text) => return Some(Attribute::String(text.clone())),
+        PropertyValue::DateTime(instant) => return Some(Attribute::String(instant.to_string().into())),
+        PropertyValue::DateTimeOffset(ticks) => return Some(Attribute::String(instant_of_ticks(*ticks).into())),
+        // Headers of Kafka are the bytes of text.
+        PropertyValue::Bytes(bytes) if family == Family::Kafka => {
+            return Some(Attribute::String(std::str::from_utf8(bytes).ok()?.into()));
+        }
+        PropertyValue::Bytes(bytes) => return Some(Attribute::String(STANDARD.encode(bytes).into())),
+        PropertyValue::I8(value) => (*value).into(),
+        PropertyValue::I16(value) => (*value).into(),
+        PropertyValue::I32(value) => (*value).into(),
+        PropertyValue::I64(value) => (*value).into(),
+        PropertyValue::U8(value) => (*value).into(),
+        PropertyValue::U16(value) => (*value).into(),
+        PropertyValue::U32(value) => (*value).into(),
+        PropertyValue::U64(value) => (*value).into(),
         _ => return None,
-    })
+    };
+    if name == "time" {
+        return Some(Attribute::String(instant_of_millis(integer.try_into().ok()?).into()));
+    }
+    Some(Attribute::of_integer(integer))
 }
 
-pub(super) fn write(event: &CloudEvent) -> Result<Message, CloudEventError> {
-    let mut message = Message::builder().property(format!("{WRITTEN}specversion"), "1.0");
+pub(super) fn write(event: &CloudEvent, prefix: Prefix) -> Result<Message, CloudEventError> {
+    let prefix_text = prefix.as_str();
+    let mut message = Message::builder().property(format!("{prefix_text}specversion"), "1.0");
     for (name, value) in event.attributes() {
         if name == "datacontenttype" {
             message = message.content_type(value.to_string());
             continue;
         }
         let value = match value {
-            Attribute::Boolean(value) => PropertyValue::from(*value),
-            Attribute::Integer(value) => PropertyValue::from(*value),
-            Attribute::String(text) => PropertyValue::from(text.to_string()),
+            Attribute::Boolean(value) if prefix != Prefix::Ce => PropertyValue::from(*value),
+            Attribute::Integer(value) if prefix != Prefix::Ce => PropertyValue::from(*value),
+            value => PropertyValue::from(value.to_string()),
         };
-        message = message.property(format!("{WRITTEN}{name}"), value);
+        message = message.property(format!("{prefix_text}{name}"), value);
     }
     // A message always has a body: that of an event without data is empty.
     Ok(message.build(event.data_bytes().map_or_else(Bytes::new, Bytes::clone))?)

@@ -7,26 +7,37 @@ use crate::{
     transport::{ErrorKind, SendError},
 };
 
-/// What is no CloudEvent, or not one that can be written. As a [`Disposition`] it is a dead letter with the reason
+/// Why a message is not a CloudEvent, or an event cannot be written. As a [`Disposition`] it is a dead letter with the reason
 /// `DeserializationFailed`. It holds no values of attributes and no data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloudEventError {
     /// The message says nothing of events.
     NotAnEvent,
-    /// A batch of events, which is not read.
+    /// The message is a batch, which [`CloudEventBatch`](super::CloudEventBatch) reads.
     Batch,
+    /// The event is in a format other than JSON: the first 40 characters of the ContentType, escaped.
+    Format(Box<str>),
+    /// An event of a batch.
+    InBatch {
+        /// Its place in the batch, from 0.
+        index: usize,
+        /// What is wrong with it.
+        error: Box<CloudEventError>,
+    },
     /// `specversion` is missing, or not `1.0`.
     Version,
     /// A required attribute is missing or empty.
     Missing(&'static str),
     /// An attribute has a value that it cannot have.
     Invalid(Box<str>),
-    /// A name that no attribute can have: at most 40 characters of it, escaped.
+    /// A name that is not read as that of an attribute: at most 40 characters of it, escaped.
     Name(Box<str>),
-    /// `cloudEvents:` and `cloudEvents_` in one message, or a member of the JSON that stands twice.
+    /// A name that the specification does not allow, and that is not written: at most 40 characters of it, escaped.
+    WrittenName(Box<str>),
+    /// An attribute that is there twice, with different values, or a member of the JSON that stands twice.
     Twice(Box<str>),
-    /// The body is not a JSON object.
+    /// The body, or what stands for an event of a batch, is not a JSON object, or that of a batch not an array.
     Json,
     /// Both `data` and `data_base64`, or base64 that is none, or text that is none.
     Data,
@@ -40,6 +51,21 @@ impl CloudEventError {
     #[cold]
     pub(super) fn name(name: &str) -> Self {
         Self::Name(shown(name))
+    }
+
+    #[cold]
+    pub(super) fn written_name(name: &str) -> Self {
+        Self::WrittenName(shown(name))
+    }
+
+    #[cold]
+    pub(super) fn format(content_type: &str) -> Self {
+        Self::Format(shown(content_type))
+    }
+
+    #[cold]
+    pub(super) fn in_batch(index: usize, error: Self) -> Self {
+        Self::InBatch { index, error: Box::new(error) }
     }
 
     #[cold]
@@ -60,14 +86,25 @@ fn shown(name: &str) -> Box<str> {
 impl fmt::Display for CloudEventError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAnEvent => f.write_str("the message is no CloudEvent"),
-            Self::Batch => f.write_str("a batch of CloudEvents is not read"),
-            Self::Version => f.write_str("the CloudEvent has not the specversion 1.0"),
-            Self::Missing(name) => write!(f, "the CloudEvent has no `{name}`, or an empty one"),
-            Self::Invalid(name) => write!(f, "`{name}` of the CloudEvent has a value that it cannot have"),
-            Self::Name(name) => write!(f, "`{name}` is no name of an attribute: 1 to 20 of a to z and 0 to 9"),
-            Self::Twice(name) => write!(f, "`{name}` stands twice in the CloudEvent"),
-            Self::Json => f.write_str("the CloudEvent is not a JSON object"),
+            Self::NotAnEvent => f.write_str("the message is not a CloudEvent"),
+            Self::Batch => f.write_str("the message is a batch of CloudEvents, and one event is expected"),
+            Self::Format(content_type) => {
+                write!(f, "the CloudEvent is `{content_type}`, and `application/cloudevents+json` is expected")
+            }
+            Self::InBatch { index, error } => write!(f, "event {index} of the batch: {error}"),
+            Self::Version => f.write_str("the `specversion` of the CloudEvent is missing or not `1.0`"),
+            Self::Missing(name) => write!(f, "the `{name}` of the CloudEvent is missing or empty"),
+            Self::Invalid(name) => write!(f, "the `{name}` of the CloudEvent has a value that it cannot have"),
+            Self::Name(name) => write!(
+                f,
+                "`{name}` is not the name of an attribute: expected 1 to 128 letters, digits, `_`, `-` and `.`"
+            ),
+            Self::WrittenName(name) => write!(
+                f,
+                "`{name}` cannot be written as the name of an attribute: expected 1 to 128 of a to z and 0 to 9"
+            ),
+            Self::Twice(name) => write!(f, "the CloudEvent has `{name}` twice"),
+            Self::Json => f.write_str("the CloudEvent is not a JSON object, or the batch not an array"),
             Self::Data => f.write_str("the data of the CloudEvent is not what its attributes say"),
             Self::NotBytes => f.write_str("the body is an AMQP value or sequence"),
             Self::Message(error) => fmt::Display::fmt(error, f),
@@ -77,7 +114,11 @@ impl fmt::Display for CloudEventError {
 
 impl error::Error for CloudEventError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        if let Self::Message(error) = self { Some(error) } else { None }
+        match self {
+            Self::Message(error) => Some(error),
+            Self::InBatch { error, .. } => Some(&**error),
+            _ => None,
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use consign_codecs::{CodecSet, Codecs, Decode, Encode, EncodeError};
 
 use super::{
-    Attribute, CloudEventError,
-    attribute::{check_name, is_instant},
+    Attribute, CloudEventError, Prefix,
+    attribute::{check_read_name, check_written_name, is_instant},
     binary, structured,
 };
 use crate::{
@@ -17,13 +17,16 @@ use crate::{
 /// How an event is a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// The data is the body, the attributes are properties.
+    /// The data is the body, and the attributes are application properties: `cloudEvents_` and the name.
     Binary,
+    /// As `Binary`, with another prefix.
+    BinaryWith(Prefix),
     /// All of it is the body, as JSON.
     Structured,
 }
 
-/// One event: its attributes and its data. Each attribute follows the rules of the specification.
+/// One event: its attributes and its data. Each attribute follows the rules of the specification, but for the names of
+/// extensions of an event that was received.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CloudEvent {
     attributes: BTreeMap<Box<str>, Attribute>,
@@ -41,25 +44,33 @@ impl CloudEvent {
     ) -> Result<Self, CloudEventError> {
         let mut event = Self { attributes: BTreeMap::new(), data: None };
         for (name, value) in REQUIRED.into_iter().zip([id.into(), source.into(), event_type.into()]) {
-            event.set(name, value.into())?;
+            event.set(name.into(), value.into())?;
         }
         Ok(event)
     }
 
-    /// From what a message says, without `specversion`.
+    /// From what a message says, `specversion` included.
     pub(super) fn from_parts(
-        attributes: impl IntoIterator<Item = Result<(Box<str>, Attribute), CloudEventError>>,
+        attributes: Vec<(Box<str>, Attribute)>,
         data: Option<Bytes>,
     ) -> Result<Self, CloudEventError> {
         let mut event = Self { attributes: BTreeMap::new(), data };
         let mut version = None;
-        for attribute in attributes {
-            let (name, value) = attribute?;
+        for (name, mut value) in attributes {
+            let before = if &*name == "specversion" { version.as_ref() } else { event.attributes.get(&name) };
+            // Under another prefix it may be text, and is the same.
+            if before.is_some_and(|before| before != &value && before.to_string() != value.to_string()) {
+                return Err(CloudEventError::twice(&name));
+            }
             if &*name == "specversion" {
                 version = Some(value);
-            } else {
-                event.set(&name, value)?;
+                continue;
             }
+            check_read_name(&name)?;
+            if &*name == "time" {
+                with_t(&mut value);
+            }
+            event.set(name, value)?;
         }
         if version.as_ref().and_then(Attribute::as_str) != Some("1.0") {
             return Err(CloudEventError::Version);
@@ -70,23 +81,23 @@ impl CloudEvent {
         }
     }
 
-    fn set(&mut self, name: &str, value: Attribute) -> Result<(), CloudEventError> {
-        check_name(name)?;
-        let is_core = ["subject", "time", "dataschema", "datacontenttype"].contains(&name);
-        if let Some(required) = REQUIRED.into_iter().find(|required| *required == name) {
+    /// Sets an attribute whose name was checked.
+    fn set(&mut self, name: Box<str>, value: Attribute) -> Result<(), CloudEventError> {
+        let is_core = ["subject", "time", "dataschema", "datacontenttype"].contains(&&*name);
+        if let Some(required) = REQUIRED.into_iter().find(|required| **required == *name) {
             match &value {
                 Attribute::String(text) if text.is_empty() => return Err(CloudEventError::Missing(required)),
                 Attribute::String(_) => {}
-                _ => return Err(CloudEventError::invalid(name)),
+                _ => return Err(CloudEventError::invalid(&name)),
             }
         }
-        if is_core && value.as_str().is_none_or(|text| text.is_empty() || name == "time" && !is_instant(text)) {
-            return Err(CloudEventError::invalid(name));
+        if is_core && value.as_str().is_none_or(|text| text.is_empty() || &*name == "time" && !is_instant(text)) {
+            return Err(CloudEventError::invalid(&name));
         }
         if value.as_str().is_some_and(|text| text.contains(char::is_control)) {
-            return Err(CloudEventError::invalid(name));
+            return Err(CloudEventError::invalid(&name));
         }
-        self.attributes.insert(name.into(), value);
+        self.attributes.insert(name, value);
         Ok(())
     }
 
@@ -105,12 +116,14 @@ impl CloudEvent {
         self.with_extension("dataschema", schema.into())
     }
 
-    /// Sets an attribute by its name. `specversion` is set when the event is written.
+    /// Sets an attribute by its name: 1 to 128 of `a` to `z` and `0` to `9`, and by the specification's advice 20 at most.
+    /// `specversion` is set when the event is written.
     pub fn with_extension(mut self, name: &str, value: impl Into<Attribute>) -> Result<Self, CloudEventError> {
         if name == "specversion" {
-            return Err(CloudEventError::name(name));
+            return Err(CloudEventError::written_name(name));
         }
-        self.set(name, value.into())?;
+        check_written_name(name)?;
+        self.set(name.into(), value.into())?;
         Ok(self)
     }
 
@@ -206,21 +219,47 @@ impl CloudEvent {
         codecs.decode(self.data_content_type(), self.data().unwrap_or_default()).map_err(Undecodable::codecs)
     }
 
-    /// The event that a message is, in whichever mode.
+    /// Reads the event of a message, in either mode and with any of the prefixes of binary mode.
+    ///
+    /// # Errors
+    ///
+    /// The message is not an event, is a batch, or breaks a rule of the [module](super).
     pub fn from_message(message: &Message) -> Result<Self, CloudEventError> {
         match message.content_type().map(structured::kind) {
             Some(Some(structured::Kind::Event)) => structured::read(message),
             Some(Some(structured::Kind::Batch)) => Err(CloudEventError::Batch),
+            Some(Some(structured::Kind::Other)) => {
+                Err(CloudEventError::format(message.content_type().unwrap_or_default()))
+            }
             _ => binary::read(message),
         }
     }
 
-    /// A message that is this event. It has no MessageId yet, and no Subject, for these are the broker's words.
+    /// Returns a message with the event. It has no MessageId and no Subject yet, which are the broker's terms.
+    ///
+    /// # Errors
+    ///
+    /// [`CloudEventError::WrittenName`] for an extension of a received event whose name the specification does not allow;
+    /// [`CloudEventError::Message`] for more than a message may have.
     pub fn to_message(&self, mode: Mode) -> Result<Message, CloudEventError> {
+        self.check_names()?;
         match mode {
-            Mode::Binary => binary::write(self),
+            Mode::Binary => binary::write(self, Prefix::default()),
+            Mode::BinaryWith(prefix) => binary::write(self, prefix),
             Mode::Structured => structured::write(self),
         }
+    }
+
+    pub(super) fn check_names(&self) -> Result<(), CloudEventError> {
+        self.attributes.keys().try_for_each(|name| check_written_name(name))
+    }
+}
+
+/// RFC 3339 allows a space between date and time, which some producers write.
+fn with_t(time: &mut Attribute) {
+    let Attribute::String(text) = time else { return };
+    if text.as_bytes().get(10) == Some(&b' ') {
+        *text = text.replacen(' ', "T", 1).into();
     }
 }
 
@@ -234,7 +273,7 @@ impl fmt::Debug for CloudEvent {
     }
 }
 
-/// The event that the message is, in whichever mode. What is none is dead-lettered.
+/// Reads as [`CloudEvent::from_message`]. Any other message is dead-lettered.
 impl<S, C> FromMessage<S, C> for CloudEvent {
     type Rejection = CloudEventError;
 

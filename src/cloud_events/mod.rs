@@ -8,7 +8,7 @@
 //!     .with_extension("comexampleextension1", "value")?
 //!     .with_value(&codecs, &("sku-7", 3))?;
 //! let message: Message = event.to_message(Mode::Structured)?;
-//! assert_eq!(message.content_type(), Some("application/cloudevents+json; charset=UTF-8"));
+//! assert_eq!(message.content_type(), Some("application/cloudevents+json; charset=utf-8"));
 //!
 //! let event = CloudEvent::from_message(&message)?;
 //! assert_eq!((event.id(), event.event_type()), ("A234-1234-1234", "com.example.someevent"));
@@ -16,37 +16,70 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A handler takes a [`CloudEvent`] as an argument, in either mode; what is none is a dead letter. To send one is to send
-//! the message of [`CloudEvent::to_message`].
+//! A handler takes a [`CloudEvent`] or a [`CloudEventBatch`] as an argument; any other message is dead-lettered. To send an
+//! event, send the message of [`CloudEvent::to_message`] or [`CloudEventBatch::to_message`].
 //!
 //! # Binary mode
 //!
-//! That of the AMQP protocol binding: the body is the data, the message's ContentType is `datacontenttype`, and every
-//! other attribute is an application property, `cloudEvents_` and its name. `cloudEvents:` is read too; both in one message
-//! are an error. Text, booleans and signed integers of 32 bits are read as what they are; instants as RFC 3339; other types
-//! of properties are an error.
+//! The body is the data, the message's ContentType is `datacontenttype`, and every other attribute is an application
+//! property: a prefix and its name.
+//!
+//! | prefix | comes from | is read | is written |
+//! |---|---|---|---|
+//! | `cloudEvents_` | the AMQP binding since 1.0.3, the SDK for Python | yes | [`Mode::Binary`] |
+//! | `cloudEvents:` | the AMQP binding up to 1.0.2, Azure | yes | [`Prefix::Colon`] |
+//! | `ce-` | the RabbitMQ binding of Knative, the NATS and the HTTP binding | in any case | [`Prefix::Ce`] |
+//! | `ce_` | the Kafka binding, over a bridge | in any case | no |
+//!
+//! A prefix counts if the message has `specversion` under it. With more than one, an attribute that differs between them is
+//! an error. Values under `ce-` are read and written as they are: the percent encoding of the NATS and the HTTP binding
+//! belongs to the transport.
+//!
+//! | value | is read as |
+//! |---|---|
+//! | text, a URI, a truth value | what it is |
+//! | an integer | an integer if it fits into 32 bits, else its digits; as `time` milliseconds since 1970 |
+//! | an AMQP timestamp, a `DateTimeOffset` | text of RFC 3339 |
+//! | bytes | base64; under `ce_` text |
+//! | null | a missing attribute |
+//! | any other | an error |
 //!
 //! # Structured mode
 //!
-//! The JSON event format, by the ContentType `application/cloudevents+json`, in any case and with parameters. Data is in
-//! `data`, as JSON where `datacontenttype` is a JSON type or missing, and as text where it is a text or XML type; what is not valid as
-//! either, and all else, is in `data_base64`. JSON data is kept to the byte. Batches, `application/cloudevents-batch+json`, are not read.
+//! The JSON event format, by the ContentType `application/cloudevents+json`, in any case and with any parameters; a byte
+//! order mark is skipped. Data is in `data`, as JSON where `datacontenttype` is a JSON type or missing, and as text where it
+//! is a text or XML type; what is not valid as either, and all else, is in `data_base64`. JSON data is kept to the byte.
+//! Other formats, such as `application/cloudevents+avro`, are an error.
+//!
+//! # Batches
+//!
+//! A [`CloudEventBatch`] is a JSON array of events in one message, by the ContentType `application/cloudevents-batch+json`.
+//! One event that breaks a rule is an error of the whole batch, which names its index.
 //!
 //! # Rules
 //!
 //! `specversion` is `1.0`; `id`, `source` and `type` are there and not empty, as are `subject`, `dataschema` and `time`
-//! where they are there; `time` has the form of RFC 3339. A name is 1 to 20 of `a` to `z` and `0` to `9`. In JSON an
-//! attribute that is null is not there, and no member stands twice. What breaks a rule is a [`CloudEventError`]: sending
-//! it is the caller's error, receiving it a dead letter with the reason `DeserializationFailed`.
+//! where they are there; `time` has the form of RFC 3339, where a space before the time becomes `T`. In JSON an attribute
+//! that is null is a missing one, and no member stands twice.
+//!
+//! A name has 1 to 128 characters of `a` to `z` and `0` to `9`. Received events may also have upper case, `_`, `-` and `.` in
+//! the names of extensions, as SDKs let them through; such an event is not written again.
+//!
+//! What breaks a rule is a [`CloudEventError`]: for a sender the caller's error, for a receiver a dead letter with the reason
+//! `DeserializationFailed`.
 
 mod attribute;
+mod batch;
 mod binary;
 mod error;
 mod event;
+mod prefix;
 mod structured;
 
 pub use self::{
     attribute::Attribute,
+    batch::CloudEventBatch,
     error::CloudEventError,
     event::{CloudEvent, Mode},
+    prefix::Prefix,
 };

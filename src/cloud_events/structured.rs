@@ -4,30 +4,39 @@ use std::{borrow::Cow, fmt};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use consign_codecs::ContentType;
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
 use super::{Attribute, CloudEvent, CloudEventError};
 use crate::Message;
 
-const CONTENT_TYPE: &str = "application/cloudevents+json; charset=UTF-8";
+/// To the byte what the SDK for JavaScript looks for.
+const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
+const BATCH_CONTENT_TYPE: &str = "application/cloudevents-batch+json; charset=utf-8";
+
+/// What the types of all formats begin with.
+const MEDIA_TYPE: &str = "application/cloudevents";
 
 pub(super) enum Kind {
     Event,
     Batch,
+    /// Either of them, in another format.
+    Other,
 }
 
-/// What a ContentType says of events, if anything.
+/// What a ContentType says of events, if anything. It is compared without regard to case and parameters: the charset of
+/// JSON is UTF-8, whatever is declared.
 pub(super) fn kind(content_type: &str) -> Option<Kind> {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/cloudevents+json") {
         Some(Kind::Event)
     } else if essence.eq_ignore_ascii_case("application/cloudevents-batch+json") {
         Some(Kind::Batch)
+    } else if essence.get(..MEDIA_TYPE.len()).is_some_and(|start| start.eq_ignore_ascii_case(MEDIA_TYPE)) {
+        Some(Kind::Other)
     } else {
         None
     }
@@ -83,22 +92,65 @@ impl<'de> Visitor<'de> for Object {
     }
 }
 
-/// Strings, booleans and integers of 32 bits, and null for what is not there.
+/// Strings, booleans and integers, and null for what is not there.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Scalar {
     Null(()),
     Boolean(bool),
-    Integer(i32),
+    Integer(i64),
+    Large(u64),
     String(Box<str>),
 }
 
-pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
-    let charset = ContentType::parse(message.content_type().unwrap_or_default());
-    if charset.parameter("charset").is_some_and(|charset| !charset.eq_ignore_ascii_case("utf-8")) {
-        return Err(CloudEventError::Json);
-    }
+/// The JSON of a message, without a byte order mark.
+fn json_of(message: &Message) -> Result<&[u8], CloudEventError> {
     let body = message.payload().ok_or(CloudEventError::NotBytes)?;
+    Ok(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body))
+}
+
+pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
+    read_json(json_of(message)?)
+}
+
+pub(super) fn read_batch(message: &Message) -> Result<Vec<CloudEvent>, CloudEventError> {
+    let Elements(elements) = serde_json::from_slice(json_of(message)?).map_err(|_| CloudEventError::Json)?;
+    elements
+}
+
+/// The events of an array, up to the first that is none.
+struct Elements(Result<Vec<CloudEvent>, CloudEventError>);
+
+impl<'de> Deserialize<'de> for Elements {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Array)
+    }
+}
+
+struct Array;
+
+impl<'de> Visitor<'de> for Array {
+    type Value = Elements;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Elements, A::Error> {
+        let mut events = Ok(Vec::new());
+        while let Some(element) = elements.next_element::<&RawValue>()? {
+            let Ok(read) = &mut events else { continue };
+            let index = read.len();
+            match read_json(element.get().as_bytes()) {
+                Ok(event) => read.push(event),
+                Err(error) => events = Err(CloudEventError::in_batch(index, error)),
+            }
+        }
+        Ok(Elements(events))
+    }
+}
+
+fn read_json(body: &[u8]) -> Result<CloudEvent, CloudEventError> {
     let Members(mut members) = serde_json::from_slice(body).map_err(|_| CloudEventError::Json)?;
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
     if let Some(pair) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -114,7 +166,8 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
                 let value = match scalar {
                     Scalar::Null(()) => continue,
                     Scalar::Boolean(value) => Attribute::Boolean(value),
-                    Scalar::Integer(value) => Attribute::Integer(value),
+                    Scalar::Integer(value) => Attribute::of_integer(value.into()),
+                    Scalar::Large(value) => Attribute::of_integer(value.into()),
                     Scalar::String(value) => Attribute::String(value),
                 };
                 attributes.push((Box::from(name), value));
@@ -131,10 +184,27 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
         (Some(value), None) => Some(text(value)?.into()),
         (None, Some(value)) => Some(STANDARD.decode(text(value)?).map_err(|_| CloudEventError::Data)?.into()),
     };
-    CloudEvent::from_parts(attributes.into_iter().map(Ok), data)
+    CloudEvent::from_parts(attributes, data)
 }
 
 pub(super) fn write(event: &CloudEvent) -> Result<Message, CloudEventError> {
+    Ok(Message::builder().content_type(CONTENT_TYPE).build(json(event))?)
+}
+
+pub(super) fn write_batch(events: &[CloudEvent]) -> Result<Message, CloudEventError> {
+    let mut array = String::from("[");
+    for (index, event) in events.iter().enumerate() {
+        event.check_names().map_err(|error| CloudEventError::in_batch(index, error))?;
+        if index > 0 {
+            array.push(',');
+        }
+        array.push_str(&json(event));
+    }
+    array.push(']');
+    Ok(Message::builder().content_type(BATCH_CONTENT_TYPE).build(array)?)
+}
+
+fn json(event: &CloudEvent) -> String {
     let mut json = String::from(r#"{"specversion":"1.0""#);
     for (name, value) in event.attributes() {
         let value = match value {
@@ -155,7 +225,7 @@ pub(super) fn write(event: &CloudEvent) -> Result<Message, CloudEventError> {
         json.extend([",\"", member, "\":", &value]);
     }
     json.push('}');
-    Ok(Message::builder().content_type(CONTENT_TYPE).build(json)?)
+    json
 }
 
 fn quoted(text: &str) -> String {

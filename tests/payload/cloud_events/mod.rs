@@ -1,6 +1,12 @@
+//! CloudEvents; those of other producers are in `foreign`.
+
+mod batch;
+mod foreign;
+mod prefixes;
+
 use consign::{
     Disposition, Message,
-    cloud_events::{Attribute, CloudEvent, CloudEventError, Mode},
+    cloud_events::{Attribute, CloudEvent, CloudEventError, Mode, Prefix},
     codecs::{Codecs, MessagePack},
     message::{PropertyValue, Value},
     routing::Router,
@@ -10,9 +16,9 @@ use consign::{
 use proptest::{collection::vec, prelude::*};
 use tower::ServiceExt;
 
-use super::random::{explain, runner};
+use crate::random::{explain, runner};
 
-const BOTH: [Mode; 2] = [Mode::Binary, Mode::Structured];
+const MODES: [Mode; 3] = [Mode::Binary, Mode::BinaryWith(Prefix::Colon), Mode::Structured];
 
 /// The JSON event format 1.0.2, 3.2.
 const JSON: &str = r#"{
@@ -83,9 +89,6 @@ fn h_60_the_example_of_the_amqp_binding_is_read_with_both_prefixes() {
         assert_eq!(event.data_content_type(), Some("application/json; charset=utf-8"));
         assert_eq!(event.attributes().count(), 5);
     }
-    let mut mixed = binary("cloudEvents:");
-    mixed.properties_mut().application_mut().insert("cloudEvents_subject", "s");
-    assert!(matches!(CloudEvent::from_message(&mixed), Err(CloudEventError::Twice(_))));
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn h_61_what_is_written_is_what_the_specification_shows() {
     let event = event.with_extension("number", 5).unwrap().with_extension("truth", true).unwrap();
     let event = event.with_value(&codecs, &(1, "a")).unwrap();
     let message = event.to_message(Mode::Structured).unwrap();
-    assert_eq!(message.content_type(), Some("application/cloudevents+json; charset=UTF-8"));
+    assert_eq!(message.content_type(), Some("application/cloudevents+json; charset=utf-8"));
     let expected = r#"{"specversion":"1.0","datacontenttype":"application/json","id":"1","number":5,"source":"/s","subject":"s\"","time":"2018-04-05T17:31:00Z","truth":true,"type":"t","data":[1,"a"]}"#;
     assert_eq!(message.payload(), Some(expected.as_bytes()));
 
@@ -153,14 +156,13 @@ fn h_63_each_broken_rule_is_told_apart() {
         (r#","time":5"#, invalid("time")),
         (r#","dataschema":"""#, invalid("dataschema")),
         (r#","ext":1.5"#, invalid("ext")),
-        (r#","ext":2147483648"#, invalid("ext")),
+        (r#","ext":1e2"#, invalid("ext")),
         (r#","ext":{}"#, invalid("ext")),
         (r#","ext":["x"]"#, invalid("ext")),
         (r#","ext":"a\u0000b""#, invalid("ext")),
-        (r#","Ext":"x""#, CloudEventError::Name("Ext".into())),
-        (r#","a_b":"x""#, CloudEventError::Name("a_b".into())),
+        (r#","a b":"x""#, CloudEventError::Name("a b".into())),
+        (r#","é":"x""#, CloudEventError::Name("é".into())),
         (r#","":"x""#, CloudEventError::Name("".into())),
-        (r#","aaaaaaaaaaaaaaaaaaaaa":"x""#, CloudEventError::Name("a".repeat(21).into())),
         (r#","data":1,"data_base64":"eA==""#, CloudEventError::Data),
         (r#","data_base64":"eA""#, CloudEventError::Data),
         (r#","data_base64":5"#, CloudEventError::Data),
@@ -185,13 +187,10 @@ fn h_63_each_broken_rule_is_told_apart() {
     let mut binary_ = binary("cloudEvents_");
     binary_.properties_mut().application_mut().insert("cloudEvents_ext", 1.5);
     assert_eq!(CloudEvent::from_message(&binary_).unwrap_err(), invalid("ext"));
-    // The type of the data has a place of its own.
+    // The type of the data has a place of its own, which may not disagree.
     let mut binary_ = binary("cloudEvents_");
     binary_.properties_mut().application_mut().insert("cloudEvents_datacontenttype", "text/plain");
     assert_eq!(CloudEvent::from_message(&binary_).unwrap_err(), invalid("datacontenttype"));
-    let structured = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
-    let in_utf_16 = Message::builder().content_type("application/cloudevents+json; charset=utf-16");
-    assert_eq!(CloudEvent::from_message(&in_utf_16.build(structured).unwrap()).unwrap_err(), CloudEventError::Json);
     let of = |content_type: &'static str| Message::builder().content_type(content_type).build("[]").unwrap();
     for (message, error) in [
         (of("application/json"), CloudEventError::NotAnEvent),
@@ -246,7 +245,7 @@ fn h_64_any_event_comes_back_in_both_modes() {
         for (name, value) in extensions {
             event = event.with_extension(&name, value).unwrap();
         }
-        for mode in BOTH {
+        for mode in MODES {
             let message = event.to_message(mode).unwrap();
             prop_assert_eq!(&CloudEvent::from_message(&message).unwrap(), &event, "{:?}", mode);
         }
