@@ -37,6 +37,9 @@ impl TraceContext {
     /// All of these: what a copy of a message, or its reply, takes over so that the trace goes on.
     pub const PROPERTIES: [&'static str; 3] = [Self::TRACEPARENT, Self::TRACESTATE, Self::DIAGNOSTIC_ID];
 
+    /// The property of MassTransit: what `traceparent` holds, or an id of an older form.
+    const ACTIVITY_ID: &'static str = "MT-Activity-Id";
+
     /// Longest `tracestate` that is kept: bytes. Of a longer one the last entries are left out.
     pub const MAX_STATE: usize = 512;
 
@@ -65,14 +68,18 @@ impl TraceContext {
     }
 
     /// Reads what a message carries: `traceparent`, or without one `Diagnostic-Id`, and `tracestate`. `None` if it has
-    /// neither. Error: the first of them is malformed, or no text. A malformed `tracestate` is left out.
+    /// neither. Error: the first of them is malformed, or no text. A malformed `tracestate` is left out. Without either,
+    /// `MT-Activity-Id` of MassTransit is read where it has the form of a `traceparent`.
     pub fn of(properties: &Properties) -> Result<Option<Self>, MalformedTrace> {
         let application = properties.application();
         if application.is_empty() {
             return Ok(None);
         }
         let parent = application.get(Self::TRACEPARENT).or_else(|| application.get(Self::DIAGNOSTIC_ID));
-        let Some(parent) = parent else { return Ok(None) };
+        let Some(parent) = parent else {
+            let activity = application.get(Self::ACTIVITY_ID).and_then(PropertyValue::as_str);
+            return Ok(activity.and_then(|activity| Self::parse(activity).ok()));
+        };
         let read = Self::parse(parent.as_str().ok_or(MalformedTrace(()))?)?;
         Ok(Some(match application.get(Self::TRACESTATE).and_then(PropertyValue::as_str) {
             Some(tracestate) => read.with_state(tracestate),
@@ -321,6 +328,9 @@ mod tests {
         assert_eq!(read(&[("traceparent", PARENT), ("Diagnostic-Id", "|old.1.")]), Ok(Some(PARENT.into())));
         assert_eq!(read(&[("Diagnostic-Id", "|old.1.")]), Err(MalformedTrace(())));
         assert_eq!(read(&[("traceparent", ""), ("Diagnostic-Id", PARENT)]), Err(MalformedTrace(())));
+        assert_eq!(read(&[("MT-Activity-Id", PARENT)]), Ok(Some(PARENT.into())));
+        assert_eq!(read(&[("MT-Activity-Id", "|old.1.")]), Ok(None));
+        assert_eq!(read(&[("MT-Activity-Id", PARENT), ("Diagnostic-Id", "x")]), Err(MalformedTrace(())));
         let mut number = Properties::new();
         number.application_mut().insert("traceparent", 7_i32);
         assert_eq!(TraceContext::of(&number), Err(MalformedTrace(())));

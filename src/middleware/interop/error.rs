@@ -6,8 +6,8 @@ use crate::{
     settlement::{DeadLetterReason, IntoDisposition},
 };
 
-/// Why a message of another library cannot be read. As a [`Disposition`] it is a dead letter with the reason
-/// `DeserializationFailed`.
+/// Why a message of another library is not handled. As a [`Disposition`] it is a dead letter with the reason
+/// `DeserializationFailed`, or `TTLExpiredException` for [`InteropError::Expired`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InteropError {
@@ -26,6 +26,8 @@ pub enum InteropError {
     NotText(&'static str),
     /// The body is a .NET binary XML document with the bytes inside.
     Wrapped,
+    /// The message has expired by the time that its sender gave.
+    Expired,
     /// A value is more than a message may have.
     Invalid(InvalidArgument),
 }
@@ -38,6 +40,7 @@ impl fmt::Display for InteropError {
             Self::NoType => f.write_str("the envelope names no type"),
             Self::NotText(name) => write!(f, "the property `{name}` is not text"),
             Self::Wrapped => f.write_str("the body is `wcf/byte-array`, which is not read"),
+            Self::Expired => f.write_str("the message has expired by the time that its sender gave"),
             Self::Invalid(_) => f.write_str("the envelope has a value that a message cannot have"),
         }
     }
@@ -62,11 +65,15 @@ impl From<InvalidArgument> for InteropError {
 impl IntoDisposition for InteropError {
     #[cold]
     fn into_disposition(self) -> Disposition {
+        let reason = match self {
+            Self::Expired => DeadLetterReason::TtlExpired,
+            _ => DeadLetterReason::DeserializationFailed,
+        };
         let mut description = self.to_string();
         if let Self::Invalid(error) = &self {
             description.push_str(": ");
             description.push_str(&error.to_string());
         }
-        Disposition::dead_letter(DeadLetterReason::DeserializationFailed, description)
+        Disposition::dead_letter(reason, description)
     }
 }

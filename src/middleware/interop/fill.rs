@@ -1,5 +1,8 @@
 use super::InteropError;
-use crate::message::{ApplicationProperties, Properties};
+use crate::{
+    Message,
+    message::{ApplicationProperties, Body, Properties, TraceContext},
+};
 
 /// What another library says of a message. It fills the fields that are empty.
 #[derive(Default, PartialEq)]
@@ -8,9 +11,11 @@ pub(super) struct Found {
     pub(super) correlation_id: Option<Box<str>>,
     pub(super) content_type: Option<Box<str>>,
     pub(super) subject: Option<Box<str>>,
+    pub(super) to: Option<Box<str>>,
 }
 
 impl Found {
+    /// What a transport has delivered may be beyond the limits of what can be sent, and is not checked here.
     pub(super) fn fill(self, properties: &mut Properties) -> Result<(), InteropError> {
         if let Some(id) = self.message_id.filter(|_| properties.message_id().is_none()) {
             properties.set_message_id(id.into_string())?;
@@ -24,7 +29,10 @@ impl Found {
         if let Some(subject) = self.subject.filter(|_| properties.subject().is_none()) {
             properties.set_subject(subject.into_string());
         }
-        Ok(properties.check()?)
+        if let Some(to) = self.to.filter(|_| properties.to().is_none()) {
+            properties.set_to(to.into_string());
+        }
+        Ok(())
     }
 }
 
@@ -33,4 +41,33 @@ pub(super) fn text(properties: &ApplicationProperties, name: &'static str) -> Re
     let Some(value) = properties.get(name) else { return Ok(None) };
     let text = value.as_str().ok_or(InteropError::NotText(name))?;
     Ok(Some(text).filter(|text| !text.is_empty()).map(Into::into))
+}
+
+/// The message without a byte order mark before its body, if that is JSON.
+pub(super) fn without_mark(message: Message) -> Message {
+    let is_json = message.content_type().is_some_and(|content_type| {
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        essence.get(essence.len().saturating_sub(4)..).is_some_and(|end| end.eq_ignore_ascii_case("json"))
+    });
+    let Body::Data(data) = message.body() else { return message };
+    let data = data.joined();
+    if !is_json || !data.starts_with(MARK) {
+        return message;
+    }
+    let data = data.slice(MARK.len()..);
+    message.with_body(data)
+}
+
+/// U+FEFF in UTF-8.
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Writes the trace that MassTransit carries to where it is carried on from.
+pub(super) fn carry_trace(properties: &mut Properties) {
+    let is_there = [TraceContext::TRACEPARENT, TraceContext::DIAGNOSTIC_ID];
+    if is_there.into_iter().any(|name| properties.application().get(name).is_some()) {
+        return;
+    }
+    if let Ok(Some(context)) = TraceContext::of(properties) {
+        properties.application_mut().insert(TraceContext::TRACEPARENT, context.to_string());
+    }
 }

@@ -1,27 +1,33 @@
-use std::{borrow::Cow, collections::BTreeMap};
-
 use consign_codecs::ContentType;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tower_layer::Layer;
 
 use super::{
     InteropError,
-    fill::{Found, text},
+    deadline::Deadline,
+    envelope::Envelope,
+    fill::{Found, MARK, carry_trace, text, without_mark},
+    fit::fit,
+    instant::instant,
 };
 use crate::{
     Message,
-    message::{ApplicationProperties, Body, PropertyValue},
+    message::{ApplicationProperties, Body},
     middleware::{Reader, Reading},
+    time::{Clock, Timestamp},
 };
 
 const ENVELOPE: &str = "application/vnd.masstransit+json";
 /// What a name of a type begins with, unless it was given another.
 const URN: &str = "urn:message:";
 
+/// What MassTransit adds to a message that it moves to an error queue, where nothing expires.
+const MOVED: &str = "MT-Reason";
+
 /// Makes [`MassTransit`] services.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MassTransitLayer(());
+#[derive(Clone, Debug, Default)]
+pub struct MassTransitLayer {
+    deadline: Deadline,
+}
 
 impl MassTransitLayer {
     /// The application property that has the names of all types, with `;` between them.
@@ -33,10 +39,23 @@ impl MassTransitLayer {
     /// The application property of `messageId`.
     pub const MESSAGE_ID: &'static str = "MessageId";
 
-    /// Reads envelopes, and messages with transport headers.
+    /// The application property of `destinationAddress`.
+    pub const DESTINATION_ADDRESS: &'static str = "MT-Destination-Address";
+    /// The application property of `expirationTime`.
+    pub const EXPIRATION_TIME: &'static str = "MT-Expiration-Time";
+    /// The application property of `sentTime`.
+    pub const SENT_TIME: &'static str = "MT-Sent-Time";
+
+    /// Reads envelopes, and messages with transport headers. Messages expire by the [`SystemClock`](crate::time::SystemClock).
     #[must_use]
-    pub const fn new() -> Self {
-        Self(())
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// As [`new`](Self::new), with another clock.
+    #[must_use]
+    pub fn with_clock(clock: impl Clock) -> Self {
+        Self { deadline: Deadline::new(clock) }
     }
 }
 
@@ -44,32 +63,12 @@ impl<S> Layer<S> for MassTransitLayer {
     type Service = MassTransit<S>;
 
     fn layer(&self, inner: S) -> MassTransit<S> {
-        Reading::new(inner, *self)
+        Reading::new(inner, self.clone())
     }
 }
 
 /// Reads what MassTransit has sent; see the [module](super).
 pub type MassTransit<S> = Reading<S, MassTransitLayer>;
-
-/// The members of an envelope that are read. Others are passed over; one of these that stands twice is an error.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'b> {
-    message_id: Option<Box<str>>,
-    request_id: Option<Box<str>>,
-    correlation_id: Option<Box<str>>,
-    conversation_id: Option<Box<str>>,
-    initiator_id: Option<Box<str>>,
-    source_address: Option<Box<str>>,
-    response_address: Option<Box<str>>,
-    fault_address: Option<Box<str>>,
-    #[serde(borrow)]
-    message_type: Vec<Cow<'b, str>>,
-    #[serde(borrow)]
-    message: &'b RawValue,
-    #[serde(borrow)]
-    headers: Option<BTreeMap<String, &'b RawValue>>,
-}
 
 impl Reader for MassTransitLayer {
     type Error = InteropError;
@@ -79,7 +78,7 @@ impl Reader for MassTransitLayer {
             .content_type()
             .is_some_and(|content_type| ContentType::parse(content_type).essence() == Some(ENVELOPE))
         {
-            return opened(message);
+            return self.opened(message);
         }
         if message.application().get(Self::MESSAGE_TYPE).is_none() {
             return Ok(message);
@@ -87,73 +86,49 @@ impl Reader for MassTransitLayer {
         let found = found(message.application())?;
         let mut message = message;
         found.fill(message.properties_mut())?;
-        Ok(message)
+        carry_trace(message.properties_mut());
+        Ok(without_mark(message))
     }
 }
 
-/// What is in an envelope goes among the properties, and is read from there.
-fn opened(message: Message) -> Result<Message, InteropError> {
-    let Body::Data(data) = message.body() else { return Err(InteropError::NotBytes) };
-    let body = data.joined().clone();
-    let envelope: Envelope<'_> = serde_json::from_slice(&body)
-        .map_err(|error| InteropError::Envelope { line: error.line(), column: error.column() })?;
-    let inner = body.slice_ref(envelope.message.get().as_bytes());
-    let mut message = message;
-    keep(envelope, message.properties_mut().application_mut());
-    let found = found(message.application())?;
-    message.properties_mut().set_content_type("application/json");
-    found.fill(message.properties_mut())?;
-    Ok(message.with_body(inner))
-}
-
-/// Adds what an envelope has to the application properties, and overwrites none.
-fn keep(envelope: Envelope<'_>, properties: &mut ApplicationProperties) {
-    let mut keep = |name: Box<str>, value: PropertyValue| {
-        if properties.get(&name).is_none() {
-            properties.insert(name, value);
+impl MassTransitLayer {
+    /// What is in an envelope goes among the properties, and is read from there.
+    fn opened(&self, message: Message) -> Result<Message, InteropError> {
+        let Body::Data(data) = message.body() else { return Err(InteropError::NotBytes) };
+        let data = data.joined();
+        let body = if data.starts_with(MARK) { data.slice(MARK.len()..) } else { data.clone() };
+        let envelope: Envelope<'_> = serde_json::from_slice(&body)
+            .map_err(|error| InteropError::Envelope { line: error.line(), column: error.column() })?;
+        let inner = body.slice_ref(envelope.message.get().as_bytes());
+        let mut message = message;
+        let properties = message.properties_mut();
+        let could_be_sent = properties.check().is_ok();
+        let mut added = Vec::new();
+        for (name, value) in envelope.properties {
+            if properties.application().get(&name).is_none() {
+                properties.application_mut().insert(name.clone(), value);
+                added.push(name);
+            }
         }
-    };
-    let members = [
-        (MassTransitLayer::MESSAGE_ID, envelope.message_id),
-        (MassTransitLayer::REQUEST_ID, envelope.request_id),
-        (MassTransitLayer::CORRELATION_ID, envelope.correlation_id),
-        (MassTransitLayer::MESSAGE_TYPE, Some(envelope.message_type.join(";").into())),
-        ("ConversationId", envelope.conversation_id),
-        ("MT-InitiatorId", envelope.initiator_id),
-        ("MT-Source-Address", envelope.source_address),
-        ("MT-Response-Address", envelope.response_address),
-        ("MT-Fault-Address", envelope.fault_address),
-    ];
-    for (name, value) in members {
-        if let Some(value) = value {
-            keep(name.into(), PropertyValue::String(value));
+        properties.set_content_type("application/json");
+        found(properties.application())?.fill(properties)?;
+        carry_trace(properties);
+        fit(properties, &added);
+        if could_be_sent {
+            properties.check()?;
+        }
+        let message = message.with_body(inner);
+        match expiration(message.application()) {
+            Some(at) => self.deadline.check(message, at),
+            None => Ok(message),
         }
     }
-    for (name, value) in envelope.headers.unwrap_or_default() {
-        keep(name.into(), property(value));
-    }
 }
 
-/// A header as a property: a scalar as it is, anything else as JSON.
-fn property(value: &RawValue) -> PropertyValue {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Scalar {
-        Null(()),
-        Bool(bool),
-        Integer(i64),
-        Float(f64),
-        String(Box<str>),
-    }
-
-    match serde_json::from_str(value.get()) {
-        Ok(Scalar::Null(())) => PropertyValue::Null,
-        Ok(Scalar::Bool(value)) => PropertyValue::Bool(value),
-        Ok(Scalar::Integer(value)) => PropertyValue::I64(value),
-        Ok(Scalar::Float(value)) => PropertyValue::F64(value),
-        Ok(Scalar::String(value)) => PropertyValue::String(value),
-        Err(_) => PropertyValue::String(value.get().into()),
-    }
+/// When the message expires. A time that cannot be read is none.
+fn expiration(properties: &ApplicationProperties) -> Option<Timestamp> {
+    let at = properties.get(MassTransitLayer::EXPIRATION_TIME).filter(|_| properties.get(MOVED).is_none())?;
+    instant(at.as_str()?)
 }
 
 fn found(properties: &ApplicationProperties) -> Result<Found, InteropError> {
@@ -170,5 +145,6 @@ fn found(properties: &ApplicationProperties) -> Result<Found, InteropError> {
         correlation_id: request.or(correlation),
         content_type: None,
         subject: Some(subject.into()),
+        to: text(properties, MassTransitLayer::DESTINATION_ADDRESS)?,
     })
 }

@@ -2,16 +2,25 @@ use tower_layer::Layer;
 
 use super::{
     InteropError,
-    fill::{Found, text},
+    deadline::Deadline,
+    fill::{Found, text, without_mark},
+    instant::{instant, span},
 };
 use crate::{
     Message,
+    message::{ApplicationProperties, PropertyValue},
     middleware::{Reader, Reading},
+    time::{Clock, Timestamp},
 };
 
+/// What NServiceBus adds to a message that it moves to an error queue or copies to an audit queue, where nothing expires.
+const MOVED: [&str; 2] = ["NServiceBus.FailedQ", "NServiceBus.ProcessingEnded"];
+
 /// Makes [`NServiceBus`] services.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NServiceBusLayer(());
+#[derive(Clone, Debug, Default)]
+pub struct NServiceBusLayer {
+    deadline: Deadline,
+}
 
 impl NServiceBusLayer {
     /// The application property that has the names of all types, with `;` between them.
@@ -25,10 +34,21 @@ impl NServiceBusLayer {
     /// The application property that says what is around the body.
     pub const ENCODING: &'static str = "NServiceBus.Transport.Encoding";
 
-    /// Reads the headers of messages.
+    /// The application property of the instant when it was sent.
+    pub const TIME_SENT: &'static str = "NServiceBus.TimeSent";
+    /// The application property of how long after that it expires.
+    pub const TIME_TO_BE_RECEIVED: &'static str = "NServiceBus.TimeToBeReceived";
+
+    /// Reads the headers of messages. They expire by the [`SystemClock`](crate::time::SystemClock).
     #[must_use]
-    pub const fn new() -> Self {
-        Self(())
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// As [`new`](Self::new), with another clock.
+    #[must_use]
+    pub fn with_clock(clock: impl Clock) -> Self {
+        Self { deadline: Deadline::new(clock) }
     }
 }
 
@@ -36,7 +56,7 @@ impl<S> Layer<S> for NServiceBusLayer {
     type Service = NServiceBus<S>;
 
     fn layer(&self, inner: S) -> NServiceBus<S> {
-        Reading::new(inner, *self)
+        Reading::new(inner, self.clone())
     }
 }
 
@@ -59,15 +79,43 @@ impl Reader for NServiceBusLayer {
             message_id: text(properties, Self::MESSAGE_ID)?,
             correlation_id: text(properties, Self::CORRELATION_ID)?,
             content_type: text(properties, Self::CONTENT_TYPE)?,
-            subject: types.map(|types| first_name(&types).map(Into::into).ok_or(InteropError::NoType)).transpose()?,
+            subject: types
+                .as_deref()
+                .map(|types| first_name(types).map(Into::into).ok_or(InteropError::NoType))
+                .transpose()?,
+            to: None,
         };
         if found == Found::default() {
             return Ok(message);
         }
         let mut message = message;
-        found.fill(message.properties_mut())?;
-        Ok(message)
+        let properties = message.properties_mut();
+        if types.as_deref().is_some_and(|types| is_cut(properties.subject(), types)) {
+            properties.clear_subject();
+        }
+        found.fill(properties)?;
+        let message = without_mark(message);
+        match expiration(message.application()) {
+            Some(at) => self.deadline.check(message, at),
+            None => Ok(message),
+        }
     }
+}
+
+/// Whether a subject is the name of the first type up to its first comma, where NServiceBus cuts it for RabbitMQ, although
+/// the name goes on behind it.
+fn is_cut(subject: Option<&str>, types: &str) -> bool {
+    let Some((start, _)) = types.split_once(',') else { return false };
+    subject == Some(start) && first_name(types).is_some_and(|name| name.len() > start.len())
+}
+
+/// When the message expires. Times that cannot be read are none.
+fn expiration(properties: &ApplicationProperties) -> Option<Timestamp> {
+    let text = |name| properties.get(name).and_then(PropertyValue::as_str);
+    let after = span(text(NServiceBusLayer::TIME_TO_BE_RECEIVED)?)?;
+    let sent = instant(text(NServiceBusLayer::TIME_SENT)?)?;
+    let was_moved = MOVED.into_iter().any(|name| properties.get(name).is_some());
+    (!was_moved).then(|| sent.saturating_add(after))
 }
 
 /// The full name of the first type: up to the comma before its assembly. Those of its arguments are in brackets.

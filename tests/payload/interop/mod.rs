@@ -1,3 +1,7 @@
+//! MassTransit and NServiceBus; messages of the shape that they document are in `foreign`.
+
+mod foreign;
+
 use std::sync::{Arc, Mutex};
 
 use consign::{
@@ -36,6 +40,14 @@ fn enveloped(body: &str) -> Message {
 
 /// What a handler gets, or what settles the message without it.
 async fn received(message: Message) -> Result<Message, Disposition> {
+    handled(message, MassTransitLayer::new(), NServiceBusLayer::new()).await
+}
+
+async fn handled(
+    message: Message,
+    masstransit: MassTransitLayer,
+    nservicebus: NServiceBusLayer,
+) -> Result<Message, Disposition> {
     let seen = Arc::new(Mutex::new(None));
     let handler = service_fn({
         let seen = Arc::clone(&seen);
@@ -44,7 +56,7 @@ async fn received(message: Message) -> Result<Message, Disposition> {
             async { Ok::<_, BoxError>(Disposition::Complete) }
         }
     });
-    let stack = ServiceBuilder::new().layer(MassTransitLayer::new()).layer(NServiceBusLayer::new()).service(handler);
+    let stack = ServiceBuilder::new().layer(masstransit).layer(nservicebus).service(handler);
     let disposition = stack.oneshot(message).await.unwrap();
     let seen = seen.lock().unwrap().take();
     seen.ok_or(disposition)
@@ -125,7 +137,7 @@ async fn h_83_transport_headers_without_an_envelope_are_read() {
 async fn h_84_what_is_no_envelope_is_a_dead_letter() {
     for (body, column) in [
         ("", 0),
-        ("[]", 2),
+        ("[]", 0),
         ("{", 1),
         (r#"{"messageType":["urn:message:A:B"]}"#, 35),
         (r#"{"message":{}}"#, 14),
@@ -139,7 +151,7 @@ async fn h_84_what_is_no_envelope_is_a_dead_letter() {
     // How deep it may be is the codec's to say, and nothing here recurses.
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let body = format!(r#"{{"messageType":["a"],"message":{deep},"headers":{{"deep":{deep}}}}}"#);
-    assert!(refused(enveloped(&body)).await.starts_with("the envelope has a value that a message cannot have"));
+    assert!(text(&received(enveloped(&body)).await.unwrap(), "deep").unwrap().starts_with("[["));
     let opened = received(enveloped(&format!(r#"{{"messageType":["a"],"message":{deep}}}"#))).await.unwrap();
     assert_eq!(opened.payload(), Some(deep.as_bytes()));
     for types in ["[]", r#"[""]"#, r#"["urn:message:"]"#, r#"["", "a"]"#] {
