@@ -68,8 +68,9 @@ impl TraceContext {
     }
 
     /// Reads what a message carries: `traceparent`, or without one `Diagnostic-Id`, and `tracestate`. `None` if it has
-    /// neither. Error: the first of them is malformed, or no text. A malformed `tracestate` is left out. Without either,
-    /// `MT-Activity-Id` of MassTransit is read where it has the form of a `traceparent`.
+    /// neither. The value is text, or the bytes of text, as some AMQP 0-9-1 clients write it. Without either,
+    /// `MT-Activity-Id` of MassTransit is read where it has the form of a `traceparent`. Error: the first of them is
+    /// malformed, or not text. A malformed `tracestate` is left out.
     pub fn of(properties: &Properties) -> Result<Option<Self>, MalformedTrace> {
         let application = properties.application();
         if application.is_empty() {
@@ -77,11 +78,11 @@ impl TraceContext {
         }
         let parent = application.get(Self::TRACEPARENT).or_else(|| application.get(Self::DIAGNOSTIC_ID));
         let Some(parent) = parent else {
-            let activity = application.get(Self::ACTIVITY_ID).and_then(PropertyValue::as_str);
+            let activity = application.get(Self::ACTIVITY_ID).and_then(text);
             return Ok(activity.and_then(|activity| Self::parse(activity).ok()));
         };
-        let read = Self::parse(parent.as_str().ok_or(MalformedTrace(()))?)?;
-        Ok(Some(match application.get(Self::TRACESTATE).and_then(PropertyValue::as_str) {
+        let read = Self::parse(text(parent).ok_or(MalformedTrace(()))?)?;
+        Ok(Some(match application.get(Self::TRACESTATE).and_then(text) {
             Some(tracestate) => read.with_state(tracestate),
             None => read,
         }))
@@ -164,6 +165,13 @@ impl fmt::Display for MalformedTrace {
 }
 
 impl error::Error for MalformedTrace {}
+
+fn text(value: &PropertyValue) -> Option<&str> {
+    match value {
+        PropertyValue::Bytes(bytes) => str::from_utf8(bytes).ok(),
+        _ => value.as_str(),
+    }
+}
 
 fn parse(text: &[u8]) -> Option<TraceContext> {
     const LENGTH: usize = 55;
@@ -334,6 +342,17 @@ mod tests {
         let mut number = Properties::new();
         number.application_mut().insert("traceparent", 7_i32);
         assert_eq!(TraceContext::of(&number), Err(MalformedTrace(())));
+    }
+
+    #[test]
+    fn o_01_bytes_of_text_are_read_as_the_text() {
+        let mut bytes = Properties::new();
+        bytes.application_mut().insert("traceparent", bytes::Bytes::from_static(PARENT.as_bytes()));
+        bytes.application_mut().insert("tracestate", bytes::Bytes::from_static(b"a=1"));
+        let read = TraceContext::of(&bytes).unwrap().unwrap();
+        assert_eq!((read.to_string().as_str(), read.state()), (PARENT, Some("a=1")));
+        bytes.application_mut().insert("traceparent", bytes::Bytes::from_static(b"\xff"));
+        assert_eq!(TraceContext::of(&bytes), Err(MalformedTrace(())));
     }
 
     #[test]

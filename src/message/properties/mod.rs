@@ -1,3 +1,4 @@
+mod fit;
 mod set;
 mod size;
 #[cfg(test)]

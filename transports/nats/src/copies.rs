@@ -30,7 +30,7 @@ pub(crate) struct Target {
 }
 
 /// What the headers of a copy take besides its id: the id's name, the MessageId and a number.
-const ROOM_FOR_OWN: usize = 256;
+pub(crate) const ROOM_FOR_OWN: usize = 256;
 
 /// What the subscription gets. Its id is the same whoever makes it, so it is there once however often it is made.
 pub(crate) struct Copy {
@@ -135,9 +135,16 @@ impl Original<'_> {
         headers
     }
 
+    fn foreign(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        foreign(self.message.headers.as_ref(), &mut headers);
+        headers
+    }
+
     fn plain(&self, message: &Message) -> Copy {
         let Some(subject) = self.target.subject(message) else { return self.without_session("", message) };
         let mut headers = self.kept();
+        // `Nats-Msg-Id` is that of the copy.
         if headers.get(name::MESSAGE_ID).is_none() {
             headers.insert(name::MESSAGE_ID, &*wire::escape(self.id));
         }
@@ -148,12 +155,11 @@ impl Original<'_> {
         let rule = message.application().get(Copies::RULE_NAME).and_then(|name| name.as_str()).unwrap_or_default();
         let id = format!("-{}", wire::token(rule));
         let Some(subject) = self.target.subject(message) else { return self.without_session(&id, message) };
-        let Ok((mut headers, payload)) = wire::encode(message) else {
+        let Ok((headers, payload)) = wire::encode_copy(message, &self.foreign()) else {
             let why = format!("the rule {rule:?} sets a value of a type that this transport does not know");
             let reason = DeadLetterReason::Application("RuleActionException".into());
             return self.dead(&id, message, DeadLetter::new(reason, why));
         };
-        foreign(self.message.headers.as_ref(), &mut headers);
         let max = self.max();
         if wire::size(&headers) + payload.len() > max {
             let why = format!("the copy of the rule {rule:?} would be larger than {max} bytes");
@@ -169,10 +175,11 @@ impl Original<'_> {
 
     fn dead(&self, rule: &str, message: &Message, mut dead_letter: DeadLetter) -> Copy {
         dead_letter.fit(message);
-        let encoded = settle::dead(message, &dead_letter).ok().and_then(|dead| wire::encode(&dead).ok());
+        let came = self.foreign();
+        let encoded = settle::dead(message, &dead_letter).ok().and_then(|dead| wire::encode_copy(&dead, &came).ok());
         // Its own properties may leave no room for the reason, or be none that can be written.
         let (mut headers, payload) = encoded.unwrap_or_else(|| (self.kept(), self.message.payload.clone()));
-        foreign(self.message.headers.as_ref(), &mut headers);
+        wire::add_unread(&came, message, &mut headers);
         self.copy(&format!("-dead{rule}"), Place::DeadLetters, headers, payload)
     }
 

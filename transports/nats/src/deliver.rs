@@ -6,7 +6,7 @@ use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
 use consign::{
     Message,
-    message::{Properties, PropertyValue, Received, SequenceNumber},
+    message::{Received, SequenceNumber},
     time::Timestamp,
     transport::ErrorKind,
 };
@@ -66,7 +66,7 @@ pub(crate) struct Read {
     /// Deliveries when the copy was made.
     pub(crate) count: u32,
     pub(crate) malformed: Option<Malformed>,
-    /// Headers that say nothing of the message here, and go with its copies.
+    /// Headers of other clients, which go with copies of the message.
     pub(crate) foreign: HeaderMap,
 }
 
@@ -75,10 +75,13 @@ pub(crate) fn read(headers: Option<&HeaderMap>, payload: Bytes, number: u64, sto
     let number = said(name::SEQUENCE_NUMBER).and_then(|number| u64::try_from(number).ok()).unwrap_or(number);
     let enqueued = said(name::ENQUEUED_TIME).map_or(stored, Timestamp::from_millis);
     let count = said(name::DELIVERY_COUNT).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
-    let (mut message, malformed) = match wire::decode(headers, payload.clone()) {
+    let (mut message, mut malformed) = match wire::decode(headers, payload.clone()) {
         Ok(message) => (message, None),
-        Err(malformed) => (bare(headers, payload), Some(malformed)),
+        Err(malformed) => (wire::bare(headers, payload), Some(malformed)),
     };
+    if message.properties_mut().fit() {
+        malformed.get_or_insert(Malformed::TooLarge);
+    }
     if message.message_id().is_none() {
         let id = format!("{stream}-{number}");
         // A name that is too long for an id has an end that is not.
@@ -88,19 +91,6 @@ pub(crate) fn read(headers: Option<&HeaderMap>, payload: Bytes, number: u64, sto
     let mut foreign = HeaderMap::new();
     copies::foreign(headers, &mut foreign);
     Read { message, number, enqueued, count, malformed, foreign }
-}
-
-/// The payload of a message with a header that cannot be read, and its headers as properties.
-fn bare(headers: Option<&HeaderMap>, payload: Bytes) -> Message {
-    let mut properties = Properties::new();
-    for (name, values) in headers.into_iter().flat_map(HeaderMap::iter) {
-        let values: Vec<&str> = values.iter().map(async_nats::HeaderValue::as_str).collect();
-        properties.application_mut().insert(name.to_string(), PropertyValue::String(values.join(", ").into()));
-    }
-    if properties.check().is_err() {
-        properties = Properties::new();
-    }
-    Message::from_parts(properties, payload.into())
 }
 
 /// Whether what arrived can be delivered without asking the server for more.

@@ -163,6 +163,7 @@ pub(crate) fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Messag
 async fn move_to_dead(held: &Held, message: &Message) -> Result<(), SettleError> {
     let source = &held.source;
     let (mut headers, payload) = copy(held, message, held.count)?;
+    add_unread(&held.foreign, message, &mut headers, payload.len(), source);
     headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(held.number));
     source.inner.publish(&source.beside.dead(held.number), headers, payload).await?;
     held.tell(TERM).await?;
@@ -177,11 +178,12 @@ pub(crate) async fn bury_stored(source: &Source, read: Read, mark: &Mark) -> Res
     dead_letter.changes = mark.changes.clone().into();
     dead_letter.fit(&read.message);
     let message = dead(&read.message, &dead_letter).map_err(refused)?;
-    let (mut headers, payload) = wire::encode(&message).map_err(|error| Fault::new(error.kind(), error.to_string()))?;
+    let encoded = wire::encode_copy(&message, &read.foreign);
+    let (mut headers, payload) = encoded.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
     headers.insert(name::SEQUENCE_NUMBER, read.number.to_string());
     headers.insert(name::ENQUEUED_TIME, read.enqueued.as_millis().to_string());
     headers.insert(name::DELIVERY_COUNT, mark.failed.to_string());
-    copies::foreign(Some(&read.foreign), &mut headers);
+    add_unread(&read.foreign, &message, &mut headers, payload.len(), source);
     headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(read.number));
     source.inner.publish(&source.beside.dead(read.number), headers, payload).await?;
     source.inner.remove(&source.stream, read.number).await?;
@@ -224,14 +226,22 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
 
 /// The message with what the server said of it when it was stored first.
 fn copy(held: &Held, message: &Message, count: u32) -> Result<(HeaderMap, Bytes), SettleError> {
-    let encoded = wire::encode(message);
+    let encoded = wire::encode_copy(message, &held.foreign);
     let (mut headers, payload) = encoded.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
     let enqueued = held.message.received().map(|received| received.enqueued_time.as_millis()).unwrap_or_default();
     headers.insert(name::SEQUENCE_NUMBER, held.number.to_string());
     headers.insert(name::ENQUEUED_TIME, enqueued.to_string());
     headers.insert(name::DELIVERY_COUNT, count.to_string());
-    copies::foreign(Some(&held.foreign), &mut headers);
     Ok((headers, payload))
+}
+
+/// Keeps the headers that exceed the limits of a message, if the server takes the copy with them.
+fn add_unread(from: &HeaderMap, message: &Message, headers: &mut HeaderMap, payload: usize, source: &Source) {
+    let mut all = headers.clone();
+    wire::add_unread(from, message, &mut all);
+    if wire::size(&all) + payload + copies::ROOM_FOR_OWN <= source.inner.client.max_payload() {
+        *headers = all;
+    }
 }
 
 /// Removes what lies beside a message that is gone.

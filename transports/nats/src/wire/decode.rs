@@ -2,35 +2,53 @@
 
 use std::borrow::Cow;
 
-use async_nats::HeaderMap;
+use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use consign::{
     Message,
-    message::{Body, PassThrough, Properties, Value},
+    message::{Body, PassThrough, Properties, Value, limits},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
 };
 use serde_json::Value as Json;
 
 use super::{
-    name,
+    name, plain,
     text::{bytes_of, unescape, untoken},
     value::{property, value},
 };
 
-/// Which header of a message cannot be read.
+/// Why the headers of a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) String);
+pub(crate) enum Malformed {
+    /// This header of this transport is not what it writes.
+    Header(String),
+    /// The headers are larger than the properties of a message may be.
+    TooLarge,
+}
 
 impl Malformed {
     /// The reason and the description of its dead letter.
     pub(crate) fn why(&self) -> DeadLetter {
-        let reason = DeadLetterReason::Application("MalformedHeader".into());
-        DeadLetter::new(reason, format!("the header {} cannot be read", self.0))
+        match self {
+            Self::Header(name) => {
+                let reason = DeadLetterReason::Application("MalformedHeader".into());
+                DeadLetter::new(reason, format!("the header {name:.256} cannot be read"))
+            }
+            Self::TooLarge => {
+                let why = format!(
+                    "the headers exceed the limits of a message: {} properties, {} bytes for one and {} bytes for all",
+                    limits::PROPERTIES,
+                    limits::PROPERTY_BYTES,
+                    limits::ALL_PROPERTIES_BYTES
+                );
+                DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why)
+            }
+        }
     }
 }
 
-/// The message. What no `Sb-` header says is not set, so any message of NATS can be read.
+/// The message that headers and a payload say: what `Sb-` headers say, and over it what those of other clients do.
 pub(crate) fn decode(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message, Malformed> {
     let Some(headers) = headers.filter(|headers| !headers.is_empty()) else {
         return Ok(Message::new(payload));
@@ -42,10 +60,28 @@ pub(crate) fn decode(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Mess
             continue;
         }
         let read = values.last().and_then(|value| set(&mut properties, name, &unescape(value.as_str())?));
-        read.ok_or_else(|| Malformed(name.into()))?;
+        read.ok_or_else(|| Malformed::Header(name.into()))?;
     }
+    plain::read(headers, &mut properties);
     let body = body(headers, payload)?;
     Ok(Message::from_parts(properties, body))
+}
+
+/// The payload of a message with a header of this transport that cannot be read. Those are properties as they are, under
+/// their names.
+pub(crate) fn bare(headers: Option<&HeaderMap>, payload: Bytes) -> Message {
+    let mut properties = Properties::new();
+    if let Some(headers) = headers {
+        plain::read(headers, &mut properties);
+        for (name, values) in headers.iter() {
+            let name: &str = name.as_ref();
+            if name.starts_with(name::PREFIX) {
+                let values: Vec<&str> = values.iter().map(HeaderValue::as_str).collect();
+                properties.application_mut().insert(name, values.join(", "));
+            }
+        }
+    }
+    Message::from_parts(properties, payload.into())
 }
 
 /// Sets what one header says. `None` if it cannot be read; a header that is not known says nothing.
@@ -74,7 +110,7 @@ fn set(to: &mut Properties, name: &str, text: &str) -> Option<()> {
 
 fn body(headers: &HeaderMap, payload: Bytes) -> Result<Body, Malformed> {
     if let Some(lengths) = headers.get(name::SECTIONS) {
-        return sections(lengths.as_str(), payload).ok_or_else(|| Malformed(name::SECTIONS.to_string()));
+        return sections(lengths.as_str(), payload).ok_or_else(|| Malformed::Header(name::SECTIONS.to_string()));
     }
     let Some(kind) = headers.get(name::BODY) else { return Ok(payload.into()) };
     let json = serde_json::from_slice::<Json>(&payload).ok();
@@ -86,7 +122,7 @@ fn body(headers: &HeaderMap, payload: Bytes) -> Result<Body, Malformed> {
         }
         _ => None,
     });
-    body.ok_or_else(|| Malformed(name::BODY.to_string()))
+    body.ok_or_else(|| Malformed::Header(name::BODY.to_string()))
 }
 
 fn sections(lengths: &str, mut payload: Bytes) -> Option<Body> {

@@ -10,13 +10,19 @@ use consign::{
 use serde_json::json;
 
 use super::{
-    name,
+    name, plain,
     text::{escape, hex, token},
     value::{property_text, value_json},
 };
 
 /// The headers and the payload of a message. A body of one data section is the payload as it is.
 pub(crate) fn encode(message: &Message) -> Result<(HeaderMap, Bytes), SendError> {
+    encode_copy(message, &HeaderMap::new())
+}
+
+/// The same for a copy of a message that came with these headers. An application property that is as one of them says is
+/// written as that header, and not in this transport's own way.
+pub(crate) fn encode_copy(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes), SendError> {
     let mut headers = HeaderMap::new();
     let mut put = |name: HeaderName, value: Option<&str>| {
         if let Some(value) = value {
@@ -34,12 +40,17 @@ pub(crate) fn encode(message: &Message) -> Result<(HeaderMap, Bytes), SendError>
     put(name::TRANSACTION_PARTITION_KEY, message.transaction_partition_key());
     put(name::TO, message.to());
     for (key, value) in message.application().iter() {
+        if let Some((name, values)) = plain::kept(came, key, value) {
+            values.into_iter().for_each(|value| headers.append(name.clone(), value));
+            continue;
+        }
         let text = property_text(value).ok_or_else(unknown)?;
         headers.insert(format!("{}{}", name::PROPERTY, token(key)), &*escape(&text));
     }
     if let Some(rest) = message.pass_through() {
         headers.insert(name::PASS_THROUGH, &*escape(&pass_through(rest).ok_or_else(unknown)?));
     }
+    plain::write(message, &mut headers);
     let payload = body(message.body(), &mut headers).ok_or_else(unknown)?;
     Ok((headers, payload))
 }

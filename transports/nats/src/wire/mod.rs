@@ -2,12 +2,14 @@
 
 mod decode;
 mod encode;
+mod plain;
 mod text;
 mod value;
 
 pub(crate) use self::{
-    decode::{Malformed, decode},
-    encode::encode,
+    decode::{Malformed, bare, decode},
+    encode::{encode, encode_copy},
+    plain::add_unread,
     text::{escape, token, untoken},
     value::{property, property_text},
 };

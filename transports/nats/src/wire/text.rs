@@ -23,6 +23,19 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8(out).unwrap_or_default())
 }
 
+/// A text with `%XX` in place of each byte that is special.
+pub(super) fn percent(text: &str, is_special: impl Fn(u8) -> bool) -> Cow<'_, str> {
+    if !text.bytes().any(&is_special) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len() + 16);
+    for byte in text.bytes() {
+        if is_special(byte) { push_hex(&mut out, b'%', byte) } else { out.push(byte) }
+    }
+    // What is not ASCII is special in whole characters, or not at all.
+    String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
 fn is_special(byte: u8) -> bool {
     byte == b'%' || byte.is_ascii_control()
 }

@@ -1,0 +1,219 @@
+//! Headers that are not this transport's: what other clients of NATS write, and read.
+
+use std::{borrow::Cow, str::FromStr};
+
+use async_nats::{HeaderMap, HeaderName, HeaderValue};
+use consign::{
+    Message,
+    message::{Properties, PropertyValue, TraceContext},
+};
+
+use super::{
+    name::PREFIX,
+    text,
+    value::property_text,
+};
+
+const CONTENT_TYPE: HeaderName = HeaderName::from_static("Content-Type");
+const CONTENT_ENCODING: HeaderName = HeaderName::from_static("Content-Encoding");
+/// What each header of the server begins with.
+const SERVER: &str = "Nats-";
+/// What the header of an attribute of a CloudEvent begins with.
+const EVENT: &str = "ce-";
+/// Application properties that are also written as plain headers. They are read in any case.
+const PROPERTIES: [&str; 4] =
+    [TraceContext::TRACEPARENT, TraceContext::TRACESTATE, TraceContext::DIAGNOSTIC_ID, "baggage"];
+
+/// What a header says.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Meaning<'a> {
+    ContentType,
+    ContentEncoding,
+    MessageId,
+    /// An application property that is also written as a header, by its name.
+    Standard(Cow<'a, str>),
+    /// Any other application property.
+    Property(&'a str),
+}
+
+impl<'a> Meaning<'a> {
+    /// `None` for a header of this transport, and for an instruction to the server.
+    fn of(name: &'a str) -> Option<Self> {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        if is("Content-Type") {
+            return Some(Self::ContentType);
+        }
+        if is("Content-Encoding") {
+            return Some(Self::ContentEncoding);
+        }
+        if is("Nats-Msg-Id") {
+            return Some(Self::MessageId);
+        }
+        if name.starts_with(PREFIX) || name.starts_with(SERVER) {
+            return None;
+        }
+        if let Some(standard) = PROPERTIES.into_iter().find(|standard| is(standard)) {
+            return Some(Self::Standard(standard.into()));
+        }
+        if name.get(..EVENT.len()).is_some_and(|start| start.eq_ignore_ascii_case(EVENT)) {
+            let lower = name.bytes().any(|byte| byte.is_ascii_uppercase()).then(|| name.to_ascii_lowercase());
+            return Some(Self::Standard(lower.map_or(Cow::Borrowed(name), Cow::Owned)));
+        }
+        Some(Self::Property(name))
+    }
+
+    /// The spelling that wins over others.
+    fn spelling(&self) -> &str {
+        match self {
+            Self::ContentType => "Content-Type",
+            Self::ContentEncoding => "Content-Encoding",
+            Self::MessageId => "Nats-Msg-Id",
+            Self::Standard(name) => name,
+            Self::Property(name) => name,
+        }
+    }
+}
+
+/// Reads what the plain headers say, over what the headers of this transport have said: where they differ, another program
+/// has changed the plain one since. The `MessageId` is the exception, for `Nats-Msg-Id` is what a stream finds duplicates by.
+pub(super) fn read(headers: &HeaderMap, to: &mut Properties) {
+    let mut all: Vec<_> = headers
+        .iter()
+        .filter_map(|(name, values)| {
+            let name: &str = name.as_ref();
+            let meaning = Meaning::of(name)?;
+            let is_other_spelling = meaning.spelling() != name;
+            Some((meaning, is_other_spelling, name, values))
+        })
+        .collect();
+    all.sort_unstable_by(|one, other| (&one.0, one.1, one.2).cmp(&(&other.0, other.1, other.2)));
+    all.dedup_by(|later, earlier| later.0 == earlier.0);
+    for (meaning, _, _, values) in all {
+        let last = || values.last().map(HeaderValue::as_str).unwrap_or_default();
+        match meaning {
+            Meaning::ContentType => {
+                if !last().is_empty() && to.content_type() != Some(last()) {
+                    to.set_content_type(last().to_owned());
+                }
+            }
+            Meaning::ContentEncoding => {
+                let encoding = joined(values);
+                if !encoding.is_empty()
+                    && to.pass_through().and_then(|rest| rest.content_encoding.as_deref()) != Some(&*encoding) {
+                    to.pass_through_mut().content_encoding = Some(encoding.into_owned().into());
+                }
+            }
+            // The server takes the first.
+            Meaning::MessageId if to.message_id().is_none() => {
+                let id = values.first().map(HeaderValue::as_str).unwrap_or_default();
+                if to.set_message_id(id.to_owned()).is_err() && !id.is_empty() {
+                    to.application_mut().insert("Nats-Msg-Id", id);
+                }
+            }
+            Meaning::MessageId => {}
+            Meaning::Standard(name) => {
+                let value = match &*name {
+                    // Lists, whose members may come in several headers.
+                    TraceContext::TRACESTATE | "baggage" => joined(values),
+                    event if event.starts_with(EVENT) => decoded(last()),
+                    _ => Cow::Borrowed(last()),
+                };
+                set(to, &name, &value);
+            }
+            Meaning::Property(name) => set(to, name, &joined(values)),
+        }
+    }
+}
+
+/// One value as it is, several as one list.
+fn joined(values: &[HeaderValue]) -> Cow<'_, str> {
+    match values {
+        [one] => Cow::Borrowed(one.as_str()),
+        _ => Cow::Owned(values.iter().map(HeaderValue::as_str).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// A property of another type stays, if its text is the same.
+fn set(to: &mut Properties, name: &str, value: &str) {
+    let present = to.application().get(name);
+    let is_same = present.is_some_and(|present| match present {
+        PropertyValue::String(text) => **text == *value,
+        other => property_text(other).is_some_and(|text| text.split_once(':').is_some_and(|(_, text)| text == value)),
+    });
+    if !is_same {
+        to.application_mut().insert(name, value);
+    }
+}
+
+/// Writes what other clients read: in addition to the headers of this transport, where a plain header can hold the value.
+pub(super) fn write(message: &Message, headers: &mut HeaderMap) {
+    if let Some(value) = message.content_type().filter(|value| is_plain(value)) {
+        headers.insert(CONTENT_TYPE, value);
+    }
+    let encoding = message.pass_through().and_then(|rest| rest.content_encoding.as_deref());
+    if let Some(value) = encoding.filter(|value| is_plain(value)) {
+        headers.insert(CONTENT_ENCODING, value);
+    }
+    for (key, value) in message.application().iter() {
+        let Some(value) = value.as_str() else { continue };
+        let Some(Meaning::Standard(name)) = Meaning::of(key) else { continue };
+        let Ok(header) = HeaderName::from_str(key) else { continue };
+        if key != name {
+            continue;
+        }
+        let value = if key.starts_with(EVENT) { encoded(value) } else { Cow::Borrowed(value) };
+        if is_plain(&value) {
+            headers.insert(header, &*value);
+        }
+    }
+}
+
+/// Whether a value is read as it was written.
+fn is_plain(value: &str) -> bool {
+    !value.is_empty() && value.trim().len() == value.len() && !value.bytes().any(|byte| byte.is_ascii_control())
+}
+
+/// The headers that say this property as the message has it, if there are any: its copies keep them as they came.
+pub(super) fn kept(headers: &HeaderMap, key: &str, value: &PropertyValue) -> Option<(HeaderName, Vec<HeaderValue>)> {
+    let text = value.as_str()?;
+    let Some(Meaning::Property(_)) = Meaning::of(key) else { return None };
+    let name = HeaderName::from_str(key).ok()?;
+    let values: Vec<_> = headers.get_all(name.clone()).cloned().collect();
+    (!values.is_empty() && joined(&values) == text).then_some((name, values))
+}
+
+/// Adds the headers of which the message has no property: those that exceed its limits.
+pub(crate) fn add_unread(from: &HeaderMap, message: &Message, to: &mut HeaderMap) {
+    for (name, values) in from.iter() {
+        let text: &str = name.as_ref();
+        let is_unread = match Meaning::of(text) {
+            Some(Meaning::ContentType) => message.content_type().is_none(),
+            Some(Meaning::ContentEncoding) => {
+                message.pass_through().is_none_or(|rest| rest.content_encoding.is_none())
+            }
+            Some(Meaning::Standard(key)) => message.application().get(&key).is_none(),
+            Some(Meaning::Property(key)) => message.application().get(key).is_none(),
+            Some(Meaning::MessageId) | None => false,
+        };
+        if is_unread && to.get(name.clone()).is_none() {
+            for value in values {
+                to.append(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// A value of an attribute behind the percent-encoding of the HTTP binding of CloudEvents. What is not encoded that way
+/// is the value itself.
+fn decoded(value: &str) -> Cow<'_, str> {
+    if value == "%" { None } else { text::unescape(value) }.unwrap_or(Cow::Borrowed(value))
+}
+
+/// The HTTP binding of CloudEvents, 3.1.3.2: space, `"`, `%` and what is not printable ASCII.
+fn encoded(value: &str) -> Cow<'_, str> {
+    let is_special = |byte: u8| !byte.is_ascii_graphic() || byte == b'"' || byte == b'%';
+    text::percent(value, is_special)
+}
+
+#[cfg(test)]
+mod tests;
