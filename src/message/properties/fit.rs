@@ -1,46 +1,58 @@
 //! Properties of another producer, brought within the limits.
 
 use super::Properties;
-use crate::message::limits;
+use crate::message::{TraceContext, limits};
 
 /// Bytes that stay free for the reason of a dead letter, and how many properties.
 const RESERVED_BYTES: usize = 4_096;
 const RESERVED: usize = 8;
 
+/// What stays before all else: why the message is a dead letter, and its trace.
+const FIRST: [&str; 5] = {
+    let [parent, state, older] = TraceContext::PROPERTIES;
+    [Properties::DEAD_LETTER_REASON, Properties::DEAD_LETTER_DESCRIPTION, parent, state, older]
+};
+
 impl Properties {
     /// Removes what exceeds the limits of [`check`](Self::check), and returns whether anything was removed. For
     /// transports, whose brokers may hold messages of other producers with larger headers.
     ///
-    /// Application properties go first, the largest before the smaller ones, then annotations and footer, then
+    /// Application properties go first, the largest before the smaller ones and those of dead letters and traces last, then annotations and footer, then
     /// `ContentType`, `Subject`, `ReplyTo`, `CorrelationId` and `To`. 4 KiB and 8 properties stay free, so that a
     /// dead-letter reason fits in.
     pub fn fit(&mut self) -> bool {
-        if self.check().is_ok() {
-            return false;
+        self.check().is_err() && {
+            self.fit_within(limits::ALL_PROPERTIES_BYTES - RESERVED_BYTES);
+            true
         }
+    }
+
+    /// As [`fit`](Self::fit), down to so many bytes for all properties together: for a transport whose broker takes less.
+    /// Ids, which are bounded by themselves, stay.
+    pub fn fit_within(&mut self, bytes: usize) {
         let application = std::mem::take(&mut self.application);
-        if self.size() + RESERVED_BYTES > limits::ALL_PROPERTIES_BYTES {
-            self.remove_texts();
-        }
-        let mut room = limits::ALL_PROPERTIES_BYTES.saturating_sub(RESERVED_BYTES + self.size());
-        let mut by_size: Vec<_> = application.iter().map(|(key, value)| (key.len() + value.size(), key)).collect();
+        self.remove_texts(bytes);
+        let mut room = bytes.saturating_sub(self.size());
+        let mut by_size: Vec<_> = application
+            .iter()
+            .map(|(key, value)| (!FIRST.contains(&key), key.len() + value.size(), key))
+            .collect();
         by_size.sort_unstable();
-        let most = limits::PROPERTIES - RESERVED;
-        for (size, key) in by_size.into_iter().take(most) {
-            if size > room.min(limits::PROPERTY_BYTES) {
-                break;
+        for (_, size, key) in by_size {
+            if self.application.len() == limits::PROPERTIES - RESERVED || size > room.min(limits::PROPERTY_BYTES) {
+                continue;
             }
             room -= size;
             if let Some(value) = application.get(key) {
                 self.application.insert(key, value.clone());
             }
         }
-        true
     }
 
-    /// Ids are bounded by themselves.
-    fn remove_texts(&mut self) {
-        if let Some(rest) = self.rare.as_mut().and_then(|rare| rare.pass_through.as_mut()) {
+    fn remove_texts(&mut self, bytes: usize) {
+        if self.size() > bytes
+            && let Some(rest) = self.rare.as_mut().and_then(|rare| rare.pass_through.as_mut())
+        {
             **rest = super::PassThrough {
                 group_sequence: rest.group_sequence,
                 creation_time: rest.creation_time,
@@ -49,7 +61,7 @@ impl Properties {
                 ..super::PassThrough::default()
             };
         }
-        if self.size() + RESERVED_BYTES > limits::ALL_PROPERTIES_BYTES {
+        if self.size() > bytes {
             (self.content_type, self.subject, self.reply_to, self.correlation_id) = (None, None, None, None);
             if let Some(rare) = &mut self.rare {
                 rare.to = None;
@@ -88,9 +100,10 @@ mod tests {
         *together.application_mut() = (0..9).map(|n| (n.to_string(), "x".repeat(9_000 + n))).collect();
         for (mut properties, left) in [(one, 1), (many, limits::PROPERTIES - RESERVED), (together, 7)] {
             properties.set_subject("s");
-            properties.application_mut().insert("", true);
+            properties.application_mut().insert("traceparent", "x".repeat(200));
             assert!(properties.fit());
             assert_eq!(properties.application().len(), left);
+            assert!(properties.application().get("traceparent").is_some());
             assert_eq!((properties.subject(), properties.application().get("large")), (Some("s"), None));
             with_reason(properties).check().unwrap();
         }

@@ -29,9 +29,6 @@ pub(crate) struct Target {
     pub(crate) max_payload: usize,
 }
 
-/// What the headers of a copy take besides its id: the id's name, the MessageId and a number.
-pub(crate) const ROOM_FOR_OWN: usize = 256;
-
 /// What the subscription gets. Its id is the same whoever makes it, so it is there once however often it is made.
 pub(crate) struct Copy {
     /// `None` where there is no room for it.
@@ -122,7 +119,8 @@ impl Original<'_> {
         headers.insert(name::ENQUEUED_TIME, self.facts.stored.as_millis().to_string());
         let topic = self.target.settings.topic.as_deref().unwrap_or_default();
         let id = format!("{topic}-{}{rule}", self.facts.number);
-        if wire::size(&headers) + payload.len() + id.len() + ROOM_FOR_OWN > self.target.max_payload {
+        let size = wire::size(&headers) + id.len() + wire::ROOM_FOR_OWN;
+        if size > wire::MAX_HEADERS || size + payload.len() > self.target.max_payload {
             // Another client has filled the message to the brim. As it came it fits.
             return Copy { id: None, place, headers: self.kept(), payload: self.message.payload.clone() };
         }
@@ -161,8 +159,10 @@ impl Original<'_> {
             return self.dead(&id, message, DeadLetter::new(reason, why));
         };
         let max = self.max();
-        if wire::size(&headers) + payload.len() > max {
-            let why = format!("the copy of the rule {rule:?} would be larger than {max} bytes");
+        let size = wire::size(&headers);
+        if size + wire::ROOM_FOR_OWN > wire::MAX_HEADERS || size + payload.len() > max {
+            let most = wire::MAX_HEADERS;
+            let why = format!("the copy of the rule {rule:?} would exceed {max} bytes, or {most} bytes of headers");
             return self.dead(&id, message, DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why));
         }
         self.copy(&id, Place::At(subject), headers, payload)
@@ -175,11 +175,9 @@ impl Original<'_> {
 
     fn dead(&self, rule: &str, message: &Message, mut dead_letter: DeadLetter) -> Copy {
         dead_letter.fit(message);
-        let came = self.foreign();
-        let encoded = settle::dead(message, &dead_letter).ok().and_then(|dead| wire::encode_copy(&dead, &came).ok());
+        let encoded = settle::encode_dead(message, &dead_letter, &self.foreign(), self.target.max_payload).ok();
         // Its own properties may leave no room for the reason, or be none that can be written.
-        let (mut headers, payload) = encoded.unwrap_or_else(|| (self.kept(), self.message.payload.clone()));
-        wire::add_unread(&came, message, &mut headers);
+        let (headers, payload) = encoded.unwrap_or_else(|| (self.kept(), self.message.payload.clone()));
         self.copy(&format!("-dead{rule}"), Place::DeadLetters, headers, payload)
     }
 

@@ -12,7 +12,6 @@ use consign::{
 };
 
 use crate::{
-    copies,
     deliver::Read,
     entities::nanos,
     error::Fault,
@@ -133,9 +132,9 @@ pub(crate) async fn bury(held: &Held, dead_letter: DeadLetter) -> Result<(), Set
             return Err(SettleError::new(ErrorKind::InvalidArgument).with_detail(why));
         }
     }
-    let message = dead(&held.message, &dead_letter)?;
+    dead(&held.message, &dead_letter)?;
     held.take()?;
-    move_to_dead(held, &message).await
+    move_to_dead(held, &dead_letter).await
 }
 
 /// The message dies of its last delivery.
@@ -143,10 +142,10 @@ pub(crate) async fn buried_by_count(held: &Held, changes: ApplicationProperties)
     let mut dead_letter = exhausted(&held.source);
     dead_letter.changes = changes.into();
     dead_letter.fit(&held.message);
-    move_to_dead(held, &dead(&held.message, &dead_letter)?).await
+    move_to_dead(held, &dead_letter).await
 }
 
-pub(crate) fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleError> {
+fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleError> {
     let mut message = message.clone();
     let properties = message.properties_mut().application_mut();
     properties.merge(dead_letter.changes.clone().into_properties());
@@ -160,10 +159,11 @@ pub(crate) fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Messag
 
 /// A copy, the server's word that it is stored, and then the end of the message: in between there are two of it, and never
 /// none. The second copy of a repetition takes the place of the first.
-async fn move_to_dead(held: &Held, message: &Message) -> Result<(), SettleError> {
+async fn move_to_dead(held: &Held, dead_letter: &DeadLetter) -> Result<(), SettleError> {
     let source = &held.source;
-    let (mut headers, payload) = copy(held, message, held.count)?;
-    add_unread(&held.foreign, message, &mut headers, payload.len(), source);
+    let max_payload = source.inner.client.max_payload();
+    let (mut headers, payload) = encode_dead(&held.message, dead_letter, &held.foreign, max_payload)?;
+    stamp(held, held.count, &mut headers);
     headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(held.number));
     source.inner.publish(&source.beside.dead(held.number), headers, payload).await?;
     held.tell(TERM).await?;
@@ -177,13 +177,11 @@ pub(crate) async fn bury_stored(source: &Source, read: Read, mark: &Mark) -> Res
     let mut dead_letter = exhausted(source);
     dead_letter.changes = mark.changes.clone().into();
     dead_letter.fit(&read.message);
-    let message = dead(&read.message, &dead_letter).map_err(refused)?;
-    let encoded = wire::encode_copy(&message, &read.foreign);
-    let (mut headers, payload) = encoded.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
+    let encoded = encode_dead(&read.message, &dead_letter, &read.foreign, source.inner.client.max_payload());
+    let (mut headers, payload) = encoded.map_err(refused)?;
     headers.insert(name::SEQUENCE_NUMBER, read.number.to_string());
     headers.insert(name::ENQUEUED_TIME, read.enqueued.as_millis().to_string());
     headers.insert(name::DELIVERY_COUNT, mark.failed.to_string());
-    add_unread(&read.foreign, &message, &mut headers, payload.len(), source);
     headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(read.number));
     source.inner.publish(&source.beside.dead(read.number), headers, payload).await?;
     source.inner.remove(&source.stream, read.number).await?;
@@ -224,24 +222,56 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
     Ok(())
 }
 
+/// A dead letter with the headers that it came with. Where a stream does not take that many, the message goes without those
+/// that exceed its limits, and then without its largest properties: it must not come again for ever.
+pub(crate) fn encode_dead(
+    message: &Message,
+    dead_letter: &DeadLetter,
+    came: &HeaderMap,
+    max_payload: usize,
+) -> Result<(HeaderMap, Bytes), SettleError> {
+    const SMALLER: [usize; 4] = [40 << 10, 24 << 10, 8 << 10, 0];
+    let fits = |headers: &HeaderMap, payload: &Bytes| {
+        let size = wire::size(headers) + wire::ROOM_FOR_OWN;
+        size <= wire::MAX_HEADERS && size + payload.len() <= max_payload
+    };
+    let encode = |message: &Message| {
+        let message = dead(message, dead_letter)?;
+        wire::encode_copy(&message, came).map_err(|error| SettleError::from(Fault::new(error.kind(), error.to_string())))
+    };
+    let (headers, payload) = encode(message)?;
+    let mut all = headers.clone();
+    wire::add_unread(came, message, &mut all);
+    if fits(&all, &payload) {
+        return Ok((all, payload));
+    }
+    if fits(&headers, &payload) {
+        return Ok((headers, payload));
+    }
+    for bytes in SMALLER {
+        let mut smaller = message.clone();
+        smaller.properties_mut().fit_within(bytes);
+        let (headers, payload) = encode(&smaller)?;
+        if fits(&headers, &payload) {
+            return Ok((headers, payload));
+        }
+    }
+    Ok((headers, payload))
+}
+
 /// The message with what the server said of it when it was stored first.
 fn copy(held: &Held, message: &Message, count: u32) -> Result<(HeaderMap, Bytes), SettleError> {
     let encoded = wire::encode_copy(message, &held.foreign);
     let (mut headers, payload) = encoded.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
+    stamp(held, count, &mut headers);
+    Ok((headers, payload))
+}
+
+fn stamp(held: &Held, count: u32, headers: &mut HeaderMap) {
     let enqueued = held.message.received().map(|received| received.enqueued_time.as_millis()).unwrap_or_default();
     headers.insert(name::SEQUENCE_NUMBER, held.number.to_string());
     headers.insert(name::ENQUEUED_TIME, enqueued.to_string());
     headers.insert(name::DELIVERY_COUNT, count.to_string());
-    Ok((headers, payload))
-}
-
-/// Keeps the headers that exceed the limits of a message, if the server takes the copy with them.
-fn add_unread(from: &HeaderMap, message: &Message, headers: &mut HeaderMap, payload: usize, source: &Source) {
-    let mut all = headers.clone();
-    wire::add_unread(from, message, &mut all);
-    if wire::size(&all) + payload + copies::ROOM_FOR_OWN <= source.inner.client.max_payload() {
-        *headers = all;
-    }
 }
 
 /// Removes what lies beside a message that is gone.

@@ -10,7 +10,7 @@ use consign::{
 use serde_json::json;
 
 use super::{
-    name, plain,
+    MAX_HEADERS, ROOM_FOR_OWN, name, plain, size,
     text::{escape, hex, token},
     value::{property_text, value_json},
 };
@@ -23,6 +23,16 @@ pub(crate) fn encode(message: &Message) -> Result<(HeaderMap, Bytes), SendError>
 /// The same for a copy of a message that came with these headers. An application property that is as one of them says is
 /// written as that header, and not in this transport's own way.
 pub(crate) fn encode_copy(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes), SendError> {
+    let (mut headers, payload) = encode_own(message, came)?;
+    plain::write(message, &mut headers);
+    if size(&headers) + ROOM_FOR_OWN > MAX_HEADERS {
+        // There is no room to say anything twice.
+        return encode_own(message, came);
+    }
+    Ok((headers, payload))
+}
+
+fn encode_own(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes), SendError> {
     let mut headers = HeaderMap::new();
     let mut put = |name: HeaderName, value: Option<&str>| {
         if let Some(value) = value {
@@ -50,7 +60,6 @@ pub(crate) fn encode_copy(message: &Message, came: &HeaderMap) -> Result<(Header
     if let Some(rest) = message.pass_through() {
         headers.insert(name::PASS_THROUGH, &*escape(&pass_through(rest).ok_or_else(unknown)?));
     }
-    plain::write(message, &mut headers);
     let payload = body(message.body(), &mut headers).ok_or_else(unknown)?;
     Ok((headers, payload))
 }

@@ -14,6 +14,11 @@ pub(crate) use self::{
     value::{property, property_text},
 };
 
+/// Bytes of headers that a stream takes at most.
+pub(crate) const MAX_HEADERS: usize = 0xffff;
+/// What is kept free of these for headers that only a stored message has: its number, its time, an id.
+pub(crate) const ROOM_FOR_OWN: usize = 512;
+
 /// Bytes that headers take on the wire.
 pub(crate) fn size(headers: &async_nats::HeaderMap) -> usize {
     let lines = headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));

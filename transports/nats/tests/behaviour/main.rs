@@ -2,6 +2,7 @@
 
 mod drops;
 mod entities;
+mod foreign;
 mod headers;
 mod own;
 mod reconnection;

@@ -80,7 +80,7 @@ async fn a_stream_that_is_created_again_takes_no_dead_letter_of_the_one_before()
     assert_eq!(stream.cached_info().state.messages, 2);
     // What others have put into the headers is there too.
     let dead = stream.direct_get(stream.cached_info().state.last_sequence).await.unwrap();
-    assert_eq!(dead.headers.get("Traceparent").map(async_nats::HeaderValue::as_str), Some("b"));
+    assert_eq!(dead.headers.get("traceparent").map(async_nats::HeaderValue::as_str), Some("b"));
     context.delete_stream(beside).await.unwrap();
 }
 
