@@ -33,10 +33,8 @@ impl Properties {
         let application = std::mem::take(&mut self.application);
         self.remove_texts(bytes);
         let mut room = bytes.saturating_sub(self.size());
-        let mut by_size: Vec<_> = application
-            .iter()
-            .map(|(key, value)| (!FIRST.contains(&key), key.len() + value.size(), key))
-            .collect();
+        let mut by_size: Vec<_> =
+            application.iter().map(|(key, value)| (!FIRST.contains(&key), key.len() + value.size(), key)).collect();
         by_size.sort_unstable();
         for (_, size, key) in by_size {
             if self.application.len() == limits::PROPERTIES - RESERVED || size > room.min(limits::PROPERTY_BYTES) {

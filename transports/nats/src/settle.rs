@@ -237,7 +237,8 @@ pub(crate) fn encode_dead(
     };
     let encode = |message: &Message| {
         let message = dead(message, dead_letter)?;
-        wire::encode_copy(&message, came).map_err(|error| SettleError::from(Fault::new(error.kind(), error.to_string())))
+        wire::encode_copy(&message, came)
+            .map_err(|error| SettleError::from(Fault::new(error.kind(), error.to_string())))
     };
     let (headers, payload) = encode(message)?;
     let mut all = headers.clone();

@@ -1,6 +1,8 @@
 //! What the suite of all transports does not ask: what becomes of messages when futures are dropped, connections break and
 //! consumers stop.
 
+#[path = "foreign/headers.rs"]
+mod foreign;
 mod support;
 
 use std::{

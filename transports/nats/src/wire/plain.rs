@@ -8,11 +8,7 @@ use consign::{
     message::{Properties, PropertyValue, TraceContext},
 };
 
-use super::{
-    name::PREFIX,
-    text,
-    value::property_text,
-};
+use super::{name::PREFIX, text, value::property_text};
 
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("Content-Type");
 const CONTENT_ENCODING: HeaderName = HeaderName::from_static("Content-Encoding");
@@ -99,7 +95,8 @@ pub(super) fn read(headers: &HeaderMap, to: &mut Properties) {
             Meaning::ContentEncoding => {
                 let encoding = joined(values);
                 if !encoding.is_empty()
-                    && to.pass_through().and_then(|rest| rest.content_encoding.as_deref()) != Some(&*encoding) {
+                    && to.pass_through().and_then(|rest| rest.content_encoding.as_deref()) != Some(&*encoding)
+                {
                     to.pass_through_mut().content_encoding = Some(encoding.into_owned().into());
                 }
             }
@@ -188,9 +185,7 @@ pub(crate) fn add_unread(from: &HeaderMap, message: &Message, to: &mut HeaderMap
         let text: &str = name.as_ref();
         let is_unread = match Meaning::of(text) {
             Some(Meaning::ContentType) => message.content_type().is_none(),
-            Some(Meaning::ContentEncoding) => {
-                message.pass_through().is_none_or(|rest| rest.content_encoding.is_none())
-            }
+            Some(Meaning::ContentEncoding) => message.pass_through().is_none_or(|rest| rest.content_encoding.is_none()),
             Some(Meaning::Standard(key)) => message.application().get(&key).is_none(),
             Some(Meaning::Property(key)) => message.application().get(key).is_none(),
             Some(Meaning::MessageId) | None => false,

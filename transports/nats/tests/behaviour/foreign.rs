@@ -212,7 +212,10 @@ async fn k_105_messages_of_earlier_versions_are_read_as_they_were_sent() {
         ("Sb-P-raw", "bytes:00FF"),
         ("Sb-P-ce-id", "s:a b"),
         ("Sb-P-=", "null:"),
-        ("Sb-Pass-Through", r#"{"annotations":[["a",{"list":["i32:1"]}]],"content_encoding":"gzip","creation_time":5,"durable":true,"first_acquirer":null,"footer":[],"force_persistence":false,"group_sequence":9,"priority":3,"user_id":"6D65"}"#),
+        (
+            "Sb-Pass-Through",
+            r#"{"annotations":[["a",{"list":["i32:1"]}]],"content_encoding":"gzip","creation_time":5,"durable":true,"first_acquirer":null,"footer":[],"force_persistence":false,"group_sequence":9,"priority":3,"user_id":"6D65"}"#,
+        ),
     ];
     let mut expected = Message::builder()
         .content_type("application/json;charset=utf-8")

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use consign::{
     Message,
-    message::{Properties, Received, SequenceNumber},
-    settlement::DeadLetterReason,
+    message::{Properties, Received, SequenceNumber, limits},
+    settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::ErrorKind,
 };
@@ -77,6 +77,17 @@ impl Ticket {
             result => result.map_err(Failure::from),
         }
     }
+}
+
+/// Why a message with more headers than it may have is a dead letter.
+pub(crate) fn too_large() -> DeadLetter {
+    let why = format!(
+        "the headers exceed the limits of a message: {} properties, {} bytes for one and {} bytes for all",
+        limits::PROPERTIES,
+        limits::PROPERTY_BYTES,
+        limits::ALL_PROPERTIES_BYTES
+    );
+    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why)
 }
 
 impl Held {

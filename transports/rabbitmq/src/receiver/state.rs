@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    delivered::{Held, Origin},
+    delivered::{Held, Origin, too_large},
     job::{Action, Job},
     lease::RabbitMqLease,
 };
@@ -141,7 +141,7 @@ impl Shared {
         Poll::Pending
     }
 
-    /// Makes a delivery of what the broker delivered; `None` if it is expired.
+    /// Makes a delivery of what the broker delivered; `None` if it is expired, or has more headers than a message may.
     fn hand_out(
         self: &Arc<Self>,
         state: &mut State,
@@ -156,6 +156,12 @@ impl Shared {
         let facts = held.facts;
         if !is_dead && facts.expires_at.is_some_and(|at| at <= now) {
             state.jobs.push(Job { held, action: Action::Expire, done: None });
+            self.changed.notify_one();
+            return None;
+        }
+        if !is_dead && facts.exceeds_limits {
+            let action = Action::DeadLetter(Box::new(too_large()));
+            state.jobs.push(Job { held, action, done: None });
             self.changed.notify_one();
             return None;
         }

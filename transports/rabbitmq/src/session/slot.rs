@@ -26,7 +26,10 @@ use super::{
 use crate::{
     client,
     error::Failure,
-    receiver::{Source, delivered::Held},
+    receiver::{
+        Source,
+        delivered::{Held, too_large},
+    },
 };
 
 pub(super) struct Slot {
@@ -142,6 +145,11 @@ impl Slot {
             self.changed.notify_one();
             return;
         };
+        if held.facts.exceeds_limits {
+            state.jobs.push(Job::new(&id, Work::DeadLetter(held, Box::new(too_large()))));
+            self.changed.notify_one();
+            return;
+        }
         if let Some(failed) = state.ledger.get(&id).and_then(|record| record.failures.get(&held.facts.number)) {
             held.facts.failed = held.facts.failed.max(*failed);
         }

@@ -2,6 +2,7 @@
 
 mod body;
 pub(crate) mod names;
+mod nested;
 mod property;
 mod read;
 mod value;
@@ -15,5 +16,7 @@ pub(crate) use self::{
 /// Longest short string, in bytes: properties and names of headers are such.
 pub(crate) const SHORT: usize = 255;
 
+#[cfg(test)]
+mod foreign;
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,10 @@ pub(crate) const FORCE_PERSISTENCE: &str = "sb-force-persistence";
 pub(crate) const ANNOTATIONS: &str = "sb-annotations";
 pub(crate) const FOOTER: &str = "sb-footer";
 
+/// Application properties that have a place among the properties of AMQP 0-9-1, and none in the message.
+pub(crate) const APP_ID: &str = "app_id";
+pub(crate) const LONG_MESSAGE_ID: &str = "message_id";
+
 const PREFIX: &str = "sb-";
 
 /// Whether a header is the broker's or this crate's. RabbitMQ routes by `CC` and `BCC`, and writes those that begin with

@@ -100,8 +100,17 @@ pub(super) fn read(header: &AMQPValue, kind: Option<Type>) -> Option<PropertyVal
         AMQPValue::Timestamp(seconds) => {
             Timestamp::from_millis(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX)).into()
         }
-        AMQPValue::DecimalValue(_) | AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_) => return None,
+        AMQPValue::DecimalValue(value) => PropertyValue::Decimal(decimal(value.scale, value.value)),
+        AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_) => return None,
     })
+}
+
+/// A signed number of digits of which `scale` are behind the point, as an IEEE 754 decimal128 with a binary coefficient.
+fn decimal(scale: u8, value: u32) -> [u8; 16] {
+    const BIAS: u128 = 6_176;
+    let value = value.cast_signed();
+    let sign = u128::from(value < 0) << 127;
+    (sign | (BIAS - u128::from(scale)) << 113 | u128::from(value.unsigned_abs())).to_be_bytes()
 }
 
 fn read_as(header: &AMQPValue, kind: Type) -> Option<PropertyValue> {

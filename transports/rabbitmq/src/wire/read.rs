@@ -11,7 +11,7 @@ use lapin::{
     types::{AMQPValue, FieldTable, ShortString},
 };
 
-use super::{body, names, property};
+use super::{body, names, nested, property};
 use crate::reply;
 
 /// What a delivery says of itself beside the message.
@@ -27,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) expires_at: Option<Timestamp>,
     /// Whether the broker dead-lettered the message because it expired.
     pub(crate) is_expired: bool,
+    /// Whether there were more headers than a message may have, and some of them were not read.
+    pub(crate) exceeds_limits: bool,
 }
 
 /// A message from what was delivered. Whatever is not understood is left out, and a payload that is not what its header
@@ -49,8 +51,16 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
     if let Some(value) = raw.reply_to() {
         properties.set_reply_to(reply::path(value.as_str()).unwrap_or_else(|| owned(value)));
     }
-    if let Some(value) = raw.message_id() {
-        let _ = properties.set_message_id(owned(value));
+    if let Some(value) = raw.message_id().as_ref().filter(|value| !value.as_str().is_empty())
+        && properties.set_message_id(owned(value)).is_err()
+    {
+        properties.application_mut().insert(names::LONG_MESSAGE_ID, value.as_str());
+    }
+    if let Some(value) = raw.app_id() {
+        properties.application_mut().insert(names::APP_ID, value.as_str());
+    }
+    if let Some(value) = raw.user_id() {
+        properties.pass_through_mut().user_id = Some(Bytes::copy_from_slice(value.as_str().as_bytes()));
     }
     if let Some(value) = raw.content_encoding() {
         properties.pass_through_mut().content_encoding = Some(owned(value).into());
@@ -60,6 +70,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
     }
     let mut ttl = raw.expiration().as_ref().and_then(|text| text.as_str().parse().ok()).map(Duration::from_millis);
     let mut is_encoded = false;
+    let mut nested = Vec::new();
     let types = match headers.inner().get(names::TYPES) {
         Some(AMQPValue::FieldTable(types)) => Some(types.inner()),
         _ => None,
@@ -71,6 +82,8 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
             if let Some(value) = property::read(value, kind) {
                 let name = name.strip_prefix(names::ESCAPE).unwrap_or(name);
                 properties.application_mut().insert(name, value);
+            } else if let Some(value) = nested::read(value) {
+                nested.push((name, value));
             }
             continue;
         }
@@ -90,15 +103,48 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
             }
             names::BODY => is_encoded = text(value) == Some(body::SECTIONS),
             "x-death" => facts.is_expired = has_expired(value),
+            _ if is_said_by_property(name, raw) => {}
             _ => read_header(name, value, &mut properties),
         }
+    }
+    for (name, value) in nested {
+        annotate(name, value, &mut properties);
+    }
+    if let (Some(_), false) = (raw.timestamp(), facts.is_stamped) {
+        properties.pass_through_mut().creation_time.get_or_insert(facts.enqueued);
     }
     if let Some(ttl) = ttl.filter(|ttl| !ttl.is_zero()) {
         let _ = properties.set_time_to_live(ttl);
         facts.expires_at = Some(facts.enqueued.saturating_add(ttl));
     }
+    facts.exceeds_limits = properties.fit();
     let body = if is_encoded { body::decode(payload.clone()) } else { None };
     (Message::from_parts(properties, body.unwrap_or_else(|| Body::from(payload))), facts)
+}
+
+/// Whether a property of AMQP 0-9-1 says what this header does too. It counts: where they differ, another program has changed
+/// it since. The message id is the exception, for one that does not fit there has a random one in its place.
+fn is_said_by_property(name: &str, raw: &BasicProperties) -> bool {
+    match name {
+        names::CONTENT_TYPE => raw.content_type().is_some(),
+        names::CORRELATION_ID => raw.correlation_id().is_some(),
+        names::SUBJECT => raw.kind().is_some(),
+        names::REPLY_TO => raw.reply_to().is_some(),
+        names::CONTENT_ENCODING => raw.content_encoding().is_some(),
+        names::USER_ID => raw.user_id().is_some(),
+        _ => false,
+    }
+}
+
+/// An annotation that the header was written from stays as it is.
+fn annotate(name: &str, value: Value, properties: &mut Properties) {
+    let annotations = &mut properties.pass_through_mut().annotations;
+    match annotations.iter_mut().find(|(key, _)| *key == name) {
+        Some((_, present))
+            if nested::write(present).and_then(|header| nested::read(&header)).as_ref() == Some(&value) => {}
+        Some((_, present)) => *present = value,
+        None => annotations.push((name.to_owned().into(), value)),
+    }
 }
 
 fn read_header(name: &str, value: &AMQPValue, properties: &mut Properties) {

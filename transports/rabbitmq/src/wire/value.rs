@@ -8,7 +8,7 @@ use consign::{
 };
 
 /// How deep values may be inside one another.
-const DEPTH: usize = 32;
+pub(super) const DEPTH: usize = 32;
 
 const DATE_TIME_OFFSET: &str = "com.microsoft:datetime-offset";
 const TIME_SPAN: &str = "com.microsoft:timespan";

@@ -13,7 +13,7 @@ use lapin::{
 };
 use uuid::Uuid;
 
-use super::{SHORT, body, names, property, property::text, value};
+use super::{SHORT, body, names, nested, property, property::text, value};
 use crate::{reply, session};
 
 type Headers = BTreeMap<ShortString, AMQPValue>;
@@ -55,6 +55,8 @@ pub(crate) struct Written {
 /// The largest `expiration`: RabbitMQ, Time-To-Live and Expiration, has timers of 32 bits.
 const MAX_EXPIRATION: u128 = u32::MAX as u128;
 const PERSISTENT: u8 = 2;
+/// Bytes of headers that a copy has at most: RabbitMQ's frames have 128 KiB, and what is not a header is in the same frame.
+const MAX_HEADERS: usize = 124 << 10;
 
 pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendError> {
     let properties = message.properties();
@@ -112,6 +114,12 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         out = write_pass_through(rest, out, &mut headers);
     }
     write_application(properties, &mut headers)?;
+    if let Some(id) = properties.application().get(names::APP_ID).and_then(PropertyValue::as_str).and_then(short) {
+        out = out.with_app_id(id);
+    }
+    if let Some(rest) = properties.pass_through() {
+        write_nested(rest, &mut headers);
+    }
 
     let (payload, is_encoded) = body::encode(message.body());
     if is_encoded {
@@ -224,21 +232,65 @@ fn write_application(properties: &Properties, headers: &mut Headers) -> Result<(
     Ok(())
 }
 
-/// A delivered message once more, with other properties: what nobody here understands of its headers stays.
+/// Writes annotations that are lists and maps as headers too, so that other clients read them.
+fn write_nested(rest: &PassThrough, headers: &mut Headers) {
+    /// They are in the message twice.
+    const MOST: usize = 8 << 10;
+    let mut left = MOST;
+    for (name, value) in &rest.annotations {
+        let Some(header) = nested::write(value).filter(|_| !names::is_reserved(name)) else { continue };
+        let Ok(short) = ShortString::try_new(name.to_string()) else { continue };
+        let size = nested::size(name, &header);
+        if size <= left && !headers.contains_key(&short) {
+            left -= size;
+            headers.insert(short, header);
+        }
+    }
+}
+
+/// A delivered message once more, with other properties: what it has not changed of its headers stays, read or not.
 pub(crate) fn again(
     message: &Message,
     stamp: &Stamp,
     raw: &BasicProperties,
     payload: Bytes,
 ) -> Result<Written, SendError> {
-    let mut written = write(message, stamp)?;
+    let came = raw.headers().as_ref().map(FieldTable::inner);
+    let is_as_it_came =
+        |name: &str, value: &Value| came.and_then(|came| nested::read(came.get(name)?)).as_ref() == Some(value);
+    let mut own = message.clone();
+    if message.pass_through().is_some_and(|rest| !rest.annotations.is_empty()) {
+        own.properties_mut().pass_through_mut().annotations.retain(|(name, value)| !is_as_it_came(name, value));
+    }
+    let mut written = write(&own, stamp)?;
     let mut headers = written.properties.headers().clone().unwrap_or_default();
-    for (name, value) in raw.headers().iter().flatten() {
-        let is_kept = name.as_str() == names::BODY
-            || (!names::is_reserved(name.as_str()) && property::read(value, None).is_none());
-        if is_kept && !headers.contains_key(name.as_str()) {
+    let mut unread = Vec::new();
+    for (name, value) in came.into_iter().flatten() {
+        if name.as_str() == names::BODY {
             headers.insert(name.clone(), value.clone());
         }
+        if names::is_reserved(name.as_str()) {
+            continue;
+        }
+        match message.application().get(name.as_str()) {
+            Some(present) if property::read(value, None).as_ref() == Some(present) => {
+                headers.insert(name.clone(), value.clone());
+            }
+            None if !headers.contains_key(name.as_str()) => {
+                unread.push((nested::size(name.as_str(), value), name, value))
+            }
+            _ => {}
+        }
+    }
+    // The smallest first: the properties of a message are one frame.
+    unread.sort_unstable_by_key(|(size, ..)| *size);
+    let mut size: usize = headers.inner().iter().map(|(name, value)| nested::size(name.as_str(), value)).sum();
+    for (more, name, value) in unread {
+        size += more;
+        if size > MAX_HEADERS {
+            break;
+        }
+        headers.insert(name.clone(), value.clone());
     }
     written.properties = written.properties.with_headers(headers);
     if let Some(app) = raw.app_id() {
