@@ -18,7 +18,8 @@ use crate::{
 /// fields that the type ignores. (`serde_json` has a limit of its own: it accepts at most 127 levels.)
 ///
 /// As in `serde_json`, the last of two equal keys wins in a map (a struct refuses them), and a float that is NaN or
-/// infinite is written as `null`, which no float reads back. [`Json::strict`] refuses equal keys everywhere.
+/// infinite is written as `null`, which no float reads back. Every other float is read with the bits that were written.
+/// [`Json::strict`] refuses equal keys everywhere.
 ///
 /// ```
 /// use bytes::BytesMut;

@@ -72,9 +72,13 @@ fn orders() -> impl Strategy<Value = Order> {
     })
 }
 
-/// Numbers that a short decimal holds exactly: `serde_json` reads long ones to within one unit in the last place.
+/// Every finite float by its bits. JSON writes others as null.
 fn floats() -> impl Strategy<Value = f64> {
-    any::<i32>().prop_map(|eighths| f64::from(eighths) / 8.0)
+    any::<u64>().prop_map(f64::from_bits).prop_filter("a finite number", |float| float.is_finite())
+}
+
+fn short_floats() -> impl Strategy<Value = f32> {
+    any::<u32>().prop_map(f32::from_bits).prop_filter("a finite number", |float| float.is_finite())
 }
 
 fn check<T: Clone + Debug + DeserializeOwned + PartialEq + Serialize>(
@@ -134,7 +138,7 @@ shapes! {
         signed_16: i16 = any::<i16>();
         signed_32: i32 = any::<i32>();
         signed_64: i64 = any::<i64>();
-        float_32: f32 = any::<i16>().prop_map(|eighths| f32::from(eighths) / 8.0);
+        float_32: f32 = short_floats();
         float_64: f64 = floats();
         chars: char = any::<char>();
         strings: String = any::<String>();
@@ -194,6 +198,25 @@ shapes! {
         raw_vectors: Vec<u8> = vec(any::<u8>(), 0..300);
         raw_byte_strings: ByteBuf = vec(any::<u8>(), 0..300).prop_map(ByteBuf::from);
     }
+}
+
+#[test]
+fn p_120_floats_are_read_with_the_bits_that_were_written() {
+    let test = "p_120_floats_are_read_with_the_bits_that_were_written";
+    let between_0_and_1 = (0_u64..1 << 53).prop_map(|bits| bits as f64 / (1_u64 << 53) as f64);
+    let long = prop_oneof![floats(), between_0_and_1, any::<i32>().prop_map(|cents| f64::from(cents) / 100.0)];
+    let result = runner(20_000).run(&(long, short_floats()), |(long, short)| {
+        for codec in SELF_DESCRIBING {
+            let read: f64 = codec.decode(&codec.encode(&long).unwrap()).unwrap();
+            prop_assert_eq!(read.to_bits(), long.to_bits(), "{:?}", codec);
+            let read: f32 = codec.decode(&codec.encode(&short).unwrap()).unwrap();
+            prop_assert_eq!(read.to_bits(), short.to_bits(), "{:?}", codec);
+        }
+        Ok(())
+    });
+    explain(result, test);
+    // What was one unit in the last place off.
+    assert_eq!(Which::Json.decode::<f64>(b"434.59000000000003"), Ok(434.590_000_000_000_03));
 }
 
 #[test]

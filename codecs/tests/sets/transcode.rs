@@ -57,8 +57,7 @@ fn tree() -> impl Strategy<Value = Tree> {
         any::<bool>().prop_map(Tree::Bool),
         any::<u64>().prop_map(Tree::Unsigned),
         any::<i64>().prop_map(Tree::Signed),
-        // Decimal text has each of them exactly.
-        any::<i32>().prop_map(|whole| Tree::Float(f64::from(whole) / 8.0)),
+        any::<u64>().prop_map(f64::from_bits).prop_filter("a finite number", |f| f.is_finite()).prop_map(Tree::Float),
         ".{0,8}".prop_map(Tree::Text),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
@@ -83,6 +82,27 @@ fn h_70_what_all_formats_hold_goes_everywhere_and_comes_back() {
         Ok(())
     });
     result.unwrap();
+}
+
+#[test]
+fn p_120_no_finite_float_is_lossy_in_json() {
+    let replay = replay("p_120_no_finite_float_is_lossy_in_json");
+    let mut random = fastrand::Rng::with_seed(replay.seed);
+    let codecs = codecs();
+    let mut lossy = 0;
+    for _ in 0..replay.cases {
+        let (long, short) = (f64::from_bits(random.u64(..)), f32::from_bits(random.u32(..)));
+        let bodies = [
+            [&[0xfb][..], &long.to_be_bytes()].concat(),
+            [&[0xfb][..], &random.f64().to_be_bytes()].concat(),
+            [&[0xfa][..], &short.to_be_bytes()].concat(),
+        ];
+        let finite = [long.is_finite(), true, short.is_finite()];
+        for (body, _) in bodies.iter().zip(finite).filter(|(_, is_finite)| *is_finite) {
+            lossy += usize::from(codecs.transcode(Some(CBOR), body, JSON).is_err());
+        }
+    }
+    assert_eq!(lossy, 0, "of {} floats of each kind", replay.cases);
 }
 
 /// Each row: what, as MessagePack, what JSON makes of it at best, and what that costs.
