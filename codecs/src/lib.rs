@@ -169,6 +169,8 @@ mod content_type;
 mod door;
 mod error;
 mod formats;
+#[doc(hidden)]
+pub mod instant;
 mod limits;
 mod media_type;
 mod one_of;

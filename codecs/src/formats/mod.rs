@@ -19,7 +19,11 @@ mod empty;
 #[cfg(feature = "json")]
 mod json;
 #[cfg(feature = "msgpack")]
+mod lenient;
+#[cfg(feature = "msgpack")]
 mod msgpack;
+#[cfg(any(feature = "msgpack", feature = "cbor"))]
+mod number;
 mod opaque;
 #[cfg(feature = "erased")]
 mod plugin;

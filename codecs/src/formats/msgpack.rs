@@ -2,7 +2,7 @@ use bytes::BytesMut;
 use rmp_serde::{decode, encode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
-use super::{detail, empty, sink::Sink};
+use super::{detail, empty, lenient::Lenient, sink::Sink};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
     limits::{self, Limits},
@@ -15,7 +15,11 @@ use crate::{
 /// A body is walked once, without recursion, before it is read: depth, lengths and counts, also of fields that the
 /// type ignores, and that the body ends with the value. `&str` and `&[u8]` borrow from the body.
 ///
-/// A `Vec<u8>` is an array of numbers, as serde has it; a byte string needs a type such as `serde_bytes::ByteBuf`.
+/// It reads numbers by value, whatever their width: an integer into a float, a float that is a whole number into an integer
+/// of up to 64 bits, a float of 64 bits into an `f32` (the nearest; out of its range is refused). A `Vec<u8>` is written as
+/// an array of numbers, as serde has it, and read from a byte string too; a type such as `serde_bytes::ByteBuf` writes one.
+///
+/// Extensions are refused, unless they are in a field that the type ignores.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -66,7 +70,7 @@ impl Codec for MessagePack {
         let mut reader = rmp_serde::Deserializer::from_read_ref(body);
         // The walk has bounded the depth; the reader counts an extension as a level too.
         reader.set_max_depth(cx.limits().depth.min(Limits::MAX_DEPTH) + 2);
-        let value = T::deserialize(&mut reader).map_err(refusal)?;
+        let value = T::deserialize(Lenient(&mut reader)).map_err(refusal)?;
         // The body ends with the value, but a type may have read less than the value.
         match IgnoredAny::deserialize(&mut reader) {
             Err(decode::Error::InvalidMarkerRead(_)) => Ok(value),

@@ -5,6 +5,8 @@ mod value;
 
 use std::{error, fmt};
 
+#[cfg(feature = "cbor")]
+pub(crate) use self::value::EXACT;
 use self::{soften::soften, value::Value};
 use crate::{CodecSet, Codecs, DecodeFailure, EncodeError, Encoded};
 

@@ -56,6 +56,23 @@ impl Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(EXACT, Exact)
+    }
+}
+
+/// The name of the newtype struct that takes a value whose format marks it as nothing beyond its kind.
+pub(crate) const EXACT: &str = "$consign::Exact";
+
+struct Exact;
+
+impl<'de> Visitor<'de> for Exact {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Any.expecting(f)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(Any)
     }
 }

@@ -7,7 +7,9 @@
 
 mod allocations;
 mod canary;
+mod cbor;
 mod hostile;
+mod msgpack;
 mod plugin;
 mod random;
 mod round_trip;

@@ -1,21 +1,17 @@
-mod null;
-
-use std::convert::Infallible;
+mod access;
+mod float;
+mod instant;
+mod read;
+mod reader;
+mod write;
 
 use bytes::BytesMut;
-use cbor4ii::{
-    core::{
-        dec::{self, Read, Reference},
-        enc::Write,
-    },
-    serde::{Deserializer, Serializer},
-};
 use serde::{Deserialize, Serialize};
 
-use self::null::Null;
+use self::{reader::Reader, write::Writer};
 use super::{detail, empty};
 use crate::{
-    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
+    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
     limits::{self, Limits},
 };
 
@@ -24,10 +20,22 @@ use crate::{
 /// A body is walked once, without recursion, before it is read: depth (a tag is a level), lengths and counts, also of
 /// fields that the type ignores, and that the body ends with the item. `&str` and `&[u8]` borrow from the body.
 ///
-/// Unit, as every absent value, is null; an empty array is read as unit too.
+/// It reads what other encoders write:
 ///
-/// The tag that says "this is CBOR" (55799) is dropped at the front. Other tags than those of big integers, floats of
-/// 16 bits, and a float of 32 bits where the type has 64, are well-formed and refused with [`DecodeErrorKind::Type`].
+/// - Numbers by value, whatever their width: an integer into a float, a float that is a whole number into an integer of
+///   up to 64 bits, a float of 64 bits into an `f32` (the nearest; out of its range is refused), and the big integers of
+///   tags 2 and 3 of up to 128 bits.
+/// - Arrays, maps and strings of definite and of indefinite length, and heads that are wider than they need be.
+/// - Enums as serde has them: a variant without data is its name, one with data a map from its name. A unit variant may be
+///   a map from its name to null.
+/// - A byte string into `Vec<u8>` and `[u8; N]`, and into types such as `serde_bytes::ByteBuf`.
+///
+/// Tags are ignored, with two exceptions. Tag 1 (seconds since 1970) is a number where the type is a number, and the text of
+/// RFC 3339 where it is text or takes anything. References inside a body (tags 25, 28, 29, 256) are refused with
+/// [`DecodeErrorKind::Type`], unless they are in a field that the type ignores.
+///
+/// Unit, as every absent value, is written as null; undefined and an empty array are read as unit too. A struct is a map
+/// with names, and not read from an array.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -69,88 +77,31 @@ impl Codec for Cbor {
             return empty::decode();
         }
         limits::cbor::check(body, cx.limits())?;
-        let mut reader = Deserializer::new(Reader::new(body, cx.limits()));
-        let value = T::deserialize(Null(&mut reader)).map_err(refusal)?;
-        // The body ends with the item, but a type may have read less than the item.
-        if reader.into_inner().left.is_empty() {
-            return Ok(value);
-        }
-        Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value"))
+        read(body, cx.limits())
     }
 
     #[inline]
     fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
-        value.serialize(Null(&mut Serializer::new(Writer(out)))).map_err(detail::refused_value)
+        value.serialize(&mut Writer::new(out)).map_err(detail::refused_value)
     }
 }
 
-struct Reader<'de> {
-    left: &'de [u8],
-    steps: usize,
-}
-
-impl<'de> Reader<'de> {
-    fn new(body: &'de [u8], limits: &Limits) -> Self {
-        const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
-        // The walk has bounded the depth; a level takes the decoder up to four steps: an option, any, a container, an
-        // enum. What the steps still bound is a type of nothing but options, which reads no bytes as it recurses.
-        let steps = 4 * (limits.depth.min(Limits::MAX_DEPTH) + 1);
-        Self { left: body.strip_prefix(&SELF_DESCRIBED).unwrap_or(body), steps }
-    }
-}
-
-impl<'de> Read<'de> for Reader<'de> {
-    type Error = Infallible;
-
-    #[inline]
-    fn fill<'short>(&'short mut self, want: usize) -> Result<Reference<'de, 'short>, Infallible> {
-        Ok(Reference::Long(&self.left[..want.min(self.left.len())]))
-    }
-
-    #[inline]
-    fn advance(&mut self, n: usize) {
-        self.left = &self.left[n.min(self.left.len())..];
-    }
-
-    #[inline]
-    fn step_in(&mut self) -> bool {
-        match self.steps.checked_sub(1) {
-            Some(steps) => {
-                self.steps = steps;
-                true
-            }
-            None => false,
-        }
-    }
-
-    #[inline]
-    fn step_out(&mut self) {
-        self.steps += 1;
-    }
-}
-
-struct Writer<'a>(&'a mut BytesMut);
-
-impl Write for Writer<'_> {
-    type Error = Infallible;
-
-    #[inline]
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
+/// Reads a body that the walk over its limits has found well-formed.
+#[inline]
+fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T, DecodeError> {
+    const SELF_DESCRIBED: &[u8] = &[0xd9, 0xd9, 0xf7];
+    let mut reader = Reader::new(body, body.strip_prefix(SELF_DESCRIBED).unwrap_or(body), limits);
+    match T::deserialize(&mut reader) {
+        // The body ends with the item, but a type may have read nothing.
+        Ok(value) if reader.is_at_end() => Ok(value),
+        Ok(_) => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
+        Err(refused) => Err(at(refused.into_inner(), &reader)),
     }
 }
 
 #[cold]
-fn refusal(error: cbor4ii::serde::DecodeError<Infallible>) -> DecodeError {
-    use cbor4ii::serde::DecodeError as Error;
-    match error {
-        Error::Custom(message) => detail::refusal(&message),
-        Error::Core(dec::Error::DepthOverflow { .. }) => DecodeError::new(DecodeErrorKind::Depth),
-        Error::Core(dec::Error::RequireUtf8 { .. }) => DecodeError::new(DecodeErrorKind::Utf8),
-        // The item is well-formed, so the rest is the type's. The texts of these hold bytes of the body.
-        Error::Core(_) => DecodeError::new(DecodeErrorKind::Type),
-    }
+fn at(error: DecodeError, reader: &Reader<'_>) -> DecodeError {
+    if error.position().is_some() { error } else { error.at(Position::Offset(reader.offset())) }
 }
 
 #[cfg(test)]

@@ -1,0 +1,228 @@
+//! What a container hands out, one after the other.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, EnumAccess, Error, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor},
+    forward_to_deserialize_any,
+};
+
+use super::reader::{Head, Reader};
+use crate::{DecodeError, DecodeErrorKind, formats::detail::Refused};
+
+/// The elements of an array, or the entries of a map.
+pub(super) struct Entries<'r, 'de> {
+    reader: &'r mut Reader<'de>,
+    item: usize,
+    left: usize,
+}
+
+impl<'r, 'de> Entries<'r, 'de> {
+    /// Until the break of an indefinite length. No limit lets so many through.
+    const UNTIL_BREAK: usize = usize::MAX;
+
+    #[inline]
+    pub(super) fn new(reader: &'r mut Reader<'de>, head: Head) -> Self {
+        let left = if head.is_indefinite() {
+            Self::UNTIL_BREAK
+        } else {
+            usize::try_from(head.argument).unwrap_or(Self::UNTIL_BREAK)
+        };
+        let item = reader.item();
+        Self { reader, item, left }
+    }
+
+    /// Whether one follows. After the last, the container is what is being read.
+    #[inline]
+    fn advance(&mut self) -> bool {
+        if self.left == Self::UNTIL_BREAK && self.reader.take_break() {
+            self.left = 0;
+        }
+        match self.left {
+            0 => {
+                self.reader.back_to(self.item);
+                false
+            }
+            Self::UNTIL_BREAK => true,
+            _ => {
+                self.left -= 1;
+                true
+            }
+        }
+    }
+
+    /// Refuses what the type did not read.
+    #[inline]
+    pub(super) fn end(mut self) -> Result<(), Refused> {
+        if self.advance() { Err(left(&mut self)) } else { Ok(()) }
+    }
+}
+
+#[cold]
+fn left(entries: &mut Entries<'_, '_>) -> Refused {
+    entries.reader.back_to(entries.item);
+    left_a_part()
+}
+
+#[cold]
+fn left_a_part() -> Refused {
+    DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value").into()
+}
+
+impl<'de> SeqAccess<'de> for Entries<'_, 'de> {
+    type Error = Refused;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refused> {
+        if self.advance() { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        (self.left != Self::UNTIL_BREAK).then_some(self.left)
+    }
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, 'de> {
+    type Error = Refused;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Refused> {
+        if self.advance() { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
+    }
+
+    #[inline]
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Refused> {
+        seed.deserialize(&mut *self.reader)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        (self.left != Self::UNTIL_BREAK).then_some(self.left)
+    }
+}
+
+/// The name of a variant, and nothing else.
+pub(super) struct UnitVariant<'r, 'de>(pub(super) &'r mut Reader<'de>);
+
+impl<'de> EnumAccess<'de> for UnitVariant<'_, 'de> {
+    type Error = Refused;
+    type Variant = Self;
+
+    #[inline]
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Refused> {
+        Ok((seed.deserialize(&mut *self.0)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for UnitVariant<'_, 'de> {
+    type Error = Refused;
+
+    #[inline]
+    fn unit_variant(self) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Refused> {
+        Err(Refused::invalid_type(Unexpected::UnitVariant, &"newtype variant"))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Refused> {
+        Err(Refused::invalid_type(Unexpected::UnitVariant, &"tuple variant"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Refused> {
+        Err(Refused::invalid_type(Unexpected::UnitVariant, &"struct variant"))
+    }
+}
+
+/// An entry of a map: from the name of a variant to its data.
+pub(super) struct Variant<'e, 'r, 'de>(pub(super) &'e mut Entries<'r, 'de>);
+
+impl<'de> EnumAccess<'de> for Variant<'_, '_, 'de> {
+    type Error = Refused;
+    type Variant = Self;
+
+    #[inline]
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Refused> {
+        if !self.0.advance() {
+            return Err(Refused::invalid_length(0, &"a map of one entry, from the name of the variant"));
+        }
+        Ok((seed.deserialize(&mut *self.0.reader)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'_, '_, 'de> {
+    type Error = Refused;
+
+    #[inline]
+    fn unit_variant(self) -> Result<(), Refused> {
+        Deserialize::deserialize(&mut *self.0.reader)
+    }
+
+    #[inline]
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Refused> {
+        seed.deserialize(&mut *self.0.reader)
+    }
+
+    #[inline]
+    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Refused> {
+        self.0.reader.deserialize_tuple(len, visitor)
+    }
+
+    #[inline]
+    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Refused> {
+        self.0.reader.deserialize_struct("", fields, visitor)
+    }
+}
+
+/// Bytes as a sequence. They are elements of type `u8` only: a typed array (RFC 8746) of wider numbers is bytes as well.
+pub(super) struct Bytes<'b>(std::slice::Iter<'b, u8>);
+
+impl<'b> Bytes<'b> {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        Self(bytes.iter())
+    }
+
+    pub(super) fn end(self) -> Result<(), Refused> {
+        if self.0.as_slice().is_empty() { Ok(()) } else { Err(left_a_part()) }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Bytes<'_> {
+    type Error = Refused;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refused> {
+        self.0.next().map(|&byte| seed.deserialize(Octet(byte))).transpose()
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+}
+
+struct Octet(u8);
+
+impl<'de> Deserializer<'de> for Octet {
+    type Error = Refused;
+
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        visitor.visit_u8(self.0)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Refused> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        Err(Refused::invalid_type(Unexpected::Other("a byte of a byte string"), &visitor))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}

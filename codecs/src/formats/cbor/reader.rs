@@ -1,0 +1,246 @@
+use std::borrow::Cow;
+
+use crate::{DecodeError, DecodeErrorKind, Limits, formats::detail::Refused};
+
+pub(super) const UNSIGNED: u8 = 0;
+pub(super) const NEGATIVE: u8 = 1;
+pub(super) const BYTES: u8 = 2;
+pub(super) const TEXT: u8 = 3;
+pub(super) const ARRAY: u8 = 4;
+pub(super) const MAP: u8 = 5;
+const TAG: u8 = 6;
+pub(super) const SIMPLE: u8 = 7;
+
+pub(super) const FALSE: u8 = 0xf4;
+pub(super) const TRUE: u8 = 0xf5;
+pub(super) const NULL: u8 = 0xf6;
+pub(super) const UNDEFINED: u8 = 0xf7;
+const BREAK: u8 = 0xff;
+
+/// The first byte of an item and its argument: a value, a length, a count, or the bits of a float.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
+    pub(super) first: u8,
+    pub(super) argument: u64,
+}
+
+impl Head {
+    #[inline]
+    pub(super) const fn major(self) -> u8 {
+        self.first >> 5
+    }
+
+    #[inline]
+    pub(super) const fn is_indefinite(self) -> bool {
+        self.first & 0x1f == 31
+    }
+}
+
+/// The place in a body that the walk over its limits has found well-formed.
+pub(super) struct Reader<'de> {
+    len: usize,
+    left: &'de [u8],
+    /// The bytes that were left where the item began that is being read.
+    item: usize,
+    /// The innermost tag that was stepped over, and the bytes that were left behind it.
+    tag: (usize, u64),
+    /// Options that may still be inside each other: a type of nothing but options recurses and reads no bytes.
+    options: usize,
+}
+
+impl<'de> Reader<'de> {
+    /// Reads `left`, which `body` ends with.
+    pub(super) fn new(body: &[u8], left: &'de [u8], limits: &Limits) -> Self {
+        let options = 4 * (limits.depth.min(Limits::MAX_DEPTH) + 1);
+        Self { len: body.len(), left, item: left.len(), tag: (usize::MAX, 0), options }
+    }
+
+    /// Where the item begins that is being read, or was last.
+    #[cold]
+    pub(super) fn offset(&self) -> usize {
+        self.len - self.item
+    }
+
+    #[inline]
+    pub(super) const fn item(&self) -> usize {
+        self.item
+    }
+
+    /// Says that an item which [began](Self::item) earlier is being read.
+    #[inline]
+    pub(super) const fn back_to(&mut self, item: usize) {
+        self.item = item;
+    }
+
+    #[inline]
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Reads a head, and steps over the tags before it.
+    #[inline]
+    pub(super) fn head(&mut self) -> Result<Head, Refused> {
+        if self.is_at_tag() {
+            self.tags()?;
+        }
+        self.item = self.left.len();
+        self.bare_head()
+    }
+
+    /// The innermost tag of the item whose head was read last.
+    #[inline]
+    pub(super) fn tag(&self) -> Option<u64> {
+        (self.tag.0 == self.item).then_some(self.tag.1)
+    }
+
+    #[inline]
+    pub(super) fn is_at_tag(&self) -> bool {
+        matches!(self.left.first(), Some(first) if first >> 5 == TAG)
+    }
+
+    /// Steps over a null, in tags too, or over nothing.
+    #[inline]
+    pub(super) fn take_null(&mut self) -> Result<bool, Refused> {
+        let before = self.left;
+        if self.is_at_tag() {
+            self.tags()?;
+        }
+        if let Some((&(NULL | UNDEFINED), left)) = self.left.split_first() {
+            self.item = self.left.len();
+            self.left = left;
+            return Ok(true);
+        }
+        self.left = before;
+        Ok(false)
+    }
+
+    /// Steps over a break, or over nothing.
+    #[inline]
+    pub(super) fn take_break(&mut self) -> bool {
+        let Some((&BREAK, left)) = self.left.split_first() else { return false };
+        self.left = left;
+        true
+    }
+
+    /// Whether text follows.
+    #[inline]
+    pub(super) fn is_at_text(&self) -> bool {
+        matches!(self.left.first(), Some(first) if first >> 5 == TEXT)
+    }
+
+    #[cold]
+    pub(super) fn tags(&mut self) -> Result<(), Refused> {
+        while self.is_at_tag() {
+            self.item = self.left.len();
+            let tag = self.bare_head()?.argument;
+            self.tag = (self.left.len(), tag);
+            // A string, or a value, that is elsewhere in the body; and what marks the values that others refer to.
+            if matches!(tag, 25 | 28 | 29 | 256) {
+                let error = DecodeError::new(DecodeErrorKind::Type);
+                return Err(error
+                    .with_detail(format!("references inside a body (tag {tag}) are not supported"))
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn bare_head(&mut self) -> Result<Head, Refused> {
+        let Some((&first, left)) = self.left.split_first() else { return Err(truncated()) };
+        self.left = left;
+        let short = first & 0x1f;
+        let argument = if short < 24 { short.into() } else { self.argument(short)? };
+        Ok(Head { first, argument })
+    }
+
+    fn argument(&mut self, width: u8) -> Result<u64, Refused> {
+        Ok(match width {
+            24 => u8::from_be_bytes(self.take()?).into(),
+            25 => u16::from_be_bytes(self.take()?).into(),
+            26 => u32::from_be_bytes(self.take()?).into(),
+            27 => u64::from_be_bytes(self.take()?),
+            _ => 0,
+        })
+    }
+
+    #[inline]
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Refused> {
+        let Some((bytes, left)) = self.left.split_first_chunk() else { return Err(truncated()) };
+        self.left = left;
+        Ok(*bytes)
+    }
+
+    /// The bytes of a string of a definite length.
+    #[inline]
+    pub(super) fn bytes(&mut self, head: Head) -> Result<&'de [u8], Refused> {
+        let split = usize::try_from(head.argument).ok().and_then(|len| self.left.split_at_checked(len));
+        let Some((bytes, left)) = split else { return Err(truncated()) };
+        self.left = left;
+        Ok(bytes)
+    }
+
+    /// The bytes of a string, which are put together if its length is indefinite.
+    #[inline]
+    pub(super) fn string(&mut self, head: Head) -> Result<Cow<'de, [u8]>, Refused> {
+        if !head.is_indefinite() {
+            return self.bytes(head).map(Cow::Borrowed);
+        }
+        let mut bytes = Vec::new();
+        while !self.take_break() {
+            let chunk = self.bare_head()?;
+            bytes.extend_from_slice(self.bytes(chunk)?);
+        }
+        Ok(Cow::Owned(bytes))
+    }
+
+    #[inline]
+    pub(super) fn text(&mut self, head: Head) -> Result<&'de str, Refused> {
+        str::from_utf8(self.bytes(head)?).map_err(|_| not_text())
+    }
+
+    /// Steps over an item and whatever it contains. Only indefinite lengths recurse, as deep as the limits let them.
+    pub(super) fn skip(&mut self) -> Result<(), Refused> {
+        self.item = self.left.len();
+        let mut items = 1_u64;
+        while items > 0 {
+            items -= 1;
+            let head = self.bare_head()?;
+            match head.major() {
+                BYTES | TEXT | ARRAY | MAP if head.is_indefinite() => {
+                    while !self.take_break() {
+                        self.skip()?;
+                    }
+                }
+                BYTES | TEXT => drop(self.bytes(head)?),
+                ARRAY => items += head.argument,
+                MAP => items += 2 * head.argument,
+                TAG => items += 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Does one more thing inside an option.
+    #[inline]
+    pub(super) fn in_option<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T, Refused>) -> Result<T, Refused> {
+        let Some(options) = self.options.checked_sub(1) else {
+            return Err(DecodeError::new(DecodeErrorKind::Depth).into());
+        };
+        self.options = options;
+        let value = f(self)?;
+        self.options += 1;
+        Ok(value)
+    }
+}
+
+#[cold]
+fn truncated() -> Refused {
+    DecodeError::new(DecodeErrorKind::Truncated).into()
+}
+
+#[cold]
+pub(super) fn not_text() -> Refused {
+    DecodeError::new(DecodeErrorKind::Utf8).into()
+}

@@ -1,0 +1,27 @@
+//! How a codec hands over an instant that its format marks as one, so that no reader guesses from a number's size.
+
+/// The name of the newtype struct that asks for an instant.
+///
+/// A codec whose format marks instants answers with a sequence as `MessagePack`'s timestamp extension: the type -1, and its
+/// bytes. Text and numbers that are marked as nothing come as they are. Other codecs see a newtype struct.
+pub const INSTANT: &str = "$consign::Instant";
+
+/// The type of the timestamp extension of `MessagePack`.
+pub const EXTENSION: i8 = -1;
+
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+#[must_use]
+pub const fn date(day: i64) -> (i64, i64, i64) {
+    // Years begin in March here, so that a leap day is the last one. 0000-03-01 is 719,468 days before 1970-01-01; 400
+    // years have 146,097 days.
+    let day = day + 719_468;
+    let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let leap_days = of_era / 1_460 - of_era / 36_524 + of_era / 146_096;
+    let year = (of_era - leap_days) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    // Months from March on have 153 days in every five.
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (400 * era + year + next_year, month, of_month)
+}

@@ -1,0 +1,102 @@
+//! `MessagePack` as other encoders write it. The bytes come from the encoders that the tests name.
+
+use std::fmt::Debug;
+
+use consign_codecs::DecodeErrorKind as Kind;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_bytes::ByteBuf;
+use serde_json::{Value, json};
+
+use crate::{cbor::bytes, support::MSGPACK};
+
+#[track_caller]
+fn reads<T: Debug + DeserializeOwned + PartialEq>(digits: &str, expected: T) {
+    assert_eq!(MSGPACK.decode::<T>(&bytes(digits)), Ok(expected), "{digits}");
+}
+
+#[track_caller]
+fn refuses<T: Debug + DeserializeOwned>(digits: &str) {
+    let error = MSGPACK.decode::<T>(&bytes(digits)).unwrap_err();
+    assert_eq!(error.kind(), Kind::Type, "{digits}: {error}");
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+enum Event {
+    Stopped,
+    Moved { x: i32, y: i32 },
+    At(Vec<Option<(u64,)>>),
+}
+
+#[test]
+fn p_105_a_float_that_is_a_whole_number_is_read_into_an_integer() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Order {
+        at: u64,
+        lines: Vec<Option<i64>>,
+    }
+    // Date.now() by msgpackr and msgpack-lite.
+    reads("cb4278bcfe5687b000", 1_700_000_000_123_u64);
+    reads("cb4278bcfe5687b000", 1_700_000_000_123_i64);
+    reads("cb4028000000000000", 12_u8);
+    reads("ca41400000", 12_i16);
+    let order = Order { at: 1_700_000_000_123, lines: vec![Some(-3), None] };
+    reads("82 a26174 cb4278bcfe5687b000 a56c696e6573 92 cbc008000000000000 c0", order);
+    reads("81 a24174 91 91 cb4278bcfe5687b000", Event::At(vec![Some((1_700_000_000_123,))]));
+    for digits in ["cb3ff8000000000000", "cb43f0000000000000", "cbc008000000000000", "cb7ff8000000000000"] {
+        refuses::<u64>(digits);
+    }
+    refuses::<u32>("cb4278bcfe5687b000");
+    // What takes anything still sees a float.
+    reads("cb4028000000000000", json!(12.0));
+}
+
+#[test]
+fn p_105_numbers_are_read_into_floats() {
+    reads("0c", 12.0_f64);
+    reads("fb", -5.0_f32);
+    reads("ca3fc00000", 1.5_f64);
+    reads("cb3fb999999999999a", 0.1_f32);
+    reads("cb7ff0000000000000", f32::INFINITY);
+    assert!(MSGPACK.decode::<f32>(&bytes("cb7ff8000000000000")).unwrap().is_nan());
+    refuses::<f32>("cb7e37e43c8800759c");
+    refuses::<Vec<Option<f32>>>("91 cb7e37e43c8800759c");
+}
+
+#[test]
+fn p_105_integers_of_any_width() {
+    // 5n by msgpackr.
+    reads("d30000000000000005", 5_u8);
+    reads("cf0000000000000005", 5_i8);
+    reads("cd00ff", 255_u8);
+    refuses::<u8>("cd0100");
+}
+
+#[test]
+fn p_105_bytes_are_a_sequence_and_text_may_be_bytes() {
+    // bytes by msgpack, a Uint8Array by msgpackr.
+    reads("c403010203", vec![1_u8, 2, 3]);
+    reads("c403010203", [1_u8, 2, 3]);
+    reads("c403010203", ByteBuf::from([1, 2, 3]));
+    reads("93010203", ByteBuf::from([1, 2, 3]));
+    // Text as bytes, and bytes as text: before 2013 there was one type for both.
+    reads("a26162", ByteBuf::from("ab"));
+    reads("c4026162", "ab".to_owned());
+}
+
+#[test]
+fn p_105_variants_by_other_encoders() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Known {
+        b: u8,
+    }
+
+    // By msgpackr, whose maps have wide heads; by msgpack-lite and @msgpack/msgpack.
+    for map in ["de0001", "81"] {
+        reads(&format!("{map} a54d6f766564 de0002 a178 01 a179 ff"), Event::Moved { x: 1, y: -1 });
+        reads(&format!("{map} a753746f70706564 c0"), Event::Stopped);
+    }
+    reads("a753746f70706564", Event::Stopped);
+    // An extension of another's is stepped over where nobody looks, and refused elsewhere.
+    reads("de0002 a161 d40000 a162 01", Known { b: 1 });
+    refuses::<Value>("d40000");
+}
