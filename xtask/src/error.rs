@@ -28,6 +28,8 @@ pub(crate) enum Error {
     NoValgrind,
     /// No scenario and no part of the benches has this name.
     NoScenario(String),
+    /// `cargo xtask foreign` has no suite of this name.
+    NoSuite(String),
     /// A file could not be written.
     Write { path: PathBuf, source: std::io::Error },
     /// What was measured before is no JSON that this word has written.
@@ -69,6 +71,7 @@ impl std::fmt::Display for Error {
             Self::NoProgram { name } => write!(f, "cargo built no `{name}`"),
             Self::NoValgrind => write!(f, "there is no valgrind; on Debian: apt-get install valgrind"),
             Self::NoScenario(name) => write!(f, "no scenario and no part is `{name}`"),
+            Self::NoSuite(name) => write!(f, "no suite is `{name}`"),
             Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
             Self::Results(source) => write!(f, "cannot read what was measured before: {source}"),
             Self::Worse(scenarios) => write!(f, "a message costs more than it did in {scenarios} scenario(s)"),
@@ -103,6 +106,7 @@ impl std::error::Error for Error {
             | Self::NoProgram { .. }
             | Self::NoValgrind
             | Self::NoScenario(_)
+            | Self::NoSuite(_)
             | Self::Worse(_)
             | Self::NoTest { .. }
             | Self::Conformance(_)

@@ -7,6 +7,7 @@ mod deny;
 mod error;
 mod faults;
 mod features;
+mod foreign;
 mod kill;
 mod model;
 mod nightly;
@@ -33,6 +34,7 @@ struct Options<'a> {
     rebaseline: bool,
     only: Option<&'a str>,
     transport: Option<&'a str>,
+    suite: Option<&'a str>,
     ops: Option<u64>,
     seeds: Option<u64>,
     cycles: Option<u64>,
@@ -56,6 +58,7 @@ const NO_OPTIONS: Options = Options {
     rebaseline: false,
     only: None,
     transport: None,
+    suite: None,
     ops: None,
     seeds: None,
     cycles: None,
@@ -103,6 +106,12 @@ const WORDS: &[Word] = &[
         about: "clippy on one feature of each group alone; with --long on each group and on each feature alone",
         accepts: LONG_AND_JSON,
         run: features::run,
+    },
+    Word {
+        name: "foreign",
+        about: "encoders and producers of Python, Node and Rust, both ways; a suite is `codecs`",
+        accepts: Options { suite: Some("NAME"), ..JSON },
+        run: foreign::run,
     },
     Word {
         name: "growth",
@@ -235,6 +244,10 @@ fn parse(arguments: &[String]) -> Result<(&'static Word, Options<'_>), Misuse> {
                 let value = rest.next().ok_or_else(|| Misuse::MissingValue { option: option.clone() })?;
                 options.transport = Some(value);
             }
+            "--suite" if word.accepts.suite.is_some() => {
+                let value = rest.next().ok_or_else(|| Misuse::MissingValue { option: option.clone() })?;
+                options.suite = Some(value);
+            }
             "--ops" if word.accepts.ops.is_some() => options.ops = Some(number(option, rest.next())?),
             "--seed" if word.accepts.seed.is_some() => options.seed = Some(number(option, rest.next())?),
             "--seeds" if word.accepts.seeds.is_some() => options.seeds = Some(number(option, rest.next())?),
@@ -263,6 +276,7 @@ fn usage() -> String {
         let values = [
             ("--only", accepts.only),
             ("--transport", accepts.transport),
+            ("--suite", accepts.suite),
             ("--ops", accepts.ops.map(|_| "N")),
             ("--seeds", accepts.seeds.map(|_| "N")),
             ("--cycles", accepts.cycles.map(|_| "N")),
