@@ -17,7 +17,10 @@ use consign::{
     time::{ManualClock, Timestamp},
 };
 
+use proptest::{collection::vec, prelude::*};
+
 use super::{handled, text};
+use crate::random::{explain, runner};
 
 const ENVELOPE: &str = include_str!("golden/masstransit_envelope.json");
 const MOVED: &str = include_str!("golden/masstransit_moved.json");
@@ -272,4 +275,27 @@ async fn h_134_what_an_envelope_adds_is_cut_to_the_limits() {
     assert_eq!(refused, DeadLetterReason::DeserializationFailed);
     let name = format!(r#""{}":"x""#, long(33_000));
     assert_eq!(reason(received(envelope(&name), at(SENT)).await), DeadLetterReason::DeserializationFailed);
+}
+
+#[test]
+fn h_84_random_bytes_panic_no_reader() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 1..5);
+    let result = runner(1_000).run(&(changes, ".{0,40}", ".{0,40}"), |(changes, time, types)| {
+        let mut body = ENVELOPE.as_bytes().to_vec();
+        for (at, byte) in &changes {
+            let at = at.index(body.len());
+            body[at] = *byte;
+        }
+        let mut headers = with_headers(PUBLISH, b"{}");
+        let application = headers.properties_mut().application_mut();
+        application.insert("NServiceBus.TimeSent", time.clone());
+        application.insert("NServiceBus.TimeToBeReceived", time);
+        application.insert("NServiceBus.EnclosedMessageTypes", types);
+        for message in [enveloped(body), headers] {
+            let _ = runtime.block_on(received(message, at(SENT)));
+        }
+        Ok(())
+    });
+    explain(result, "h_84_random_bytes_panic_no_reader");
 }
