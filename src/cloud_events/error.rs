@@ -37,9 +37,15 @@ pub enum CloudEventError {
     WrittenName(Box<str>),
     /// An attribute that is there twice, with different values, or a member of the JSON that stands twice.
     Twice(Box<str>),
-    /// The body, or what stands for an event of a batch, is not a JSON object, or that of a batch not an array.
-    Json,
-    /// Both `data` and `data_base64`, or base64 that is none, or text that is none.
+    /// An event is not a JSON object, or a batch not an array of them. Lines and columns count from 1, for an event of a
+    /// batch from where it begins; column 0 is before the first byte.
+    Json {
+        /// The line.
+        line: usize,
+        /// The byte in it.
+        column: usize,
+    },
+    /// Both `data` and `data_base64`, invalid base64, or data that is not the text that `datacontenttype` declares.
     Data,
     /// The body is an AMQP value or sequence.
     NotBytes,
@@ -61,6 +67,11 @@ impl CloudEventError {
     #[cold]
     pub(super) fn format(content_type: &str) -> Self {
         Self::Format(shown(content_type))
+    }
+
+    #[cold]
+    pub(super) fn json(error: &serde_json::Error) -> Self {
+        Self::Json { line: error.line(), column: error.column() }
     }
 
     #[cold]
@@ -104,8 +115,10 @@ impl fmt::Display for CloudEventError {
                 "`{name}` cannot be written as the name of an attribute: expected 1 to 128 of a to z and 0 to 9"
             ),
             Self::Twice(name) => write!(f, "the CloudEvent has `{name}` twice"),
-            Self::Json => f.write_str("the CloudEvent is not a JSON object, or the batch not an array"),
-            Self::Data => f.write_str("the data of the CloudEvent is not what its attributes say"),
+            Self::Json { line, column } => {
+                write!(f, "the CloudEvent is not a JSON object, or the batch not an array: line {line} column {column}")
+            }
+            Self::Data => f.write_str("the data of the CloudEvent is there twice, or not of the type that is declared"),
             Self::NotBytes => f.write_str("the body is an AMQP value or sequence"),
             Self::Message(error) => fmt::Display::fmt(error, f),
         }

@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// What a ContentType says of events, if anything. It is compared without regard to case and parameters: the charset of
+/// The kind that a ContentType names, if it is one of CloudEvents. It is compared without regard to case and parameters: the charset of
 /// JSON is UTF-8, whatever is declared.
 pub(super) fn kind(content_type: &str) -> Option<Kind> {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -114,11 +114,12 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
 }
 
 pub(super) fn read_batch(message: &Message) -> Result<Vec<CloudEvent>, CloudEventError> {
-    let Elements(elements) = serde_json::from_slice(json_of(message)?).map_err(|_| CloudEventError::Json)?;
+    let Elements(elements) =
+        serde_json::from_slice(json_of(message)?).map_err(|error| CloudEventError::json(&error))?;
     elements
 }
 
-/// The events of an array, up to the first that is none.
+/// The events of an array, or the error of the first that cannot be read.
 struct Elements(Result<Vec<CloudEvent>, CloudEventError>);
 
 impl<'de> Deserialize<'de> for Elements {
@@ -151,7 +152,7 @@ impl<'de> Visitor<'de> for Array {
 }
 
 fn read_json(body: &[u8]) -> Result<CloudEvent, CloudEventError> {
-    let Members(mut members) = serde_json::from_slice(body).map_err(|_| CloudEventError::Json)?;
+    let Members(mut members) = serde_json::from_slice(body).map_err(|error| CloudEventError::json(&error))?;
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
     if let Some(pair) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(CloudEventError::twice(&pair[0].0));

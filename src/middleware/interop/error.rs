@@ -11,11 +11,11 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InteropError {
-    /// The body is an AMQP value or sequence, and should be an envelope.
+    /// The body is an AMQP value or sequence, and not an envelope.
     NotBytes,
-    /// The body is no JSON, or no envelope. Lines count from 1, and so do columns; 0 is before the first byte.
+    /// The body is not JSON, or not an envelope. Lines count from 1, and so do columns; 0 is before the first byte.
     Envelope {
-        /// The line of the body.
+        /// The line.
         line: usize,
         /// The byte in it.
         column: usize,
@@ -35,8 +35,8 @@ pub enum InteropError {
 impl fmt::Display for InteropError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotBytes => f.write_str("the body is an AMQP value or sequence, and no envelope"),
-            Self::Envelope { line, column } => write!(f, "the body is no envelope, at line {line} column {column}"),
+            Self::NotBytes => f.write_str("the body is an AMQP value or sequence, and an envelope is expected"),
+            Self::Envelope { line, column } => write!(f, "the body is not an envelope, at line {line} column {column}"),
             Self::NoType => f.write_str("the envelope names no type"),
             Self::NotText(name) => write!(f, "the property `{name}` is not text"),
             Self::Wrapped => f.write_str("the body is `wcf/byte-array`, which is not read"),

@@ -36,13 +36,14 @@ fn h_125_a_batch_is_the_events_of_an_array() {
 
 #[test]
 fn h_125_one_broken_event_is_named_by_its_index() {
+    let json = |column| CloudEventError::Json { line: 1, column };
     let in_batch = |index, error| CloudEventError::InBatch { index, error: Box::new(error) };
     for (body, error) in [
-        ("", CloudEventError::Json),
-        ("{}", CloudEventError::Json),
-        (&format!("[{EVENT}"), CloudEventError::Json),
-        (&format!("[{EVENT}] x"), CloudEventError::Json),
-        (&format!("[{EVENT},7]"), in_batch(1, CloudEventError::Json)),
+        ("", json(0)),
+        ("{}", json(0)),
+        (&format!("[{EVENT}"), json(EVENT.len() + 1)),
+        (&format!("[{EVENT}] x"), json(EVENT.len() + 4)),
+        (&format!("[{EVENT},7]"), in_batch(1, json(1))),
         (&format!("[{EVENT},{EVENT},{{}},7]"), in_batch(2, CloudEventError::Version)),
         (&format!("[{}]", EVENT.replace("\"t\"", "\"\"")), in_batch(0, CloudEventError::Missing("type"))),
     ] {
@@ -91,7 +92,8 @@ fn h_126_the_structured_content_type_is_what_other_sdks_compare_with() {
     }
     // JSON is UTF-8 whatever is declared.
     let latin = EVENT.as_bytes().strip_suffix(b"\"}").map(|start| [start, b"\xe9\"}"].concat()).unwrap();
-    assert_eq!(read("application/cloudevents+json; charset=iso-8859-1", &latin), Err(CloudEventError::Json));
+    let refused = read("application/cloudevents+json; charset=iso-8859-1", &latin).unwrap_err();
+    assert!(matches!(refused, CloudEventError::Json { line: 1, column } if column > 50), "{refused}");
     for content_type in
         ["application/cloudevents+avro", "application/cloudevents-batch+protobuf", "application/cloudevents"]
     {

@@ -171,9 +171,9 @@ fn h_63_each_broken_rule_is_told_apart() {
         assert_eq!(with(members).unwrap_err(), error, "{members}");
     }
     for (body, error) in [
-        ("", CloudEventError::Json),
-        ("[]", CloudEventError::Json),
-        ("{} {}", CloudEventError::Json),
+        ("", CloudEventError::Json { line: 1, column: 0 }),
+        ("[]", CloudEventError::Json { line: 1, column: 0 }),
+        ("{\n} {}", CloudEventError::Json { line: 2, column: 3 }),
         (r#"{"id":"1","source":"/s","type":"t"}"#, CloudEventError::Version),
         (r#"{"specversion":1.0,"id":"1","source":"/s","type":"t"}"#, CloudEventError::Invalid("specversion".into())),
         (r#"{"specversion":"0.3","id":"1","source":"/s","type":"t"}"#, CloudEventError::Version),

@@ -146,7 +146,7 @@ async fn h_84_what_is_no_envelope_is_a_dead_letter() {
         (r#"{"messageType":["a"],"message":{}} x"#, 36),
     ] {
         let description = refused(enveloped(body)).await;
-        assert_eq!(description, format!("the body is no envelope, at line 1 column {column}"), "{body}");
+        assert_eq!(description, format!("the body is not an envelope, at line 1 column {column}"), "{body}");
     }
     // How deep it may be is the codec's to say, and nothing here recurses.
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -162,7 +162,7 @@ async fn h_84_what_is_no_envelope_is_a_dead_letter() {
         .content_type("application/vnd.masstransit+json")
         .build(Body::Value(Box::new("x".into())))
         .unwrap();
-    assert_eq!(refused(value).await, "the body is an AMQP value or sequence, and no envelope");
+    assert_eq!(refused(value).await, "the body is an AMQP value or sequence, and an envelope is expected");
     let number = Message::builder().property("MT-MessageType", 1).build("{}").unwrap();
     assert_eq!(refused(number).await, "the property `MT-MessageType` is not text");
 }
