@@ -18,27 +18,25 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
         let properties = message.application().iter();
         properties.filter_map(|(property, value)| Some((Family::split(property)?, value)))
     };
-    let mut families = Vec::new();
-    let mut is_event = false;
+    // Other properties may begin with a prefix by chance.
+    let mut counts = [false; Family::COUNT];
+    let mut most = 0;
     for ((family, name), _) in named() {
-        is_event = true;
-        if name == "specversion" {
-            families.push(family);
-        }
+        most += 1;
+        counts[family as usize] |= name == "specversion";
     }
-    if !is_event {
+    if most == 0 {
         return Err(CloudEventError::NotAnEvent);
     }
-    // Other properties may begin like this by chance.
-    if families.is_empty() {
+    if !counts.contains(&true) {
         return Err(CloudEventError::Version);
     }
     let Body::Data(data) = message.body() else { return Err(CloudEventError::NotBytes) };
     let content_type = message.content_type();
     let mut declared = None;
-    let mut attributes = Vec::new();
+    let mut attributes = Vec::with_capacity(most + 1);
     for ((family, name), value) in named() {
-        if !families.contains(&family) || *value == PropertyValue::Null {
+        if !counts[family as usize] || *value == PropertyValue::Null {
             continue;
         }
         let value = attribute(family, &name, value).ok_or_else(|| CloudEventError::invalid(&name))?;

@@ -36,6 +36,8 @@ pub(super) enum Family {
 }
 
 impl Family {
+    pub(super) const COUNT: usize = 4;
+
     /// The prefix of a property, and the name of the attribute. Headers of HTTP, NATS and Kafka have no case, and the names
     /// of AMQP have one.
     pub(super) fn split(property: &str) -> Option<(Self, Cow<'_, str>)> {
