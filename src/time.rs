@@ -1,5 +1,8 @@
 //! Time as the library sees it: a monotonic instant for locks and a UTC timestamp for properties, from one [`Clock`].
 
+mod rfc3339;
+mod serde;
+
 use std::{
     fmt,
     sync::{
@@ -9,7 +12,31 @@ use std::{
     time::Duration,
 };
 
+use consign_codecs::instant::date;
+
 /// Milliseconds since the Unix epoch, UTC. It saturates at [`Timestamp::MAX`], which stands for "never".
+///
+/// As a field of a body it is read from whatever its format has for an instant, and what is finer than a millisecond is cut
+/// off:
+///
+/// | in the body | read as |
+/// |---|---|
+/// | text of RFC 3339: `2023-11-14T22:13:20.5+01:00` | that instant |
+/// | a number: an integer, or a float that is a whole number | milliseconds since 1970 |
+/// | the timestamp extension of `MessagePack` (type -1) | that instant |
+/// | CBOR's tag 1: seconds since 1970, as an integer or a float | that instant |
+///
+/// It is written as text into JSON and other formats for people, and into the others as milliseconds.
+///
+/// ```
+/// use consign::time::Timestamp;
+///
+/// let at: Timestamp = serde_json::from_str("\"2023-11-14T22:13:20.5Z\"")?;
+/// assert_eq!(at, Timestamp::from_millis(1_700_000_000_500));
+/// assert_eq!(at, serde_json::from_str("1700000000500")?);
+/// assert_eq!(serde_json::to_string(&at)?, "\"2023-11-14T22:13:20.500Z\"");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
@@ -48,7 +75,7 @@ impl Timestamp {
 pub(crate) mod as_millis {
     use std::time::Duration;
 
-    use serde::Serializer;
+    use ::serde::Serializer;
 
     pub(crate) fn one<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(super::millis(*duration))
@@ -72,22 +99,6 @@ impl fmt::Display for Timestamp {
         let (hours, minutes, seconds) = (millis / 3_600_000, millis / 60_000 % 60, millis / 1_000 % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", millis % 1_000)
     }
-}
-
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar. Years begin in March here, so that
-/// the day that comes and goes is the last one.
-fn date(day: i64) -> (i64, i64, i64) {
-    // 0000-03-01 is 719,468 days before 1970-01-01; 400 years have 146,097 days.
-    let day = day + 719_468;
-    let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
-    let leap_days = of_era / 1_460 - of_era / 36_524 + of_era / 146_096;
-    let year = (of_era - leap_days) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    // Months from March on have 153 days in every five.
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (400 * era + year + next_year, month, of_month)
 }
 
 impl fmt::Debug for Timestamp {

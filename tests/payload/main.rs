@@ -16,3 +16,4 @@ mod stacks;
 #[path = "../middleware/support.rs"]
 #[allow(dead_code, reason = "the layers of other rooms need more of it")]
 mod support;
+mod timestamps;

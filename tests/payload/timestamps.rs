@@ -1,0 +1,174 @@
+//! Instants in bodies. The bytes of MessagePack and CBOR come from the encoders that the tests name.
+
+use std::{collections::BTreeMap, fmt::Debug};
+
+use consign::{
+    codecs::{Bincode, Cbor, CodecSet, Codecs, DecodeErrorKind as Kind, Json, MessagePack, Postcard, Text},
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+const JSON: &str = "application/json";
+const MSGPACK: &str = "application/msgpack";
+const CBOR: &str = "application/cbor";
+const FORMATS: [&str; 5] = [JSON, MSGPACK, CBOR, "application/x-bincode", "application/x-postcard"];
+
+fn codecs() -> Codecs<impl CodecSet> {
+    let codecs = Codecs::builder().with(Json::default()).with(MessagePack).with(Cbor).with(Text);
+    codecs.with(Bincode::fixint()).with(Postcard).build().unwrap()
+}
+
+fn bytes(digits: &str) -> Vec<u8> {
+    let digits: Vec<_> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    digits.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+fn decode<T: DeserializeOwned>(content_type: &str, body: &[u8]) -> Result<T, Kind> {
+    codecs().decode(Some(content_type), body).map_err(|failure| failure.attempts()[0].error.kind())
+}
+
+#[track_caller]
+fn reads<T: Debug + DeserializeOwned + PartialEq>(content_type: &str, digits: &str, expected: &T) {
+    assert_eq!(decode::<T>(content_type, &bytes(digits)).as_ref(), Ok(expected), "{digits}");
+}
+
+const fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+#[derive(Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type")]
+enum Tagged {
+    Placed { at: Timestamp },
+}
+
+#[derive(Debug, Deserialize, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Untagged {
+    Placed { at: Option<Timestamp> },
+}
+
+#[derive(Debug, Deserialize, PartialEq, Serialize)]
+struct Flat {
+    #[serde(flatten)]
+    times: BTreeMap<String, Timestamp>,
+}
+
+#[test]
+fn p_110_from_text_and_from_milliseconds() {
+    let text = "2023-11-14T22:13:20.123Z";
+    let whole = at(1_700_000_000_123);
+    for (content_type, body) in [
+        (JSON, format!("\"{text}\"").into_bytes()),
+        (JSON, b"\"2023-11-14T23:13:20.123999+01:00\"".to_vec()),
+        (JSON, b"1700000000123".to_vec()),
+        (JSON, b"1700000000123.0".to_vec()),
+        (JSON, b"1.700000000123e12".to_vec()),
+        ("text/plain", text.into()),
+        // Date.now() by @msgpack/msgpack, and by msgpackr; text by ormsgpack.
+        (MSGPACK, bytes("cf0000018bcfe5687b")),
+        (MSGPACK, bytes("cb4278bcfe5687b000")),
+        (MSGPACK, bytes("d920323032332d31312d31345432323a31333a32302e3132333030302b30303a3030")),
+        // By cborg, by cbor-x; text by cbor2.
+        (CBOR, bytes("1b0000018bcfe5687b")),
+        (CBOR, bytes("fb4278bcfe5687b000")),
+        (CBOR, bytes("c0781b323032332d31312d31345432323a31333a32302e3132333030305a")),
+        (CBOR, bytes("781b323032332d31312d31345432323a31333a32302e3132333030305a")),
+    ] {
+        assert_eq!(decode(content_type, &body), Ok(whole), "{content_type} {body:x?}");
+        assert_eq!(decode(content_type, &body), Ok(Some(whole)), "{content_type} {body:x?}");
+    }
+    assert_eq!(decode(JSON, b"-1"), Ok(at(-1)));
+    assert_eq!(decode(JSON, b"18446744073709551615"), Ok(Timestamp::MAX));
+    // A small number is milliseconds too.
+    assert_eq!(decode(JSON, b"1700000000"), Ok(at(1_700_000_000)));
+    for body in ["1.5", "true", "\"yesterday\"", "[-1,[0,0,0,0]]", "{}", "[]"] {
+        assert_eq!(decode::<Timestamp>(JSON, body.as_bytes()), Err(Kind::Type), "{body}");
+    }
+}
+
+#[test]
+fn p_110_from_the_timestamp_extension_of_message_pack() {
+    // A Date by msgpackr and @msgpack/msgpack, a datetime by msgpack; one without a fraction; one before 1970.
+    reads(MSGPACK, "d7ff1d5353006553f100", &at(1_700_000_000_123));
+    reads(MSGPACK, "d6ff6553f100", &at(1_700_000_000_000));
+    reads(MSGPACK, "c70cff 3b9ac9ff ffffffffffffffff", &at(-1));
+    reads(MSGPACK, "c70cff 00000000 7fffffffffffffff", &Timestamp::MAX);
+    // Beyond 32 bits of seconds, and the fraction that is cut off.
+    reads(MSGPACK, "d7ff ee6b27ff 6553f100", &at(0x3_6553_f100 * 1_000 + 999));
+    reads(MSGPACK, "92 d6ff6553f100 c0", &vec![Some(at(1_700_000_000_000)), None]);
+    reads(MSGPACK, "91 d6ff6553f100", &(at(1_700_000_000_000),));
+    for (what, digits) in [
+        ("another type", "d6016553f100"),
+        ("another length", "d5ff6553"),
+        ("a second of nanoseconds", "c70cff 3b9aca00 0000000000000000"),
+        ("a Date of msgpack-lite", "c7090d cb4278bcfe5687b000"),
+        ("bytes", "c4046553f100"),
+    ] {
+        assert_eq!(decode::<Timestamp>(MSGPACK, &bytes(digits)), Err(Kind::Type), "{what}");
+    }
+}
+
+#[test]
+fn p_110_from_the_tags_of_cbor() {
+    // A Date by cbor-x and cbor; one without a fraction; a datetime by cbor2, which has it as a timestamp.
+    reads(CBOR, "c1fb41d954fc4007df3b", &at(1_700_000_000_123));
+    reads(CBOR, "c11a6553f100", &at(1_700_000_000_000));
+    reads(CBOR, "d9d9f7 c1 1b000000006553f100", &at(1_700_000_000_000));
+    reads(CBOR, "82 c11a6553f100 f6", &vec![Some(at(1_700_000_000_000)), None]);
+    reads(CBOR, "c120", &at(-1_000));
+    reads(CBOR, "c1fbbfd0000000000000", &at(-250));
+    reads(CBOR, "c1f90000", &at(0));
+    reads(CBOR, "c11b00000fffffffffff", &Timestamp::MAX);
+    // Tag 1 marks the number that it is around, and no other.
+    reads(CBOR, "82 c11a6553f100 1a6553f100", &vec![at(1_700_000_000_000), at(1_700_000_000)]);
+    for digits in ["c1f97e00", "c1f6", "c1fb7e37e43c8800759c", "c11bffffffffffffffff", "c16161", "fb3ff8000000000000"] {
+        assert_eq!(decode::<Timestamp>(CBOR, &bytes(digits)), Err(Kind::Type), "{digits}");
+    }
+}
+
+#[test]
+fn p_111_where_serde_reads_a_value_twice() {
+    let (placed, time) = (at(1_700_000_000_000), "6174");
+    for (content_type, at, tagged) in [
+        (MSGPACK, "d6ff6553f100", "82 a474797065 a6506c61636564 a2"),
+        (MSGPACK, "cf0000018bcfe56800", "82 a474797065 a6506c61636564 a2"),
+        (CBOR, "c11a6553f100", "a2 6474797065 66506c61636564 62"),
+        (CBOR, "c1fb41d954fc40000000", "a2 6474797065 66506c61636564 62"),
+        (CBOR, "c074323032332d31312d31345432323a31333a32305a", "a2 6474797065 66506c61636564 62"),
+        (CBOR, "1b0000018bcfe56800", "a2 6474797065 66506c61636564 62"),
+    ] {
+        reads(content_type, &format!("{tagged} {time} {at}"), &Tagged::Placed { at: placed });
+        let head = if content_type == CBOR { "a1 62" } else { "81 a2" };
+        reads(content_type, &format!("{head} {time} {at}"), &Untagged::Placed { at: Some(placed) });
+        let times = BTreeMap::from([("at".to_owned(), placed)]);
+        reads(content_type, &format!("{head} {time} {at}"), &Flat { times });
+    }
+}
+
+#[test]
+fn p_112_a_timestamp_comes_back_from_each_format() {
+    let all = [0, 1, -1, 1_700_000_000_123, -62_167_219_200_000, -62_167_219_200_001, i64::MIN, i64::MAX].map(at);
+    for content_type in FORMATS {
+        for at in all {
+            let body = codecs().encode_as(&at, content_type).unwrap().body;
+            assert_eq!(decode(content_type, &body), Ok(at), "{content_type} {at:?}");
+        }
+        let body = codecs().encode_as(&all, content_type).unwrap().body;
+        assert_eq!(decode(content_type, &body), Ok(all), "{content_type}");
+    }
+    for content_type in [JSON, MSGPACK, CBOR] {
+        let tagged = Tagged::Placed { at: at(1_700_000_000_123) };
+        let body = codecs().encode_as(&tagged, content_type).unwrap().body;
+        assert_eq!(decode(content_type, &body), Ok(tagged), "{content_type}");
+    }
+    let encoded = |at, content_type| codecs().encode_as(&at, content_type).unwrap().body;
+    assert_eq!(encoded(at(1_700_000_000_123), JSON), &b"\"2023-11-14T22:13:20.123Z\""[..]);
+    assert_eq!(encoded(at(1_700_000_000_123), "text/plain"), &b"2023-11-14T22:13:20.123Z"[..]);
+    assert_eq!(encoded(at(1_700_000_000_123), MSGPACK), bytes("cf0000018bcfe5687b"));
+    assert_eq!(encoded(at(1_700_000_000_123), CBOR), bytes("1b0000018bcfe5687b"));
+    let by_time = BTreeMap::from([(at(0), 1)]);
+    let body = codecs().encode_as(&by_time, JSON).unwrap().body;
+    assert_eq!(body, &b"{\"1970-01-01T00:00:00.000Z\":1}"[..]);
+    assert_eq!(decode(JSON, &body), Ok(by_time));
+}
