@@ -56,6 +56,11 @@
 //! A [`CloudEventBatch`] is a JSON array of events in one message, by the ContentType `application/cloudevents-batch+json`.
 //! One event that breaks a rule is an error of the whole batch, which names its index.
 //!
+//! # Signed and encrypted messages
+//!
+//! [Signing](crate::middleware::signing) and [encryption](crate::middleware::encryption) authenticate all attributes of
+//! both modes: an attribute that is changed, added or removed, or whose prefix is, makes a dead letter.
+//!
 //! # Rules
 //!
 //! `specversion` is `1.0`; `id`, `source` and `type` are there and not empty, as are `subject`, `dataschema` and `time`

@@ -40,6 +40,10 @@
 //!
 //! The instants are the broker's, the clock is this process's: they should agree to within a small part of a lock.
 //!
+//! # Signed and encrypted messages
+//!
+//! The time to live, and everything that the broker says of a message, is not authenticated.
+//!
 //! # Order
 //!
 //! Right before the first layer that does work, inside of everything that may make a message wait.

@@ -102,6 +102,8 @@ impl<L> Pipeline<L> {
         L: Layer<S>,
     {
         self.check(router.is_some())?;
+        #[cfg(any(feature = "encryption", feature = "signing"))]
+        self.check_bound(router.as_ref())?;
         let Self { builder, name, side, layers, consumer, sends } = self;
         let sends = sends.into_iter().copied().collect();
         let description = Description { name, side, consumer, layers, sends, router };
@@ -151,6 +153,31 @@ impl<L> Pipeline<L> {
             if wrong.iter().any(|other| other.name == order.other) {
                 let mend = format!("put `{}` {place} of `{}`, or else {}", layer.name, order.other, order.why);
                 return Err(PipelineError::new(Kind::LayerOrder, mend));
+            }
+        }
+        Ok(())
+    }
+
+    /// What decides how a body is read must not change without notice where bodies are authenticated.
+    #[cfg(any(feature = "encryption", feature = "signing"))]
+    fn check_bound(&self, router: Option<&RouterDescription>) -> Result<(), PipelineError> {
+        let received = router.into_iter().flat_map(|router| &router.types);
+        for table in self.sends.iter().copied().chain(received) {
+            for layer in &self.layers {
+                let Some(property) = super::payload::keys::unbound(layer, table) else { continue };
+                let (name, layer, call) = (
+                    table.name(),
+                    layer.name,
+                    match self.side {
+                        Side::Sending => "bind",
+                        Side::Receiving => "require_bound",
+                    },
+                );
+                let mend = format!(
+                    "`{layer}` does not cover the property `{property}`, which says how a `{name}` is read: add \
+                     `.{call}(\"{property}\")`"
+                );
+                return Err(PipelineError::new(Kind::NotBound, mend));
             }
         }
         Ok(())

@@ -20,6 +20,9 @@ pub enum PipelineErrorKind {
     NoEncode,
     /// A table of types that are sent breaks a rule.
     Types(TypesErrorKind),
+    /// An application property names the type or the version of a body, and a layer that signs, verifies, encrypts or
+    /// decrypts does not bind it.
+    NotBound,
 }
 
 /// A pipeline that is not built. `Display` says in one sentence what to change.

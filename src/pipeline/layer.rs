@@ -68,6 +68,10 @@ pub struct LayerInfo {
     pub(super) order: Vec<Order>,
     #[serde(skip)]
     pub(super) problem: Option<String>,
+    /// The application properties that the layer authenticates in addition, if it authenticates any.
+    #[cfg(any(feature = "encryption", feature = "signing"))]
+    #[serde(skip)]
+    pub(super) bound: Option<Vec<Box<str>>>,
 }
 
 /// One setting of a layer, as text.
@@ -100,6 +104,8 @@ impl LayerInfo {
             is_single: false,
             order: Vec::new(),
             problem: None,
+            #[cfg(any(feature = "encryption", feature = "signing"))]
+            bound: None,
         }
     }
 

@@ -61,7 +61,7 @@
 //! |---|---|
 //! | two codecs for one media type, a chain that is never reached, positional codecs in it, unknown names | [`ConfigError`](crate::codecs::ConfigError), when a set is built |
 //! | two routes for one message, and types whose names, other names, versions or codecs are wrong | [`RouteError`](crate::routing::RouteError), when a router is built |
-//! | layers in an order that breaks them, twice, or on the wrong side; settings of layers and consumer; types that are sent | [`PipelineError`], when a pipeline is built |
+//! | layers in an order that breaks them, twice, or on the wrong side; settings of layers and consumer; types that are sent; properties that decide how a body is read and that a signature does not cover | [`PipelineError`], when a pipeline is built |
 //!
 //! Each is one error of one kind, for the first rule that is broken, and says what to change.
 

@@ -70,6 +70,36 @@
 //! The address of a reply comes from whoever sends requests; see [`ResponderBuilder::allow`]. A reply is taken by nobody
 //! who does not know the id of the call, which is 122 random bits. What a [`Fault`] says is bounded, and is shown escaped.
 //!
+//! # Signed and encrypted calls
+//!
+//! Requests and replies are signed and encrypted like other messages: by the sending layers around the requester's sender
+//! and in the stacks of [`ReplySenders`], and by the receiving layers around the [`Responder`]. A reply does not come through
+//! a receiving stack, so verify and decrypt it around the requester:
+//!
+//! ```
+//! # #[cfg(all(feature = "encryption", feature = "signing"))] {
+//! use consign::{
+//!     Message,
+//!     middleware::{encryption::DecryptLayer, signing::VerifyLayer},
+//!     rpc::{CallError, Requester},
+//! };
+//! use tower::{BoxError, ServiceBuilder};
+//!
+//! fn opening<S: Clone>(requester: Requester<S>, verify: VerifyLayer, decrypt: DecryptLayer) {
+//!     let open = move |reply: Result<Message, CallError>| -> Result<Message, BoxError> {
+//!         Ok(decrypt.decrypt(verify.verify(reply?)?)?)
+//!     };
+//!     // For `Client::new`.
+//!     let requester = ServiceBuilder::new().map_result(open).service(requester);
+//!     # drop(requester);
+//! }
+//! # }
+//! ```
+//!
+//! Both authenticate ReplyTo, `ReplyToSessionId`, `x-accept`, the fault in a reply, and the MessageId of the request,
+//! which the reply has as its CorrelationId. They do not authenticate the token that RabbitMQ appends to the ReplyTo of a direct reply,
+//! and the time to live.
+//!
 //! The rows R-01 to R-37 of `docs/semantics.md` say what exactly happens.
 
 mod client;

@@ -81,6 +81,12 @@
 //! A type without versions does not look at the property. Where nothing says the version, not even the first can be assumed:
 //! a body of several types that try in order is [`OneOf`](crate::codecs::OneOf).
 //!
+//! # Signed and encrypted messages
+//!
+//! [Signing](crate::middleware::signing) and [encryption](crate::middleware::encryption) authenticate the Subject and
+//! `x-message-version`, so a body of one version cannot be made one of another. Another property of the enum's choice is not
+//! authenticated by itself: bind it by name on both sides, which a [pipeline](crate::pipeline) insists on.
+//!
 //! # What becomes of the others
 //!
 //! | the message | becomes |

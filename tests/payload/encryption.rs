@@ -11,7 +11,10 @@ use proptest::{collection::vec, prelude::*};
 use tower::ServiceBuilder;
 
 use super::{
-    keyed::{self, CHANGES, all_or_nothing, key, keys, refused},
+    keyed::{
+        self, CHANGES, HARMLESS, all_or_nothing, further_properties, key, keys, missing_is_not_empty, refused,
+        values_are_canonical,
+    },
     random::{explain, runner},
     stacks::{no_time_of_its_own, received, sent},
 };
@@ -35,7 +38,7 @@ fn bytes(message: &Message) -> Vec<u8> {
 fn h_20_an_encrypted_body_comes_back_and_says_by_which_key() {
     let message = encrypted();
     let property = |name| message.application().get(name).and_then(PropertyValue::as_str);
-    assert_eq!(property(EncryptLayer::ALGORITHM), Some("xchacha20poly1305"));
+    assert_eq!(property(EncryptLayer::ALGORITHM), Some("2:xchacha20poly1305"));
     assert_eq!(property(EncryptLayer::KEY_ID), Some("new"));
     assert_eq!(message.body().size(), 8 + 40);
     assert!(!bytes(&message).windows(4).any(|window| window == br#""id""#));
@@ -59,25 +62,6 @@ fn h_20_any_body_comes_back() {
 fn h_20_no_two_nonces_are_the_same() {
     let nonces: std::collections::HashSet<_> = (0..1_000).map(|_| bytes(&encrypted())[..24].to_vec()).collect();
     assert_eq!(nonces.len(), 1_000);
-}
-
-/// Decrypted here by hand, from the fields as they are documented.
-#[test]
-fn h_20_the_format_is_what_it_says() {
-    let message = sent(&EncryptLayer::new(keys()), bound());
-    let body = bytes(&message);
-    let mut associated = Vec::new();
-    let fields =
-        ["consign body encryption 1 xchacha20poly1305", "new", "m-1", "application/json", "identity", "order.paid"];
-    for field in fields.into_iter().chain(["customer-7", "c-1", "replies"]) {
-        associated.extend((field.len() as u64).to_le_bytes());
-        associated.extend(field.as_bytes());
-    }
-    let cipher = <chacha20poly1305::XChaCha20Poly1305 as chacha20poly1305::KeyInit>::new(&[1; 32].into());
-    let payload = chacha20poly1305::aead::Payload { msg: &body[24..], aad: &associated };
-    let nonce: &[u8; 24] = body[..24].try_into().unwrap();
-    let plain = chacha20poly1305::aead::Aead::decrypt(&cipher, nonce.into(), payload).unwrap();
-    assert_eq!(plain, br#"{"id":1}"#);
 }
 
 #[test]
@@ -117,7 +101,7 @@ fn h_22_each_bit_counts() {
 }
 
 #[test]
-fn h_23_bound_properties_cannot_be_changed() {
+fn h_23_h_150_bound_properties_cannot_be_changed() {
     let layer = DecryptLayer::new(keys());
     let no_encoding: fn(&mut Message) = |m| m.properties_mut().pass_through_mut().content_encoding = None;
     for (n, change) in CHANGES.into_iter().chain([no_encoding]).enumerate() {
@@ -125,15 +109,53 @@ fn h_23_bound_properties_cannot_be_changed() {
         change(&mut message);
         assert_eq!(refused(&layer, message), "not what was encrypted by the key `new`", "{n}");
     }
-    let mut message = encrypted();
-    message.properties_mut().application_mut().insert("free", 2);
-    message.properties_mut().set_to("anyone");
-    received(&layer, message).unwrap();
-    // A copy that comes later: another id, and the first one kept.
-    let mut copy = encrypted();
-    copy.properties_mut().set_message_id("another").unwrap();
-    copy.properties_mut().application_mut().insert("x-original-message-id", "m-1");
-    received(&layer, copy).unwrap();
+}
+
+#[test]
+fn h_151_a_sender_binds_further_properties() {
+    let (encrypting, decrypting) = (EncryptLayer::new(keys()), DecryptLayer::new(keys()));
+    let binding = encrypting.clone().bind("kind").bind("a,b%").bind("kind");
+    let requiring = decrypting.clone().require_bound("kind").require_bound("x-message-version");
+    further_properties(&binding, &decrypting, &requiring, &encrypting, EncryptLayer::BOUND);
+}
+
+#[test]
+fn h_152_a_missing_text_is_not_an_empty_one() {
+    missing_is_not_empty(&EncryptLayer::new(keys()), &DecryptLayer::new(keys()));
+}
+
+#[test]
+fn h_153_a_value_is_bound_in_one_form() {
+    values_are_canonical(&EncryptLayer::new(keys()), &DecryptLayer::new(keys()));
+}
+
+#[test]
+fn h_154_what_a_broker_or_a_retry_changes_is_not_bound() {
+    for (n, change) in HARMLESS.into_iter().enumerate() {
+        let mut message = encrypted();
+        change(&mut message);
+        received(&DecryptLayer::new(keys()), message).unwrap_or_else(|letter| panic!("{n}: {}", letter.description));
+    }
+}
+
+#[test]
+fn h_155_another_version_or_algorithm_is_an_error_of_its_own() {
+    let layer = DecryptLayer::new(keys());
+    let version = "the version of the encryption's format is not 2";
+    let algorithm = "the algorithm of the encryption is not xchacha20poly1305";
+    for (text, says) in [
+        ("", version),
+        ("xchacha20poly1305", version),
+        ("1:xchacha20poly1305", version),
+        ("3:xchacha20poly1305", version),
+        ("2:", algorithm),
+        ("2:aes256gcm", algorithm),
+        ("2:xchacha20poly1305:", algorithm),
+    ] {
+        let mut other = encrypted();
+        other.properties_mut().application_mut().insert(EncryptLayer::ALGORITHM, text);
+        assert_eq!(refused(&layer, other), says, "{text}");
+    }
 }
 
 #[test]

@@ -1,5 +1,8 @@
 use super::{
-    keyed::{CHANGES, all_or_nothing, bound, key, keys, refused},
+    keyed::{
+        CHANGES, HARMLESS, all_or_nothing, bound, further_properties, key, keys, missing_is_not_empty, refused,
+        values_are_canonical,
+    },
     stacks::{no_time_of_its_own, received, sent},
 };
 use consign::{
@@ -15,18 +18,18 @@ fn signed() -> Message {
     sent(&SignLayer::new(keys()), bound())
 }
 
+/// What stands before the digits.
+const BEFORE: &str = "2:hmac-sha256:";
 const WRONG: &str = "not what was signed by the key `new`";
 
-/// The signature was made by `hmac.new(bytes([1] * 32), fields + body, "sha256")` of Python.
 #[test]
-fn h_30_a_signature_is_that_of_the_documented_bytes() {
+fn h_30_a_signature_is_beside_the_body() {
     let message = signed();
     let property = |name| message.application().get(name).and_then(PropertyValue::as_str);
-    assert_eq!(
-        property(SignLayer::SIGNATURE),
-        Some("1d4b3f25d7b5baaeb3fc489142aa01c97177fb472b1ebae6c48ba504662339a5")
-    );
+    let digits = property(SignLayer::SIGNATURE).and_then(|text| text.strip_prefix(BEFORE)).unwrap();
+    assert_eq!(digits.len(), 64);
     assert_eq!(property(SignLayer::KEY_ID), Some("new"));
+    assert_eq!(property(SignLayer::BOUND), None);
     assert_eq!(message.body(), bound().body());
     let seen = received(&VerifyLayer::new(keys()), message).unwrap();
     assert_eq!((seen.body(), seen.properties()), (bound().body(), bound().properties()));
@@ -59,13 +62,14 @@ fn h_32_each_bit_counts() {
     }
     refused(&layer, message.clone().with_body(Value::from("text")));
 
-    let signature = message.application().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
+    let text = message.application().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
+    let signature = text.strip_prefix(BEFORE).unwrap();
     for at in 0..signature.len() {
         let mut digits = signature.as_bytes().to_vec();
         digits[at] = if digits[at] == b'0' { b'1' } else { b'0' };
         let mut forged = message.clone();
         let digits = String::from_utf8(digits).unwrap();
-        forged.properties_mut().application_mut().insert(SignLayer::SIGNATURE, digits);
+        forged.properties_mut().application_mut().insert(SignLayer::SIGNATURE, format!("{BEFORE}{digits}"));
         assert_eq!(refused(&layer, forged), WRONG, "{at}");
     }
     let none = "the signature is not 64 hexadecimal digits in lower case";
@@ -79,25 +83,95 @@ fn h_32_each_bit_counts() {
         &format!("+{}", &signature[1..]),
     ] {
         let mut forged = message.clone();
-        forged.properties_mut().application_mut().insert(SignLayer::SIGNATURE, text.to_owned());
+        forged.properties_mut().application_mut().insert(SignLayer::SIGNATURE, format!("{BEFORE}{text}"));
         assert_eq!(refused(&layer, forged), none, "{text}");
     }
 }
 
 #[test]
-fn h_33_bound_properties_cannot_be_changed() {
+fn h_155_another_version_or_algorithm_is_an_error_of_its_own() {
+    let layer = VerifyLayer::new(keys());
+    let signed = signed();
+    let text = signed.application().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
+    let digits = text.strip_prefix(BEFORE).unwrap();
+    let version = "the version of the signature's format is not 2";
+    let algorithm = "the algorithm of the signature is not hmac-sha256";
+    for (text, says) in [
+        ("", version),
+        (digits, version),
+        (&format!("1:hmac-sha256:{digits}"), version),
+        (&format!("3:hmac-sha256:{digits}"), version),
+        (&format!("02:hmac-sha256:{digits}"), version),
+        (&format!("2:{digits}"), algorithm),
+        (&format!("2:hmac-sha512:{digits}"), algorithm),
+    ] {
+        let mut other = signed.clone();
+        other.properties_mut().application_mut().insert(SignLayer::SIGNATURE, text);
+        assert_eq!(refused(&layer, other), says, "{text}");
+    }
+    let mut number = signed.clone();
+    number.properties_mut().application_mut().insert(SignLayer::SIGNATURE, 2);
+    assert_eq!(refused(&layer, number), version);
+}
+
+#[test]
+fn h_33_h_150_bound_properties_cannot_be_changed() {
     let layer = VerifyLayer::new(keys());
     for (n, change) in CHANGES.into_iter().enumerate() {
         let mut message = signed();
         change(&mut message);
         assert_eq!(refused(&layer, message), WRONG, "{n}");
     }
-    let mut message = signed();
-    message.properties_mut().application_mut().insert("free", 2);
-    received(&layer, message).unwrap();
     let without_id = sent(&SignLayer::new(keys()), Message::new("body"));
     assert_eq!(without_id.message_id().map(str::len), Some(36));
     received(&layer, without_id).unwrap();
+}
+
+#[test]
+fn h_150_h_33_how_a_body_is_encrypted_is_signed() {
+    let layer = VerifyLayer::new(keys());
+    for name in ["x-encryption", "x-encryption-key", "x-encryption-bound"] {
+        let mut message = bound();
+        message.properties_mut().application_mut().insert(name, "1");
+        let signed = sent(&SignLayer::new(keys()), message);
+        received(&layer, signed.clone()).unwrap();
+        for value in [None, Some("2")] {
+            let mut changed = signed.clone();
+            let properties = changed.properties_mut().application_mut();
+            drop(match value {
+                Some(value) => properties.insert(name, value),
+                None => properties.remove(name),
+            });
+            assert_eq!(refused(&layer, changed), WRONG, "{name} {value:?}");
+        }
+    }
+}
+
+#[test]
+fn h_151_a_sender_binds_further_properties() {
+    let (signing, verifying) = (SignLayer::new(keys()), VerifyLayer::new(keys()));
+    let binding = signing.clone().bind("kind").bind("a,b%").bind("kind");
+    let requiring = verifying.clone().require_bound("kind").require_bound("x-message-version");
+    further_properties(&binding, &verifying, &requiring, &signing, SignLayer::BOUND);
+}
+
+#[test]
+fn h_152_a_missing_text_is_not_an_empty_one() {
+    missing_is_not_empty(&SignLayer::new(keys()), &VerifyLayer::new(keys()));
+}
+
+#[test]
+fn h_153_a_value_is_bound_in_one_form() {
+    values_are_canonical(&SignLayer::new(keys()), &VerifyLayer::new(keys()));
+}
+
+#[test]
+fn h_154_what_a_broker_or_a_retry_changes_is_not_signed() {
+    for (n, change) in HARMLESS.into_iter().enumerate() {
+        let mut message = signed();
+        change(&mut message);
+        received(&VerifyLayer::new(keys()), message).unwrap_or_else(|letter| panic!("{n}: {}", letter.description));
+    }
 }
 
 #[test]

@@ -20,10 +20,11 @@ use consign::{
         size_limit::SizeLimitLayer,
         trace::TraceLayer,
     },
-    pipeline::{Describe, Pipeline, PipelineErrorKind as Kind},
+    pipeline::{Describe, Pipeline, PipelineError, PipelineErrorKind as Kind},
     routing::{Body, Router},
     time::SystemClock,
     transport::{ReceiverExt, SendExt, SendService},
+    types::MessageTypes,
 };
 use tower::{
     ServiceExt,
@@ -204,4 +205,45 @@ fn j_48_05_a_newest_key_that_its_id_does_not_find() {
     refused(Pipeline::receiving("q").layer(Says(VerifyLayer::new(newest_alone))), Kind::LayerSetting, says);
     // Who sends asks for no other.
     Pipeline::sending("q").layer(Says(EncryptLayer::new(newest_alone))).service(service!()).unwrap();
+}
+
+#[test]
+fn h_158_a_property_that_says_the_type_is_covered() {
+    #[derive(MessageTypes)]
+    #[message(property = "kind", version_property = "v")]
+    enum Event {
+        #[message("order.created", version = 2, from(1 = u8))]
+        Created(u16),
+    }
+    async fn handle(_: Event) {}
+
+    let router = || Router::new(Codecs::json()).types(handle).build().unwrap();
+    let not_bound = |built: Result<(), PipelineError>, says: &str| {
+        let error = built.unwrap_err();
+        assert_eq!((error.kind(), &*error.to_string()), (Kind::NotBound, says));
+    };
+    let missing = |layer: &str, property: &str, call: &str| {
+        format!(
+            "`{layer}` does not cover the property `{property}`, which says how a `Event` is read: \
+             add `.{call}(\"{property}\")`"
+        )
+    };
+    let receiving =
+        |verify, decrypt| Pipeline::receiving("q").layer(Says(verify)).layer(Says(decrypt)).router(router()).map(drop);
+    not_bound(receiving(verify(), decrypt()), &missing("verify", "kind", "require_bound"));
+    let verify = || verify().require_bound("v").require_bound("kind");
+    not_bound(receiving(verify(), decrypt().require_bound("kind")), &missing("decrypt", "v", "require_bound"));
+    receiving(verify(), decrypt().require_bound("kind").require_bound("v")).unwrap();
+
+    let sending = |encrypt, sign| {
+        let pipeline = Pipeline::sending("q").sends::<Event>().layer(EncodeLayer::new(Codecs::json()));
+        pipeline.layer(Says(encrypt)).layer(Says(sign)).service(service!()).map(drop)
+    };
+    not_bound(sending(encrypt().bind("v"), sign()), &missing("encrypt", "kind", "bind"));
+    let encrypt = || encrypt().bind("kind").bind("v");
+    not_bound(sending(encrypt(), sign().bind("kind")), &missing("sign", "v", "bind"));
+    sending(encrypt(), sign().bind("kind").bind("v")).unwrap();
+    // The default places are covered.
+    let sending = Pipeline::sending("q").sends::<crate::Event>().layer(EncodeLayer::new(crate::codecs()));
+    sending.layer(Says(sign())).service(service!()).unwrap();
 }

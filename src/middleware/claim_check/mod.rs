@@ -44,6 +44,12 @@
 //! is no address: the store is the receiver's own, and 32 hexadecimal digits name no path in it. What comes back has to have the
 //! length, which is looked at before it is read, and the digest.
 //!
+//! # Signed and encrypted messages
+//!
+//! `x-claim` is not authenticated, for it is resolved before a message is verified or decrypted. The body that it leads to
+//! is. Without [signing](super::signing) or [encryption](super::encryption), someone who can send messages and knows the
+//! id, the length and the digest of a blob can have it delivered as the body of another message.
+//!
 //! # How long a blob lives
 //!
 //! Until you delete it. This layer never does: a message that was completed here may have copies in other subscriptions,

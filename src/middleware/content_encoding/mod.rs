@@ -49,6 +49,11 @@
 //! [`DecompressLayer::max_ratio`]. Limits are enforced on the way, before more memory is taken than they say; a zstd frame
 //! that asks for a window above 8 MiB is refused by its header. A message without an encoding, or with `identity`, passes.
 //!
+//! # Signed and encrypted messages
+//!
+//! The content encoding is authenticated by [encryption](super::encryption) and [signing](super::signing), and so whether
+//! there is one.
+//!
 //! # Failure
 //!
 //! Sending: none. Receiving: a message that cannot be decompressed is a dead letter, by a [`DecompressError`], with its

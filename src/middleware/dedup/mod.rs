@@ -60,6 +60,13 @@
 //! renewal that fails is tried again after an eighth. If somebody else has reserved the id since, the handler runs on:
 //! what it has done cannot be undone.
 //!
+//! # Signed and encrypted messages
+//!
+//! [Signing](super::signing) and [encryption](super::encryption) authenticate the first MessageId, so a copy of a message
+//! cannot get another key. This layer stands outside of them, though, and sees ids that are not verified yet: a forged
+//! message is a dead letter, which forgets its id. A closure of [`DedupLayer::key`] that reads other properties relies on
+//! what may have been changed, unless the sender binds these.
+//!
 //! # Failure
 //!
 //! A message is never handled without a reservation. A store that cannot reserve is asked again for as long as a call may

@@ -2,7 +2,7 @@ use chacha20poly1305::{KeyInit, XChaCha20Poly1305, aead::AeadInOut};
 use tower_layer::Layer;
 
 use super::{
-    EncryptLayer, NONCE, PURPOSE, TAG, XCHACHA,
+    EncryptLayer, NONCE, PURPOSE, TAG, VERSION, XCHACHA,
     error::{DecryptError, DecryptErrorKind as Kind},
 };
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     message::{Body, PropertyValue},
     middleware::{
         Reader, Reading,
-        keys::{Bound, Held, KeyProvider},
+        keys::{Bound, Held, KeyProvider, Names},
     },
 };
 
@@ -18,6 +18,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct DecryptLayer {
     pub(crate) keys: Held,
+    pub(crate) required: Names,
     pub(crate) allow_plaintext: bool,
 }
 
@@ -25,7 +26,7 @@ impl DecryptLayer {
     /// Decrypts by that one of `keys` that a message names, and takes no message that is not encrypted.
     #[must_use]
     pub fn new(keys: impl KeyProvider) -> Self {
-        Self { keys: Held::new(keys), allow_plaintext: false }
+        Self { keys: Held::new(keys), required: Names::default(), allow_plaintext: false }
     }
 
     /// Passes on what says nothing of encryption, as it is. That is for the time in which producers change over: whoever
@@ -34,6 +35,55 @@ impl DecryptLayer {
     pub fn allow_plaintext(mut self) -> Self {
         self.allow_plaintext = true;
         self
+    }
+
+    /// Only takes messages that authenticate the application property of this name, because their sender has
+    /// [bound](EncryptLayer::bind) it. The property itself may be missing.
+    #[must_use]
+    pub fn require_bound(mut self, property: impl Into<Box<str>>) -> Self {
+        self.required.add(property.into());
+        self
+    }
+
+    /// Decrypts one message outside of a receiving stack, for example the reply to a call.
+    pub fn decrypt(&self, message: Message) -> Result<Message, DecryptError> {
+        let properties = message.application();
+        let algorithm = properties.get(EncryptLayer::ALGORITHM);
+        let id = properties.get(EncryptLayer::KEY_ID);
+        if algorithm.is_none() && id.is_none() {
+            return if self.allow_plaintext { Ok(message) } else { Err(DecryptError::new(Kind::NotEncrypted)) };
+        }
+        let algorithm = algorithm.and_then(PropertyValue::as_str).unwrap_or_default();
+        match algorithm.split_once(':') {
+            Some((VERSION, XCHACHA)) => {}
+            Some((VERSION, _)) => return Err(DecryptError::new(Kind::Algorithm)),
+            _ => return Err(DecryptError::new(Kind::Version)),
+        }
+        let id = id.and_then(PropertyValue::as_str).unwrap_or_default();
+        let key = self.keys.named(id);
+        let key = key.ok_or_else(|| DecryptError::new(Kind::UnknownKey).with(id))?;
+        let refused = |kind| DecryptError::new(kind).with(key.id());
+
+        let Body::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
+        let body = data.joined();
+        let (nonce, rest) = body.split_first_chunk::<NONCE>().ok_or_else(|| refused(Kind::TooShort))?;
+        let (sealed, tag) = rest.split_last_chunk::<TAG>().ok_or_else(|| refused(Kind::TooShort))?;
+        let mut plain = sealed.to_vec();
+        let bound = Bound::new(&PURPOSE, key.id(), message.properties()).ok_or_else(|| refused(Kind::NotAuthentic))?;
+        XChaCha20Poly1305::new(key.secret().into())
+            .decrypt_inout_detached(nonce.into(), bound.as_bytes(), plain.as_mut_slice().into(), tag.into())
+            .map_err(|_| refused(Kind::NotAuthentic))?;
+
+        if let Some(name) = PURPOSE.missing(self.required.as_slice(), message.properties()) {
+            return Err(DecryptError::new(Kind::NotBound).with(name));
+        }
+
+        let mut message = message.with_body(plain);
+        let properties = message.properties_mut().application_mut();
+        properties.remove(EncryptLayer::ALGORITHM);
+        properties.remove(EncryptLayer::KEY_ID);
+        properties.remove(EncryptLayer::BOUND);
+        Ok(message)
     }
 }
 
@@ -52,34 +102,6 @@ impl Reader for DecryptLayer {
     type Error = DecryptError;
 
     fn read(&self, message: Message) -> Result<Message, DecryptError> {
-        let properties = message.application();
-        let algorithm = properties.get(EncryptLayer::ALGORITHM);
-        let id = properties.get(EncryptLayer::KEY_ID);
-        if algorithm.is_none() && id.is_none() {
-            return if self.allow_plaintext { Ok(message) } else { Err(DecryptError::new(Kind::NotEncrypted)) };
-        }
-        if algorithm.and_then(PropertyValue::as_str) != Some(XCHACHA) {
-            return Err(DecryptError::new(Kind::Algorithm));
-        }
-        let id = id.and_then(PropertyValue::as_str).unwrap_or_default();
-        let key = self.keys.named(id);
-        let key = key.ok_or_else(|| DecryptError::new(Kind::UnknownKey).with_key(id))?;
-        let refused = |kind| DecryptError::new(kind).with_key(key.id());
-
-        let Body::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
-        let body = data.joined();
-        let (nonce, rest) = body.split_first_chunk::<NONCE>().ok_or_else(|| refused(Kind::TooShort))?;
-        let (sealed, tag) = rest.split_last_chunk::<TAG>().ok_or_else(|| refused(Kind::TooShort))?;
-        let mut plain = sealed.to_vec();
-        let bound = Bound::new(PURPOSE, key.id(), message.properties());
-        XChaCha20Poly1305::new(key.secret().into())
-            .decrypt_inout_detached(nonce.into(), bound.as_bytes(), plain.as_mut_slice().into(), tag.into())
-            .map_err(|_| refused(Kind::NotAuthentic))?;
-
-        let mut message = message.with_body(plain);
-        let properties = message.properties_mut().application_mut();
-        properties.remove(EncryptLayer::ALGORITHM);
-        properties.remove(EncryptLayer::KEY_ID);
-        Ok(message)
+        self.decrypt(message)
     }
 }

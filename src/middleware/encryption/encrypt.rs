@@ -1,13 +1,13 @@
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, aead::AeadInOut};
 use tower_layer::Layer;
 
-use super::{NONCE, PURPOSE, TAG, XCHACHA};
+use super::{NONCE, PURPOSE, TAG, VERSION, XCHACHA};
 use crate::{
     Message,
     message::Body,
     middleware::{
         Rewriter, Rewriting,
-        keys::{Bound, Held, KeyProvider},
+        keys::{Bound, Held, KeyProvider, Names},
         message_id::{MakeMessageId, RandomId},
     },
     transport::{ErrorKind, SendError},
@@ -17,18 +17,29 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct EncryptLayer {
     pub(crate) keys: Held,
+    pub(crate) bound: Names,
 }
 
 impl EncryptLayer {
-    /// The application property that says how a body is encrypted: `xchacha20poly1305`.
+    /// The application property that says how a body is encrypted: `2:xchacha20poly1305`.
     pub const ALGORITHM: &'static str = "x-encryption";
     /// The application property that says by which key.
     pub const KEY_ID: &'static str = "x-encryption-key";
+    /// The application property that lists the properties that [`bind`](Self::bind) added.
+    pub const BOUND: &'static str = "x-encryption-bound";
 
     /// Encrypts by the newest of `keys`.
     #[must_use]
     pub fn new(keys: impl KeyProvider) -> Self {
-        Self { keys: Held::new(keys) }
+        Self { keys: Held::new(keys), bound: Names::default() }
+    }
+
+    /// Also authenticates the application property of this name, and that it is missing if it is. It is not encrypted.
+    /// Give it a name that no broker and no other layer changes, such as the property that names the type of a message.
+    #[must_use]
+    pub fn bind(mut self, property: impl Into<Box<str>>) -> Self {
+        self.bound.add(property.into());
+        self
     }
 }
 
@@ -61,7 +72,8 @@ impl Rewriter for EncryptLayer {
         getrandom::fill(nonce).map_err(|error| SendError::new(ErrorKind::General).with_source(error))?;
         sealed.copy_from_slice(&plain);
         let nonce: &[u8; NONCE] = (&*nonce).try_into().expect("as long as that");
-        let bound = Bound::new(PURPOSE, key.id(), message.properties());
+        self.bound.stamp(PURPOSE.list, message.properties_mut().application_mut());
+        let bound = Bound::new(&PURPOSE, key.id(), message.properties()).expect("the list was just written");
         let made = XChaCha20Poly1305::new(key.secret().into())
             .encrypt_inout_detached(nonce.into(), bound.as_bytes(), sealed.into())
             .map_err(|_| refused("the body is too large to be encrypted"))?;
@@ -69,7 +81,7 @@ impl Rewriter for EncryptLayer {
 
         message = message.with_body(body);
         let properties = message.properties_mut().application_mut();
-        properties.insert(Self::ALGORITHM, XCHACHA);
+        properties.insert(Self::ALGORITHM, format!("{VERSION}:{XCHACHA}"));
         properties.insert(Self::KEY_ID, key.id());
         Ok(message)
     }

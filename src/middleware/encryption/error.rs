@@ -10,8 +10,8 @@ use crate::{
 #[derive(Debug)]
 pub struct DecryptError {
     kind: DecryptErrorKind,
-    /// The id of the key, escaped.
-    key: Box<str>,
+    /// The id of the key, or the name of a property, escaped.
+    named: Box<str>,
 }
 
 /// What was wrong with a message that should be encrypted.
@@ -20,7 +20,9 @@ pub struct DecryptError {
 pub enum DecryptErrorKind {
     /// It is not encrypted.
     NotEncrypted,
-    /// It is encrypted in another way, or does not say how.
+    /// It is encrypted in another version of the format, or does not say in which.
+    Version,
+    /// It is encrypted by another algorithm.
     Algorithm,
     /// No key has its id.
     UnknownKey,
@@ -30,17 +32,19 @@ pub enum DecryptErrorKind {
     TooShort,
     /// The body, or a property that is bound to it, is not what was encrypted, or the key is another one of that id.
     NotAuthentic,
+    /// The message does not authenticate a property that the layer [requires](super::DecryptLayer::require_bound).
+    NotBound,
 }
 
 impl DecryptError {
     #[cold]
     pub(super) fn new(kind: DecryptErrorKind) -> Self {
-        Self { kind, key: Box::default() }
+        Self { kind, named: Box::default() }
     }
 
     #[cold]
-    pub(super) fn with_key(mut self, id: &str) -> Self {
-        self.key = shown(id);
+    pub(super) fn with(mut self, named: &str) -> Self {
+        self.named = shown(named);
         self
     }
 
@@ -55,11 +59,13 @@ impl fmt::Display for DecryptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             DecryptErrorKind::NotEncrypted => f.write_str("the message is not encrypted"),
-            DecryptErrorKind::Algorithm => f.write_str("the message is encrypted in a way that is not supported"),
-            DecryptErrorKind::UnknownKey => write!(f, "no key `{}` to decrypt by", self.key),
+            DecryptErrorKind::Version => f.write_str("the version of the encryption's format is not 2"),
+            DecryptErrorKind::Algorithm => f.write_str("the algorithm of the encryption is not xchacha20poly1305"),
+            DecryptErrorKind::UnknownKey => write!(f, "no key `{}` to decrypt by", self.named),
             DecryptErrorKind::NotBytes => f.write_str("the body is an AMQP value or sequence, and not encrypted bytes"),
             DecryptErrorKind::TooShort => f.write_str("the body is too short to be encrypted"),
-            DecryptErrorKind::NotAuthentic => write!(f, "not what was encrypted by the key `{}`", self.key),
+            DecryptErrorKind::NotAuthentic => write!(f, "not what was encrypted by the key `{}`", self.named),
+            DecryptErrorKind::NotBound => write!(f, "the encryption does not cover the property `{}`", self.named),
         }
     }
 }

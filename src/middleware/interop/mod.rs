@@ -92,6 +92,13 @@
 //! property and 65,534 for all. Of the added texts the longest are cut, none to less than 1 KiB, and end with
 //! ` ... [cut]`. More than 1,024 properties, or texts that do not fit when cut like that, are an error.
 //!
+//! # Signed and encrypted messages
+//!
+//! [Signing](super::signing) and [encryption](super::encryption) authenticate the fields that are filled and these
+//! properties: `MT-MessageType`, `MessageId`, `RequestId`, `CorrelationId`, and of NServiceBus those in the table and
+//! `NServiceBus.Transport.Encoding`. They do not authenticate other properties that begin with `MT-` or `NServiceBus.`, for
+//! error queues add to them.
+//!
 //! # No replies
 //!
 //! Neither layer sets `ReplyTo`: both libraries take a reply only with an envelope or with headers of their own, which

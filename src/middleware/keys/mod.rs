@@ -23,11 +23,18 @@
 //! must not wait. A [pipeline](crate::pipeline) asks it once more when it is built, to refuse a sender without a key.
 //!
 //! Do not use one key for both layers, or outside of them.
+//!
+//! What keys authenticate is on the page of each layer, under *What is authenticated*, and specified to the byte in
+//! `docs/signed-and-encrypted-messages.md`.
 
 mod bound;
 mod held;
+mod names;
 mod provider;
 
-pub(crate) use self::held::Held;
 pub use self::provider::{InvalidKey, Key, KeyProvider, Keys};
-pub(super) use self::{bound::Bound, held::shown};
+pub(crate) use self::{bound::decides, held::Held, names::Names};
+pub(super) use self::{
+    bound::{Bound, Purpose},
+    held::shown,
+};

@@ -60,6 +60,12 @@
 //! and forward it there. In a session the copy comes behind what was sent meanwhile: where the order of a session counts,
 //! do not deliver later.
 //!
+//! # Signed and encrypted messages
+//!
+//! The copy is authentic as the message was: `x-original-message-id` counts as its MessageId. The [`RetryHistory`] and the
+//! delivery count are not authenticated. Someone who can change messages can have one tried more or fewer times. An abandon that
+//! changes a bound property makes the copy unreadable.
+//!
 //! # Failure
 //!
 //! The message is completed once the broker has accepted the copy. If the copy is not accepted, the failure of the handler

@@ -10,8 +10,8 @@ use crate::{
 #[derive(Debug)]
 pub struct VerifyError {
     kind: VerifyErrorKind,
-    /// The id of the key, escaped.
-    key: Box<str>,
+    /// The id of the key, or the name of a property, escaped.
+    named: Box<str>,
 }
 
 /// What was wrong with a message that should be signed.
@@ -20,6 +20,10 @@ pub struct VerifyError {
 pub enum VerifyErrorKind {
     /// It has no signature.
     NotSigned,
+    /// Its signature is of another version of the format, or does not say which.
+    Version,
+    /// Its signature is of another algorithm.
+    Algorithm,
     /// No key has its id.
     UnknownKey,
     /// What it has is no signature.
@@ -28,17 +32,19 @@ pub enum VerifyErrorKind {
     NotBytes,
     /// The body, or a property that is bound to it, is not what was signed, or the key is another one of that id.
     NotAuthentic,
+    /// The signature does not cover a property that the layer [requires](super::VerifyLayer::require_bound).
+    NotBound,
 }
 
 impl VerifyError {
     #[cold]
     pub(super) fn new(kind: VerifyErrorKind) -> Self {
-        Self { kind, key: Box::default() }
+        Self { kind, named: Box::default() }
     }
 
     #[cold]
-    pub(super) fn with_key(mut self, id: &str) -> Self {
-        self.key = shown(id);
+    pub(super) fn with(mut self, named: &str) -> Self {
+        self.named = shown(named);
         self
     }
 
@@ -53,10 +59,13 @@ impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             VerifyErrorKind::NotSigned => f.write_str("the message is not signed"),
-            VerifyErrorKind::UnknownKey => write!(f, "no key `{}` to verify by", self.key),
+            VerifyErrorKind::Version => f.write_str("the version of the signature's format is not 2"),
+            VerifyErrorKind::Algorithm => f.write_str("the algorithm of the signature is not hmac-sha256"),
+            VerifyErrorKind::UnknownKey => write!(f, "no key `{}` to verify by", self.named),
             VerifyErrorKind::NoSignature => f.write_str("the signature is not 64 hexadecimal digits in lower case"),
             VerifyErrorKind::NotBytes => f.write_str("the body is an AMQP value or sequence, which nobody signs"),
-            VerifyErrorKind::NotAuthentic => write!(f, "not what was signed by the key `{}`", self.key),
+            VerifyErrorKind::NotAuthentic => write!(f, "not what was signed by the key `{}`", self.named),
+            VerifyErrorKind::NotBound => write!(f, "the signature does not cover the property `{}`", self.named),
         }
     }
 }

@@ -31,14 +31,38 @@
 //!
 //! # How
 //!
-//! HMAC-SHA256 (RFC 2104) under the newest of the [keys](super::keys), in the property [`SignLayer::SIGNATURE`] as 64
-//! hexadecimal digits in lower case; [`SignLayer::KEY_ID`] says by which key. It is compared in a time that does not depend
-//! on where it differs. The body stays as it is.
+//! HMAC-SHA256 (RFC 2104) under the newest of the [keys](super::keys), in the property [`SignLayer::SIGNATURE`] as
+//! `2:hmac-sha256:` and 64 hexadecimal digits in lower case; [`SignLayer::KEY_ID`] says by which key. It is compared in a
+//! time that does not depend on where it differs. The body stays as it is. The bytes of the format, with test vectors, are
+//! specified in `docs/signed-and-encrypted-messages.md`.
 //!
-//! Signed are the body and, as by [encryption](super::keys#rotation): the MessageId, of a copy the first one
-//! (`x-original-message-id`); ContentType and content encoding; Subject, SessionId, CorrelationId and ReplyTo; the id of
-//! the key. A message without a MessageId is given a random one, as a broker would do. Other properties are not signed. A
-//! rule of a subscription that sets one of the bound properties makes the signature wrong.
+//! # What is authenticated
+//!
+//! Beside the body, these cannot change without notice, and whether they are missing or empty cannot either:
+//!
+//! - the MessageId, of a copy the first one (`x-original-message-id`); a message without one is given a random one;
+//! - ContentType, content encoding, Subject, SessionId, CorrelationId, ReplyTo and `ReplyToSessionId`;
+//! - the version of the body, `x-message-version`;
+//! - CloudEvents attributes, whose names begin with `cloudEvents:`, `cloudEvents_` or `ce-`;
+//! - `x-accept`, `x-fault` and the rest of a [fault](crate::rpc::Fault), and the properties from which
+//!   [`interop`](super::interop) fills fields of a message;
+//! - how the body is encrypted, by which key, and what that binds;
+//! - further application properties that the sender [binds](SignLayer::bind) by name.
+//!
+//! **Bind the property that names the type of a message**, if that is not the Subject
+//! ([`TypeTable::by_property`](crate::types::TypeTable::by_property)), and a version in another property. A
+//! [pipeline](crate::pipeline) is not built without. A receiver that [requires](VerifyLayer::require_bound) such a property
+//! refuses messages whose sender did not bind it.
+//!
+//! All other properties are not authenticated: To, `PartitionKey`, the time to live, the scheduled time, the priority and the
+//! rest of the pass-through properties, trace context, what retries, dead-lettering, forwarding and resubmission add,
+//! `x-claim`, and every application property that is not named above. Brokers and other layers change them. What a handler
+//! relies on belongs into the body, or is bound by name. A rule of a subscription that sets a bound property makes the
+//! signature wrong.
+//!
+//! Of a ReplyTo for RabbitMQ's direct replies the token that the broker appends is not authenticated, so that calls by
+//! direct replies work. Someone who can change requests on their way can have such a reply delivered to another connection.
+//! They cannot turn it into the answer to another call, whose id it would have to name.
 //!
 //! Whoever can verify can sign, for both have the same key. That a message comes twice is no forgery:
 //! [duplicate detection](super::dedup) is for that.
@@ -49,8 +73,8 @@
 //! [`SendError`](crate::transport::SendError) of the kind
 //! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument).
 //!
-//! Receiving: a message without a signature, unless [`VerifyLayer::allow_unsigned`] says otherwise, with one by a key that is not there, with one that
-//! is no signature, or with a wrong one is a dead letter, by a [`VerifyError`], with the reason `SignatureInvalid` and
+//! Receiving: a message without a signature, unless [`VerifyLayer::allow_unsigned`] says otherwise, with one of another version or algorithm, by a key that is
+//! not there, or malformed, or wrong is a dead letter, by a [`VerifyError`], with the reason `SignatureInvalid` and
 //! everything unchanged. No codec and no handler sees it.
 //!
 //! # Order
@@ -76,16 +100,25 @@ pub use self::{
     sign::{Sign, SignLayer},
     verify::{Verify, VerifyLayer},
 };
-use super::keys::{Bound, Key};
+use super::keys::{Bound, Key, Purpose};
 use crate::message::Properties;
 
-/// What a key is used for here, and nowhere else.
-const PURPOSE: &str = "consign signature 1 hmac-sha256";
+/// What a property says before the digits of a signature: the version of the format, and the algorithm.
+const VERSION: &str = "2";
+const ALGORITHM: &str = "hmac-sha256";
+/// What a key is used for here, and nowhere else. How a body is encrypted decides how it is read.
+const PURPOSE: Purpose = Purpose {
+    text: "consign signature 2 hmac-sha256",
+    list: SignLayer::BOUND,
+    own: [SignLayer::SIGNATURE, SignLayer::KEY_ID],
+    also: &["x-encryption", "x-encryption-bound", "x-encryption-key"],
+};
 const DIGEST: usize = 32;
 
-fn mac(key: &Key, properties: &Properties, body: &[u8]) -> Hmac<Sha256> {
+/// `None` if the list of bound names is not text.
+fn mac(key: &Key, properties: &Properties, body: &[u8]) -> Option<Hmac<Sha256>> {
     let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key.secret()).expect("a key of any length will do");
-    mac.update(Bound::new(PURPOSE, key.id(), properties).as_bytes());
+    mac.update(Bound::new(&PURPOSE, key.id(), properties)?.as_bytes());
     mac.update(body);
-    mac
+    Some(mac)
 }

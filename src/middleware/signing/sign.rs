@@ -3,13 +3,13 @@ use std::fmt::Write;
 use hmac::Mac;
 use tower_layer::Layer;
 
-use super::mac;
+use super::{ALGORITHM, PURPOSE, VERSION, mac};
 use crate::{
     Message,
     message::Body,
     middleware::{
         Rewriter, Rewriting,
-        keys::{Held, KeyProvider},
+        keys::{Held, KeyProvider, Names},
         message_id::{MakeMessageId, RandomId},
     },
     transport::{ErrorKind, SendError},
@@ -19,18 +19,29 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct SignLayer {
     pub(crate) keys: Held,
+    pub(crate) bound: Names,
 }
 
 impl SignLayer {
-    /// The application property that holds the signature.
+    /// The application property that holds the signature: `2:hmac-sha256:` and 64 hexadecimal digits.
     pub const SIGNATURE: &'static str = "x-signature";
     /// The application property that says by which key.
     pub const KEY_ID: &'static str = "x-signature-key";
+    /// The application property that lists the properties that [`bind`](Self::bind) added.
+    pub const BOUND: &'static str = "x-signature-bound";
 
     /// Signs by the newest of `keys`.
     #[must_use]
     pub fn new(keys: impl KeyProvider) -> Self {
-        Self { keys: Held::new(keys) }
+        Self { keys: Held::new(keys), bound: Names::default() }
+    }
+
+    /// Also signs the application property of this name, and that it is missing if it is. Give it a name that no broker
+    /// and no other layer changes, such as the property that names the type of a message.
+    #[must_use]
+    pub fn bind(mut self, property: impl Into<Box<str>>) -> Self {
+        self.bound.add(property.into());
+        self
     }
 }
 
@@ -57,9 +68,11 @@ impl Rewriter for SignLayer {
             message.properties_mut().set_message_id(RandomId.make_message_id())?;
         }
 
-        let signature = mac(&key, message.properties(), &body).finalize().into_bytes();
+        self.bound.stamp(PURPOSE.list, message.properties_mut().application_mut());
+        let signature = mac(&key, message.properties(), &body).expect("the list was just written");
         let properties = message.properties_mut().application_mut();
-        properties.insert(Self::SIGNATURE, hex(&signature));
+        let digits = hex(&signature.finalize().into_bytes());
+        properties.insert(Self::SIGNATURE, format!("{VERSION}:{ALGORITHM}:{digits}"));
         properties.insert(Self::KEY_ID, key.id());
         Ok(message)
     }

@@ -2,7 +2,7 @@ use hmac::Mac;
 use tower_layer::Layer;
 
 use super::{
-    DIGEST, SignLayer,
+    ALGORITHM, DIGEST, PURPOSE, SignLayer, VERSION,
     error::{VerifyError, VerifyErrorKind as Kind},
     mac,
 };
@@ -11,7 +11,7 @@ use crate::{
     message::{Body, PropertyValue},
     middleware::{
         Reader, Reading,
-        keys::{Held, KeyProvider},
+        keys::{Held, KeyProvider, Names},
     },
 };
 
@@ -19,6 +19,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct VerifyLayer {
     pub(crate) keys: Held,
+    pub(crate) required: Names,
     pub(crate) allow_unsigned: bool,
 }
 
@@ -26,7 +27,7 @@ impl VerifyLayer {
     /// Verifies by that one of `keys` that a message names, and takes no message that is not signed.
     #[must_use]
     pub fn new(keys: impl KeyProvider) -> Self {
-        Self { keys: Held::new(keys), allow_unsigned: false }
+        Self { keys: Held::new(keys), required: Names::default(), allow_unsigned: false }
     }
 
     /// Passes on what says nothing of a signature. That is for the time in which producers change over: whoever can send
@@ -35,6 +36,51 @@ impl VerifyLayer {
     pub fn allow_unsigned(mut self) -> Self {
         self.allow_unsigned = true;
         self
+    }
+
+    /// Only takes messages whose signature covers the application property of this name, because their sender has
+    /// [bound](SignLayer::bind) it. The property itself may be missing.
+    #[must_use]
+    pub fn require_bound(mut self, property: impl Into<Box<str>>) -> Self {
+        self.required.add(property.into());
+        self
+    }
+
+    /// Verifies one message outside of a receiving stack, for example the reply to a call. Returns the message without its
+    /// signature.
+    pub fn verify(&self, message: Message) -> Result<Message, VerifyError> {
+        let properties = message.application();
+        let (signature, id) = (properties.get(SignLayer::SIGNATURE), properties.get(SignLayer::KEY_ID));
+        if signature.is_none() && id.is_none() {
+            return if self.allow_unsigned { Ok(message) } else { Err(VerifyError::new(Kind::NotSigned)) };
+        }
+        let signature = signature.and_then(PropertyValue::as_str).unwrap_or_default();
+        let (version, signature) = signature.split_once(':').unwrap_or_default();
+        if version != VERSION {
+            return Err(VerifyError::new(Kind::Version));
+        }
+        let Some((ALGORITHM, digits)) = signature.split_once(':') else {
+            return Err(VerifyError::new(Kind::Algorithm));
+        };
+        let id = id.and_then(PropertyValue::as_str).unwrap_or_default();
+        let key = self.keys.named(id);
+        let key = key.ok_or_else(|| VerifyError::new(Kind::UnknownKey).with(id))?;
+        let refused = |kind| VerifyError::new(kind).with(key.id());
+
+        let signature = unhex(digits).ok_or_else(|| refused(Kind::NoSignature))?;
+        let Body::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
+        let mac = mac(&key, message.properties(), data.joined()).ok_or_else(|| refused(Kind::NotAuthentic))?;
+        mac.verify_slice(&signature).map_err(|_| refused(Kind::NotAuthentic))?;
+        if let Some(name) = PURPOSE.missing(self.required.as_slice(), message.properties()) {
+            return Err(VerifyError::new(Kind::NotBound).with(name));
+        }
+
+        let mut message = message;
+        let properties = message.properties_mut().application_mut();
+        properties.remove(SignLayer::SIGNATURE);
+        properties.remove(SignLayer::KEY_ID);
+        properties.remove(SignLayer::BOUND);
+        Ok(message)
     }
 }
 
@@ -53,27 +99,7 @@ impl Reader for VerifyLayer {
     type Error = VerifyError;
 
     fn read(&self, message: Message) -> Result<Message, VerifyError> {
-        let properties = message.application();
-        let (signature, id) = (properties.get(SignLayer::SIGNATURE), properties.get(SignLayer::KEY_ID));
-        if signature.is_none() && id.is_none() {
-            return if self.allow_unsigned { Ok(message) } else { Err(VerifyError::new(Kind::NotSigned)) };
-        }
-        let id = id.and_then(PropertyValue::as_str).unwrap_or_default();
-        let key = self.keys.named(id);
-        let key = key.ok_or_else(|| VerifyError::new(Kind::UnknownKey).with_key(id))?;
-        let refused = |kind| VerifyError::new(kind).with_key(key.id());
-
-        let signature = signature.and_then(PropertyValue::as_str).and_then(unhex);
-        let signature = signature.ok_or_else(|| refused(Kind::NoSignature))?;
-        let Body::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
-        let mac = mac(&key, message.properties(), data.joined());
-        mac.verify_slice(&signature).map_err(|_| refused(Kind::NotAuthentic))?;
-
-        let mut message = message;
-        let properties = message.properties_mut().application_mut();
-        properties.remove(SignLayer::SIGNATURE);
-        properties.remove(SignLayer::KEY_ID);
-        Ok(message)
+        self.verify(message)
     }
 }
 

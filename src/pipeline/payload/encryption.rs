@@ -7,7 +7,7 @@ use crate::{
 impl Describe for EncryptLayer {
     fn info(&self) -> LayerInfo {
         let info = sending("encrypt").outside_of("check_in", "the store has what is not encrypted");
-        keys::writing(info, &self.keys)
+        keys::writing(info, &self.keys, &self.bound)
     }
 }
 
@@ -17,6 +17,6 @@ impl Describe for DecryptLayer {
         let info = receiving("decrypt", "the copy that a retry sends is not encrypted")
             .setting("plaintext", plaintext)
             .inside_of("check_out", "there is no body to decrypt");
-        keys::reading(info, &self.keys)
+        keys::reading(info, &self.keys, &self.required)
     }
 }

@@ -9,7 +9,7 @@ mod encryption;
 #[cfg(feature = "interop")]
 mod interop;
 #[cfg(any(feature = "encryption", feature = "signing"))]
-mod keys;
+pub(super) mod keys;
 #[cfg(feature = "signing")]
 mod signing;
 

@@ -9,7 +9,7 @@ impl Describe for SignLayer {
         let info = sending("sign")
             .inside_of("encrypt", "the signature is of another body than the one that is sent")
             .outside_of("check_in", "the body is not signed");
-        keys::writing(info, &self.keys)
+        keys::writing(info, &self.keys, &self.bound)
     }
 }
 
@@ -20,6 +20,6 @@ impl Describe for VerifyLayer {
             .setting("unsigned", unsigned)
             .inside_of("check_out", "there is no body to verify")
             .outside_of("decrypt", "the signature is of another body than the one that is verified");
-        keys::reading(info, &self.keys)
+        keys::reading(info, &self.keys, &self.required)
     }
 }
