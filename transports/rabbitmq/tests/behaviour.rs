@@ -1,6 +1,7 @@
 //! What the suite of all transports does not ask: what becomes of messages when futures are dropped, connections break and
 //! consumers stop.
 
+mod direct_replies;
 #[path = "foreign/headers.rs"]
 mod foreign;
 mod support;
@@ -583,44 +584,4 @@ async fn an_address_without_a_broker_is_an_error_that_may_pass() {
     let error = RabbitMq::connect("amqp://guest:guest@127.0.0.1:1/%2f").await.unwrap_err();
     assert!(error.kind() == ErrorKind::CommunicationProblem && error.is_retryable(), "{error}");
     assert_eq!(RabbitMq::connect("http://127.0.0.1").await.unwrap_err().kind(), ErrorKind::InvalidArgument);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_33_a_call_is_answered_directly() {
-    use consign::{
-        codecs::Codecs,
-        routing::Body,
-        rpc::{Client, Fault, Requester, Responder},
-        transport::SendService,
-    };
-
-    async fn half(Body(number): Body<u32>) -> Result<u32, Fault> {
-        if number % 2 == 0 { Ok(number / 2) } else { Err(Fault::application("Odd")) }
-    }
-
-    let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
-    let reply_to = bench.rabbit.clone();
-    let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(reply_to.sender(to.as_str())?)))
-        .codecs(Codecs::json())
-        .answer("half", half)
-        .build()
-        .unwrap();
-    let answering = tokio::spawn(Consumer::new(bench.receiver(), responder).run());
-
-    let asking = bench.rabbit.connect_again().await.unwrap();
-    let (sender, replies) = asking.direct_replies(&bench.queue).unwrap();
-    let (requester, replies) = Requester::builder(SendService::new(sender)).build(replies).unwrap();
-    let replies = tokio::spawn(replies.run());
-    let client = Client::new(requester, Codecs::json()).subject("half");
-    for number in [42_u32, 6, 8] {
-        let answer: u32 = timeout(SOON, client.call(&number)).await.unwrap().unwrap();
-        assert_eq!(answer, number / 2);
-    }
-    let error = timeout(SOON, client.call::<u32>(&7)).await.unwrap().unwrap_err();
-    assert_eq!(error.fault().map(|fault| fault.code().as_str()), Some("Odd"));
-    drop(client);
-    timeout(SOON, replies).await.unwrap().unwrap().unwrap();
-    answering.abort();
-    asking.close().await;
-    bench.end().await;
 }
