@@ -17,3 +17,4 @@ mod stacks;
 #[allow(dead_code, reason = "the layers of other rooms need more of it")]
 mod support;
 mod timestamps;
+mod vectors;
