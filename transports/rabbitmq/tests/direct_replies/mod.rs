@@ -4,7 +4,7 @@ use consign::{
     Message,
     codecs::Codecs,
     consumer::Consumer,
-    message::EntityPath,
+    message::{EntityPath, PropertyValue},
     middleware::{
         encryption::{DecryptLayer, EncryptLayer},
         keys::{Key, Keys},
@@ -12,11 +12,12 @@ use consign::{
     },
     routing::Body,
     rpc::{CallError, Client, Fault, Requester, Responder},
-    transport::SendService,
+    time::Timestamp,
+    transport::{ReceiverExt, SendService},
 };
 use consign_rabbitmq::QueueSettings;
 use tokio::time::timeout;
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use super::{Bench, SOON};
 
@@ -91,5 +92,61 @@ async fn h_156_a_signed_and_encrypted_call_is_answered_directly() {
     timeout(SOON, replies).await.unwrap().unwrap().unwrap();
     answering.abort();
     asking.close().await;
+    bench.end().await;
+}
+
+/// Empty texts, values of every kind, and names in their own case arrive as they were bound.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn h_152_h_153_what_is_bound_arrives_as_it_was_sent() {
+    let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
+    let sealing = ServiceBuilder::new().layer(EncryptLayer::new(keys(2)).bind("Kind").bind("a,b%"));
+    let sealing = sealing.layer(SignLayer::new(keys(1)).bind("Kind").bind("a,b%"));
+    let sender = sealing.service(SendService::new(bench.rabbit.sender(&bench.queue).unwrap()));
+    let values: [PropertyValue; 20] = [
+        PropertyValue::Null,
+        true.into(),
+        u8::MAX.into(),
+        u16::MAX.into(),
+        u32::MAX.into(),
+        u64::MAX.into(),
+        i8::MIN.into(),
+        i16::MIN.into(),
+        i32::MIN.into(),
+        i64::MIN.into(),
+        1.5_f32.into(),
+        1e300_f64.into(),
+        'é'.into(),
+        "".into(),
+        PropertyValue::Decimal([7; 16]),
+        PropertyValue::Uuid([7; 16]),
+        PropertyValue::DateTime(Timestamp::from_millis(-1)),
+        PropertyValue::DateTimeOffset(-1),
+        PropertyValue::TimeSpan(-1),
+        PropertyValue::Uri("urn:a".into()),
+    ];
+    let mut receiver = bench.receiver();
+    for value in values {
+        let mut message = Message::builder()
+            .content_type("")
+            .subject("")
+            .correlation_id("")
+            .reply_to("")
+            .reply_to_session_id("")
+            .property("Kind", value.clone())
+            .property("a,b%", bytes::Bytes::from_static(b"\xff"))
+            .property("x-message-version", value.clone())
+            .property("cloudEvents:time", "")
+            .build("body")
+            .unwrap();
+        message.properties_mut().pass_through_mut().content_encoding = Some("".into());
+        sender.clone().oneshot(message).await.unwrap();
+        let delivery = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+        let verify = VerifyLayer::new(keys(1)).require_bound("Kind");
+        let decrypt = DecryptLayer::new(keys(2)).require_bound("a,b%");
+        let verified = verify.verify(delivery.message.clone()).unwrap_or_else(|error| panic!("{value:?}: {error}"));
+        assert_eq!(decrypt.decrypt(verified).unwrap().payload(), Some(&b"body"[..]), "{value:?}");
+        delivery.complete().await.unwrap();
+    }
+    drop(receiver);
     bench.end().await;
 }
