@@ -7,28 +7,43 @@ use std::process::Command;
 
 use crate::Options;
 use crate::error::Error;
-use crate::workspace::{cargo, for_each_line, output, root};
+use crate::workspace::{cargo, for_each_line, output, root, run as build};
 
-/// The suites, and what comes before the arguments of their programs.
-const SUITES: [(&str, &[&str]); 1] =
-    [("codecs", &["--manifest-path", "tests/foreign/codecs/Cargo.toml", "--target-dir", "target"])];
+/// A program, and how it is built.
+struct Suite {
+    name: &'static str,
+    build: &'static [&'static str],
+    /// In `target/debug`.
+    program: &'static str,
+}
+
+const SUITES: [Suite; 2] = [
+    Suite { name: "codecs", build: &["--manifest-path", "tests/foreign/codecs/Cargo.toml"], program: "foreign-codecs" },
+    // With the features of `scripts/test`, so that nothing is built again.
+    Suite {
+        name: "formats",
+        build: &["--workspace", "--features", "full", "--example", "foreign-formats"],
+        program: "examples/foreign-formats",
+    },
+];
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let suites = suites(options.suite)?;
     let folder = output(Command::new("scripts/foreign").current_dir(root()))?;
-    for package in suites {
-        let mut command = cargo(["run", "--quiet"]);
-        command.args(package).arg("--").arg(folder.trim()).args(options.json.then_some("--json"));
-        for_each_line(&mut command, |line| println!("{line}"))?;
+    for suite in suites {
+        build(cargo(["build", "--quiet", "--target-dir", "target"]).args(suite.build))?;
+        let mut program = Command::new(root().join("target/debug").join(suite.program));
+        program.arg(folder.trim()).args(options.json.then_some("--json"));
+        for_each_line(&mut program, |line| println!("{line}"))?;
     }
     Ok(())
 }
 
 /// One suite, or all of them.
-fn suites(name: Option<&str>) -> Result<Vec<&'static [&'static str]>, Error> {
-    let Some(name) = name else { return Ok(SUITES.iter().map(|(_, package)| *package).collect()) };
-    let suite = SUITES.iter().find(|(suite, _)| *suite == name);
-    suite.map(|(_, package)| vec![*package]).ok_or_else(|| Error::NoSuite(name.into()))
+fn suites(name: Option<&str>) -> Result<Vec<&'static Suite>, Error> {
+    let Some(name) = name else { return Ok(SUITES.iter().collect()) };
+    let suite = SUITES.iter().find(|suite| suite.name == name);
+    suite.map(|suite| vec![suite]).ok_or_else(|| Error::NoSuite(name.into()))
 }
 
 #[cfg(test)]
@@ -36,9 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suite_has_a_name() {
-        assert_eq!(suites(Some("codecs")).unwrap(), [SUITES[0].1]);
-        assert_eq!(suites(None).unwrap().len(), SUITES.len());
-        assert!(matches!(suites(Some("codec")), Err(Error::NoSuite(name)) if name == "codec"));
+    fn suites_are_found_by_name() {
+        let names = |name| suites(name).map(|suites| suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
+        assert_eq!(names(Some("codecs")).unwrap(), ["codecs"]);
+        assert_eq!(names(None).unwrap(), ["codecs", "formats"]);
+        assert!(matches!(names(Some("codec")), Err(Error::NoSuite(name)) if name == "codec"));
     }
 }

@@ -109,7 +109,7 @@ const WORDS: &[Word] = &[
     },
     Word {
         name: "foreign",
-        about: "encoders and producers of Python, Node and Rust, both ways; a suite is `codecs`",
+        about: "encoders and producers of Python, Node and Rust, both ways; a suite is `codecs`, or `formats` (wants scripts/brokers)",
         accepts: Options { suite: Some("NAME"), ..JSON },
         run: foreign::run,
     },

@@ -1,0 +1,60 @@
+//! The list of cases.
+
+use futures_util::future::LocalBoxFuture;
+use tower::BoxError;
+
+use crate::{cloud_events, encodings, encrypted, lab::Lab, nats, rabbitmq, traces};
+
+/// One exchange with a program of another language.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) run: for<'l> fn(&'l Lab) -> LocalBoxFuture<'l, Result<(), BoxError>>,
+}
+
+macro_rules! cases {
+    ($($name:literal: $module:ident :: $run:ident $(( $($argument:expr),+ ))?;)*) => {
+        &[$(Case { name: $name, run: |lab| Box::pin($module::$run(lab $(, $($argument),+)?)) }),*]
+    };
+}
+
+pub(crate) const CASES: &[Case] = cases! {
+    "kombu sends JSON": rabbitmq::from_kombu("json");
+    "kombu sends MessagePack": rabbitmq::from_kombu("msgpack");
+    "kombu reads JSON": rabbitmq::to_kombu;
+    "pika sends every property": rabbitmq::from_pika;
+    "pika reads every property": rabbitmq::to_pika;
+
+    "nats-py sends JSON": nats::from_python;
+    "nats-py reads JSON": nats::to_python;
+
+    "CloudEvents of Python, AMQP binding, structured": cloud_events::from_python("amqp", "structured");
+    "CloudEvents of Python, AMQP binding, binary": cloud_events::from_python("amqp", "binary");
+    "CloudEvents of Python, RabbitMQ binding, structured": cloud_events::from_python("rabbitmq", "structured");
+    "CloudEvents of Python, RabbitMQ binding, binary": cloud_events::from_python("rabbitmq", "binary");
+    "CloudEvents of JavaScript": cloud_events::from_node;
+    "Python reads CloudEvents, AMQP binding, structured": cloud_events::to_python("amqp", true);
+    "Python reads CloudEvents, AMQP binding, binary": cloud_events::to_python("amqp", false);
+    "Python reads CloudEvents, RabbitMQ binding, structured": cloud_events::to_python("rabbitmq", true);
+    "JavaScript reads CloudEvents": cloud_events::to_node;
+
+    "a trace of Python goes on through RabbitMQ": traces::from_python_by_rabbitmq;
+    "a trace goes on in Python through RabbitMQ": traces::to_python_by_rabbitmq;
+    "a trace of Python goes on through NATS": traces::from_python_by_nats;
+    "a trace goes on in Python through NATS": traces::to_python_by_nats;
+
+    "gzip of Python": encodings::from_python("gzip", "one-shot");
+    "gzip of Python, level 1": encodings::from_python("gzip", "level 1");
+    "gzip of Python, with a name and a time": encodings::from_python("gzip", "with a name and a time");
+    "gzip of Python, two members": encodings::from_python("gzip", "two members");
+    "zstandard of Python": encodings::from_python("zstd", "one-shot");
+    "zstandard of Python, level 19": encodings::from_python("zstd", "level 19");
+    "zstandard of Python, checksum": encodings::from_python("zstd", "checksum");
+    "zstandard of Python, no content size": encodings::from_python("zstd", "no content size");
+    "zstandard of Python, stream": encodings::from_python("zstd", "stream");
+    "zstandard of Python, two frames": encodings::from_python("zstd", "two frames");
+    "zstandard of Python, behind a skippable frame": encodings::from_python("zstd", "behind a skippable frame");
+    "Python reads gzip": encodings::to_python("gzip");
+    "Python reads zstandard": encodings::to_python("zstd");
+
+    "signed and encrypted messages, by cryptography": encrypted::vectors;
+};

@@ -1,0 +1,113 @@
+//! The SDKs of CloudEvents for Python, over RabbitMQ, and for JavaScript.
+
+use consign::{
+    Message,
+    cloud_events::{CloudEvent, Mode},
+};
+use serde_json::{Value, json};
+use tower::BoxError;
+
+use crate::{
+    lab::{Lab, Order, codecs, same},
+    rabbitmq,
+};
+
+/// What the programs say of their event, as text.
+const ATTRIBUTES: [(&str, &str); 9] = [
+    ("id", "A-1"),
+    ("source", "/my%20shop"),
+    ("type", "com.example.order.placed"),
+    ("subject", "order 7"),
+    ("datacontenttype", "application/json"),
+    ("dataschema", "https://shop.example/order"),
+    ("comexampletext", "value"),
+    ("comexamplenumber", "5"),
+    ("comexampletruth", "true"),
+];
+
+fn event() -> Result<CloudEvent, BoxError> {
+    Ok(CloudEvent::new("A-1", "/my%20shop", "com.example.order.placed")?
+        .with_subject("order 7")?
+        .with_time("2026-02-03T04:05:06.789Z")?
+        .with_data_schema("https://shop.example/order")?
+        .with_extension("comexampletext", "value")?
+        .with_extension("comexamplenumber", 5)?
+        .with_extension("comexampletruth", true)?
+        .with_value(&codecs()?, &Order::new())?)
+}
+
+/// Whether it is the event that the programs send.
+fn check(event: &CloudEvent) -> Result<(), BoxError> {
+    for (name, expected) in ATTRIBUTES {
+        let got = event.attribute(name).map(ToString::to_string);
+        // A binding without types writes text, and Python begins a truth value with a capital letter.
+        let got = got.map(|text| if name == "comexampletruth" { text.to_lowercase() } else { text });
+        same(name, got.as_deref(), Some(expected))?;
+    }
+    // The same instant: with three digits of a second or six, and the zone as `Z` or as `+00:00`.
+    let time = event.time().unwrap_or_default();
+    let seconds = time.trim_end_matches("+00:00").trim_end_matches('Z').trim_end_matches('0');
+    same("time", seconds, "2026-02-03T04:05:06.789")?;
+    same("data", event.decode::<Order, _>(&codecs()?)?, Order::new())
+}
+
+pub(crate) async fn from_python(lab: &Lab, binding: &str, mode: &str) -> Result<(), BoxError> {
+    let arguments = json!({ "binding": binding, "mode": mode });
+    let (message, _) = rabbitmq::from_python(lab, "cloud_event_send", arguments).await?;
+    check(&CloudEvent::from_message(&message)?)
+}
+
+/// Whether these are the attributes and the data of the event that is sent. Text stands for a value where a binding has
+/// no types.
+fn check_json(attributes: &Value, data: &Value) -> Result<(), BoxError> {
+    for (name, expected) in ATTRIBUTES {
+        let got = match &attributes[name] {
+            Value::String(text) => text.to_lowercase(),
+            value => value.to_string(),
+        };
+        same(name, got, expected.to_lowercase())?;
+    }
+    let time = attributes["time"].as_str().unwrap_or_default();
+    same("time", time.starts_with("2026-02-03T04:05:06.789"), true)?;
+    same("data", data, &serde_json::to_value(Order::new())?)
+}
+
+fn mode(is_structured: bool) -> Mode {
+    if is_structured { Mode::Structured } else { Mode::Binary }
+}
+
+pub(crate) async fn to_python(lab: &Lab, binding: &str, is_structured: bool) -> Result<(), BoxError> {
+    let message = event()?.to_message(mode(is_structured))?;
+    let got = rabbitmq::to_python(lab, "cloud_event_receive", json!({ "binding": binding }), message).await?;
+    check_json(&got["attributes"], &got["data"])
+}
+
+/// A message with the headers of HTTP as properties, as a bridge makes it.
+fn message_of(sent: &Value) -> Result<Message, BoxError> {
+    let mut message = Message::builder();
+    if let Some(content_type) = sent["content_type"].as_str() {
+        message = message.content_type(content_type.to_owned());
+    }
+    for (name, value) in sent["headers"].as_object().into_iter().flatten() {
+        message = message.property(name.clone(), value.as_str().unwrap_or_default().to_owned());
+    }
+    Ok(message.build(sent["body"].as_str().unwrap_or_default().to_owned())?)
+}
+
+pub(crate) async fn from_node(lab: &Lab) -> Result<(), BoxError> {
+    let sent = lab.node("write", None).await?;
+    for each in sent.as_array().into_iter().flatten().filter(|each| each["name"] != "batch") {
+        let name = each["name"].as_str().unwrap_or_default();
+        let event = CloudEvent::from_message(&message_of(each)?).map_err(|error| format!("{name}: {error}"))?;
+        check(&event).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn to_node(lab: &Lab) -> Result<(), BoxError> {
+    let message = event()?.to_message(Mode::Structured)?;
+    let body = str::from_utf8(message.payload().unwrap_or_default())?;
+    let sent = json!([{ "content_type": message.content_type(), "headers": {}, "body": body }]);
+    let got = lab.node("read", Some(sent)).await?;
+    check_json(&got[0][0], &got[0][0]["data"])
+}

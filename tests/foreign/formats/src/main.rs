@@ -1,0 +1,105 @@
+//! `foreign-formats FOLDER [--json]`: messages of producers in Python and Node read by this library, and its messages read by
+//! them, through the servers of `scripts/brokers`.
+//!
+//! FOLDER is what `scripts/foreign` prints. Each case prints a line. The process fails if a case does.
+#![forbid(unsafe_code)]
+
+mod cases;
+mod cloud_events;
+mod encodings;
+mod encrypted;
+mod lab;
+mod nats;
+mod rabbitmq;
+mod traces;
+
+use std::{process::ExitCode, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use tower::BoxError;
+
+use crate::{
+    cases::{CASES, Case},
+    lab::Lab,
+};
+
+/// Longer than any case takes.
+const LONG: Duration = Duration::from_secs(60);
+/// Most of a case is the start of a program.
+const AT_ONCE: usize = 4;
+
+/// What became of a case.
+enum Outcome {
+    Passed,
+    LeftOut(String),
+    Failed(BoxError),
+}
+
+/// Why a case was not run.
+#[derive(Debug)]
+struct LeftOut(String);
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LeftOut {}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let Some(folder) = arguments.next() else {
+        eprintln!("foreign-formats FOLDER [--json]");
+        return ExitCode::from(2);
+    };
+    let json = arguments.next().as_deref() == Some("--json");
+    let lab = match Lab::new(folder.into()).await {
+        Ok(lab) => lab,
+        Err(error) => {
+            eprintln!("{error}; scripts/brokers starts the servers");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcomes: Vec<_> = stream::iter(CASES).map(|case| run(case, &lab)).buffered(AT_ONCE).collect().await;
+    let failed = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_))).count();
+    if json {
+        println!("{}", as_json(&outcomes));
+    } else {
+        for (case, outcome) in &outcomes {
+            match outcome {
+                Outcome::Passed => println!("pass      {}", case.name),
+                Outcome::LeftOut(why) => println!("left out  {}: {why}", case.name),
+                Outcome::Failed(error) => println!("FAIL      {}: {error}", case.name),
+            }
+        }
+        println!("{} case(s), {failed} failed", outcomes.len());
+    }
+    lab.close().await;
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn run<'c>(case: &'c Case, lab: &Lab) -> (&'c Case, Outcome) {
+    let outcome = match tokio::time::timeout(LONG, (case.run)(lab)).await {
+        Ok(Ok(())) => Outcome::Passed,
+        Ok(Err(error)) => match error.downcast::<LeftOut>() {
+            Ok(why) => Outcome::LeftOut(why.0),
+            Err(error) => Outcome::Failed(error),
+        },
+        Err(elapsed) => Outcome::Failed(elapsed.into()),
+    };
+    (case, outcome)
+}
+
+fn as_json(outcomes: &[(&Case, Outcome)]) -> serde_json::Value {
+    let case = |(case, outcome): &(&Case, Outcome)| {
+        let (outcome, reason) = match outcome {
+            Outcome::Passed => ("passed", None),
+            Outcome::LeftOut(why) => ("left out", Some(why.clone())),
+            Outcome::Failed(error) => ("failed", Some(error.to_string())),
+        };
+        serde_json::json!({ "case": case.name, "outcome": outcome, "reason": reason })
+    };
+    outcomes.iter().map(case).collect()
+}
