@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use consign::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use uuid::Uuid;
@@ -60,10 +61,6 @@ pub(crate) const TYPES: &[(&str, Checks)] = &[
     ("Reading", checks::<Reading>()),
     ("Tree", checks::<Tree>()),
 ];
-
-/// Milliseconds since 1970.
-#[derive(Debug, Serialize, Deserialize)]
-struct Timestamp(i64);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Span(u8, i8);
