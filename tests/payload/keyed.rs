@@ -80,6 +80,7 @@ pub(crate) const CHANGES: [fn(&mut Message); 31] = [
     |m| set(m, "cloudEvents:type", "order.shipped"),
     |m| set(m, "CLOUDEVENTS_type", "order.shipped"),
     |m| set(m, "ce-type", "order.shipped"),
+    |m| set(m, "ce_type", "order.shipped"),
     |m| set(m, "Ce-Type", "order.shipped"),
     |m| {
         remove(m, "cloudEvents_type");

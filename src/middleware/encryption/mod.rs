@@ -51,7 +51,7 @@
 //! - the MessageId, of a copy the first one (`x-original-message-id`); a message without one is given a random one;
 //! - ContentType, content encoding, Subject, SessionId, CorrelationId, ReplyTo and `ReplyToSessionId`;
 //! - the version of the body, `x-message-version`;
-//! - CloudEvents attributes, whose names begin with `cloudEvents:`, `cloudEvents_` or `ce-`;
+//! - CloudEvents attributes, whose names begin with `cloudEvents:`, `cloudEvents_`, `ce-` or `ce_`;
 //! - `x-accept`, `x-fault` and the rest of a [fault](crate::rpc::Fault), and the properties from which
 //!   [`interop`](super::interop) fills fields of a message;
 //! - further application properties that the sender [binds](EncryptLayer::bind) by name.

@@ -40,7 +40,7 @@ const NAMES: [&str; 15] = [
 ];
 
 /// The prefixes of CloudEvents attributes. They match in any case, so that no reader is more lenient than this.
-const PREFIXES: [&str; 3] = ["cloudEvents:", "cloudEvents_", "ce-"];
+const PREFIXES: [&str; 4] = ["cloudEvents:", "cloudEvents_", "ce-", "ce_"];
 
 /// The pseudo-queue of RabbitMQ's direct replies. The broker appends a token to it, which no sender can know.
 const DIRECT_REPLIES: &str = "amq.rabbitmq.reply-to";

@@ -31,7 +31,7 @@ NAMES = {"x-message-version", "x-accept", "x-fault", "x-fault-reason", "x-fault-
          "MT-MessageType", "MessageId", "RequestId", "CorrelationId", "NServiceBus.EnclosedMessageTypes",
          "NServiceBus.MessageId", "NServiceBus.CorrelationId", "NServiceBus.ContentType",
          "NServiceBus.Transport.Encoding"}
-PREFIXES = (b"cloudevents:", b"cloudevents_", b"ce-")
+PREFIXES = (b"cloudevents:", b"cloudevents_", b"ce-", b"ce_")
 SIGNATURE = ["x-signature", "x-signature-key", "x-signature-bound"]
 ENCRYPTION = ["x-encryption", "x-encryption-key", "x-encryption-bound"]
 SIGNING_PURPOSE = "consign signature 2 hmac-sha256"
