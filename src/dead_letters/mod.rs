@@ -65,6 +65,12 @@
 //! letter is handled under its lock. One that others hold is waited for no longer than [`Run::patience`], and is
 //! [`missed`](Report::missed) then.
 //!
+//! # Signed and encrypted messages
+//!
+//! A copy that is resubmitted is as authentic as the dead letter, for `x-original-message-id` counts as its MessageId. The
+//! reason, the description, the trail and the number of resubmissions are not authenticated. A signed body that a run
+//! transcodes is refused by its receiver: transcode such messages where they are verified.
+//!
 //! # Bounds
 //!
 //! A run has [`Run::concurrency`] dead letters in hand. Of those that stay it keeps the leases, up to [`Run::most_held`]; if

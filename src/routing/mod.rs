@@ -42,6 +42,12 @@
 //! A handler of several types takes an enum of them, and [`RouterBuilder::types`] sends it those: see
 //! [`types`](crate::types).
 //!
+//! # Signed and encrypted messages
+//!
+//! [Signing](crate::middleware::signing) and [encryption](crate::middleware::encryption) authenticate the Subject, by which
+//! routes are chosen, and the ContentType. Of what handlers take as arguments they do not authenticate To, the partition
+//! key, the times, what the broker says, and application properties that are not bound.
+//!
 //! # Borrowing from the body
 //!
 //! A handler's arguments are owned, so `Body<OrderRef<'_>>` cannot be one: the compiler says that the implementation of

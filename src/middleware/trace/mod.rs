@@ -40,6 +40,11 @@
 //! A context is neither written into messages nor made the parent of a span: tracing has no ids for that. The crate
 //! `consign-opentelemetry` does both, and counts.
 //!
+//! # Signed and encrypted messages
+//!
+//! `traceparent`, `tracestate` and `Diagnostic-Id` are not authenticated, for every hop may set them. Someone who can change
+//! messages can have a span appear in another trace.
+//!
 //! # Failure
 //!
 //! It changes no answer. A call that is dropped closes its span without `consign.disposition`.
