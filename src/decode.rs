@@ -2,13 +2,19 @@
 
 use consign_codecs::{CodecSet, Codecs, Decode, Decoded};
 
-use crate::{Message, message::Body, settlement::Undecodable};
+use crate::{
+    Message,
+    message::{Body, content_encoding},
+    settlement::Undecodable,
+};
 
 impl Message {
     /// Reads the body as a `T`, by the message's ContentType and the rules of `codecs`. The value may borrow from the
     /// message.
     ///
-    /// A body that is an AMQP string without a ContentType is text. A `ContentEncoding` other than `identity` is refused.
+    /// A body that is an AMQP string without a ContentType is text. A compressed body is refused: the
+    /// layer `middleware::content_encoding::DecompressLayer` reads it first. A `ContentEncoding` that names
+    /// a charset, `identity`, `binary`, `7bit` or `8bit` says nothing of the bytes.
     #[inline]
     pub fn decode<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<T, Undecodable> {
         let (content_type, body) = self.encoded()?;
@@ -29,8 +35,7 @@ impl Message {
     #[inline]
     pub(crate) fn encoded(&self) -> Result<(Option<&str>, &[u8]), Undecodable> {
         if let Some(encoding) = self.pass_through().and_then(|rest| rest.content_encoding.as_deref())
-            && !encoding.is_empty()
-            && !encoding.eq_ignore_ascii_case("identity")
+            && content_encoding::encodings(encoding).next().is_some()
         {
             return Err(Undecodable::content_encoding(encoding));
         }

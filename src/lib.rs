@@ -118,7 +118,7 @@
 //! | `erased` | | codecs that are chosen at run time, as plug-ins |
 //! | `derive` | | [`types::MessageTypes`] as a derive: an enum of types of messages |
 //! | `testing` | | for your tests: a broker on virtual time, a connection that takes time and fails, a record: `testing` |
-//! | `gzip`, `zstd` | | encodings of bodies: `middleware::content_encoding` |
+//! | `gzip`, `deflate`, `zstd` | | encodings of bodies: `middleware::content_encoding`; `zstd` needs a C compiler |
 //! | `encryption`, `signing` | | of bodies: `middleware::encryption`, `middleware::signing` |
 //! | `claim-check` | | large bodies elsewhere: `middleware::claim_check` |
 //! | `cloud-events` | | CloudEvents in and out of messages: `cloud_events` |

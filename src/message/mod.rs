@@ -15,6 +15,7 @@
 mod application_properties;
 mod body;
 mod builder;
+pub(crate) mod content_encoding;
 pub(crate) mod entity_path;
 pub(crate) mod fluent;
 mod invalid;

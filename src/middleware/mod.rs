@@ -41,7 +41,7 @@ pub mod catch_panic;
 pub mod circuit_breaker;
 #[cfg(feature = "claim-check")]
 pub mod claim_check;
-#[cfg(any(feature = "gzip", feature = "zstd"))]
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate"))]
 pub mod content_encoding;
 pub mod dead_letter;
 pub mod dedup;
@@ -50,7 +50,14 @@ pub mod encode;
 pub mod encryption;
 pub mod expiry;
 pub mod from_fn;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "interop"))]
+#[cfg(any(
+    feature = "gzip",
+    feature = "zstd",
+    feature = "deflate",
+    feature = "encryption",
+    feature = "signing",
+    feature = "interop"
+))]
 mod handle_future;
 pub mod in_flight;
 #[cfg(feature = "interop")]
@@ -59,13 +66,27 @@ pub mod interop;
 pub mod keys;
 pub mod lock_renewal;
 pub mod message_id;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "interop"))]
+#[cfg(any(
+    feature = "gzip",
+    feature = "zstd",
+    feature = "deflate",
+    feature = "encryption",
+    feature = "signing",
+    feature = "interop"
+))]
 mod reading;
 pub mod renewal;
 pub mod retry;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "claim-check"))]
+#[cfg(any(
+    feature = "gzip",
+    feature = "zstd",
+    feature = "deflate",
+    feature = "encryption",
+    feature = "signing",
+    feature = "claim-check"
+))]
 mod rewrite;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
 mod rewriting;
 mod send_future;
 #[cfg(feature = "signing")]
@@ -73,20 +94,35 @@ pub mod signing;
 pub mod size_limit;
 pub mod trace;
 
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "interop"))]
+#[cfg(any(
+    feature = "gzip",
+    feature = "zstd",
+    feature = "deflate",
+    feature = "encryption",
+    feature = "signing",
+    feature = "interop"
+))]
 use self::reading::Reader;
 #[cfg(any(
     feature = "gzip",
     feature = "zstd",
+    feature = "deflate",
     feature = "encryption",
     feature = "signing",
     feature = "claim-check"
 ))]
 pub use self::rewrite::Rewrite;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
 use self::rewriting::Rewriter;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing"))]
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
 pub use self::rewriting::Rewriting;
 pub use self::send_future::SendFuture;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "interop"))]
+#[cfg(any(
+    feature = "gzip",
+    feature = "zstd",
+    feature = "deflate",
+    feature = "encryption",
+    feature = "signing",
+    feature = "interop"
+))]
 pub use self::{handle_future::HandleFuture, reading::Reading};

@@ -70,7 +70,14 @@ mod description;
 mod error;
 mod layer;
 mod layers;
-#[cfg(any(feature = "gzip", feature = "zstd", feature = "encryption", feature = "signing", feature = "claim-check"))]
+#[cfg(any(
+    feature = "gzip",
+    feature = "zstd",
+    feature = "deflate",
+    feature = "encryption",
+    feature = "signing",
+    feature = "claim-check"
+))]
 mod payload;
 mod trace;
 

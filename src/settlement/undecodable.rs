@@ -3,7 +3,7 @@ use std::{borrow::Cow, error, fmt};
 use consign_codecs::{DecodeFailure, FailureReason};
 
 use super::{DeadLetter, DeadLetterReason, Disposition, IntoDisposition};
-use crate::message::ApplicationProperties;
+use crate::message::{ApplicationProperties, content_encoding};
 
 /// A message that could not be decoded. As a [`Disposition`] it is a dead letter with the reason, a line for each attempt,
 /// and the attempts in the property `x-decode-trail`. It holds no bytes of the body.
@@ -65,7 +65,13 @@ impl fmt::Display for Undecodable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Cause::Codecs(failure) => fmt::Display::fmt(failure, f),
-            Cause::ContentEncoding(encoding) => write!(f, "the content encoding `{encoding}` is not supported"),
+            Cause::ContentEncoding(encoding) => match content_encoding::feature(encoding) {
+                Some(feature) => write!(
+                    f,
+                    "the content encoding `{encoding}` needs a `DecompressLayer` (feature `{feature}` of consign)"
+                ),
+                None => write!(f, "the content encoding `{encoding}` is not supported"),
+            },
             Cause::NotBytes => f.write_str("the body is an AMQP value or sequence that byte codecs cannot read"),
         }
     }

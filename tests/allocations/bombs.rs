@@ -31,20 +31,28 @@ fn zstd_bomb(log: u8) -> Vec<u8> {
     bomb
 }
 
+/// A frame of three bytes that says it has 4 GiB.
+fn zstd_declared() -> Vec<u8> {
+    [&[0x28, 0xB5, 0x2F, 0xFD, 0b1010_0000][..], &u32::MAX.to_le_bytes(), &[1, 0, 0]].concat()
+}
+
 /// Everything that is asked for counts, given back or not.
 #[test]
 fn h_05_a_bomb_takes_less_than_16_mib() {
     for (name, bomb, max_bytes, most) in [
         ("gzip", gzip_bomb(), 256 << 10, 1 << 20),
-        ("zstd", zstd_bomb(23), 256 << 10, 4 << 20),
+        ("zstd", zstd_bomb(23), 256 << 10, 1 << 20),
+        ("zstd", zstd_bomb(23).repeat(100), 256 << 10, 1 << 20),
+        ("deflate", gzip_bomb()[10..].to_vec(), 256 << 10, 1 << 20),
         ("gzip", gzip_bomb(), 100 << 20, 16 << 20),
         ("zstd", zstd_bomb(23), 100 << 20, 4 << 20),
-        ("zstd", zstd_bomb(31), 100 << 20, 64 << 10),
+        ("zstd", zstd_bomb(31), 100 << 20, 1 << 20),
+        ("zstd", zstd_declared(), 100 << 20, 64 << 10),
     ] {
         let mut message = Message::new(bomb);
         message.properties_mut().pass_through_mut().content_encoding = Some(name.into());
         let never = service_fn(|_: Message| async { Err::<Disposition, BoxError>("a handler saw it".into()) });
-        let layer = DecompressLayer::new([Encoding::Gzip, Encoding::Zstd]).max_bytes(max_bytes);
+        let layer = DecompressLayer::new([Encoding::Gzip, Encoding::Zstd, Encoding::Deflate]).max_bytes(max_bytes);
         let mut stack = layer.layer(never);
         let mut answer = None;
         let bytes = allocated_bytes(|| answer = Some(poll_once(stack.call(message))));

@@ -2,7 +2,7 @@
 #![cfg(feature = "embedded")]
 #![allow(unsafe_code)]
 
-#[cfg(all(feature = "json", feature = "gzip", feature = "zstd"))]
+#[cfg(all(feature = "json", feature = "gzip", feature = "zstd", feature = "deflate"))]
 mod bombs;
 mod calls;
 mod dead_letters;

@@ -58,7 +58,7 @@ layers, outer to inner
   1 trace: destination orders
   2 message_id
   3 encode
-  4 compress: encoding zstd, threshold 1024
+  4 compress: encoding zstd, level 3, threshold 1024
   5 encrypt
   6 sign
   7 check_in: threshold 64
@@ -82,7 +82,7 @@ codecs";
         .layer(CheckOutLayer::new(blobs).max_bytes(1 << 20))
         .layer(VerifyLayer::new(to_sign()).allow_unsigned())
         .layer(DecryptLayer::new(to_encrypt()))
-        .layer(decompress().max_ratio(50))
+        .layer(decompress().max_ratio(200))
         .router(Router::new(Codecs::json()).otherwise(read).build().unwrap())
         .unwrap();
     let text = receiving.describe().to_string();
@@ -100,7 +100,7 @@ layers, outer to inner
   9 check_out: bytes 1048576
   10 verify: unsigned passes
   11 decrypt: plaintext refused
-  12 decompress: encodings gzip zstd, bytes 262144, ratio 50
+  12 decompress: encodings gzip zstd, bytes 262144, ratio 200
 routes";
     assert!(text.starts_with(head), "{text}");
 

@@ -541,7 +541,10 @@ fn others() -> Vec<Row> {
     let json = |name| Row::new(name, r#"{"id":1,"sku":"CANARY-7f3a"}"#).declared(JSON);
     let list = Value::List(vec![Value::from(CANARY), Value::from(1_i32)]);
     vec![
-        encoded("c_6_gzip", "gzip").refused("UnsupportedEncoding", "the content encoding `gzip` is not supported"),
+        encoded("c_6_gzip", "gzip").refused(
+            "UnsupportedEncoding",
+            "the content encoding `gzip` needs a `DecompressLayer` (feature `gzip` of consign)",
+        ),
         encoded("c_4_gzip_twice", "gzip, gzip")
             .refused("UnsupportedEncoding", "the content encoding `gzip, gzip` is not supported"),
         encoded("encoding_with_escapes", "\u{1b}[31mred\r\n")

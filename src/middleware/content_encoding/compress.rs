@@ -13,13 +13,22 @@ use crate::{
 pub struct CompressLayer {
     pub(crate) encoding: Encoding,
     pub(crate) threshold: usize,
+    pub(crate) level: Option<u32>,
 }
 
 impl CompressLayer {
     /// Compresses by `encoding` what has at least 1,024 bytes.
     #[must_use]
     pub const fn new(encoding: Encoding) -> Self {
-        Self { encoding, threshold: 1_024 }
+        Self { encoding, threshold: 1_024, level: None }
+    }
+
+    /// How hard to try: 1, the fastest, to 9 for gzip and deflate, and to 19 for zstd; a level outside of that is clamped. By
+    /// default 1 for gzip and deflate, and 3 for zstd.
+    #[must_use]
+    pub const fn level(mut self, level: u32) -> Self {
+        self.level = Some(level);
+        self
     }
 
     /// Leaves bodies of fewer bytes as they are.
@@ -41,7 +50,10 @@ impl CompressLayer {
         }
         // A receiver refuses what grows too much.
         let useful = body.len().div_ceil(RATIO)..body.len();
-        let Some(compressed) = self.encoding.compress(body).filter(|compressed| useful.contains(&compressed.len()))
+        let Some(compressed) = self
+            .encoding
+            .compress(body, self.encoding.level(self.level))
+            .filter(|compressed| useful.contains(&compressed.len()))
         else {
             return message;
         };

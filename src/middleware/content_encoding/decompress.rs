@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Message,
-    message::{Body, limits},
+    message::{Body, content_encoding, limits},
     middleware::{Reader, Reading},
 };
 
@@ -43,9 +43,6 @@ impl DecompressLayer {
     }
 
     fn decoded(&self, named: &str, body: &Body) -> Result<Vec<u8>, Kind> {
-        if named.contains(',') {
-            return Err(Kind::Nested);
-        }
         let encoding = self.encodings.iter().find(|encoding| encoding.is_named(named)).ok_or(Kind::Encoding)?;
         let Body::Data(data) = body else { return Err(Kind::NotBytes) };
         let encoded = data.joined();
@@ -68,6 +65,12 @@ impl<S> Layer<S> for DecompressLayer {
     }
 }
 
+fn only_encoding(named: &str) -> Result<Option<&str>, DecompressError> {
+    let mut encodings = content_encoding::encodings(named);
+    let only = encodings.next();
+    if encodings.next().is_some() { Err(DecompressError::new(Kind::Nested, named)) } else { Ok(only) }
+}
+
 /// Decompresses bodies; see the [module](super).
 pub type Decompress<S> = Reading<S, DecompressLayer>;
 
@@ -78,11 +81,8 @@ impl Reader for DecompressLayer {
         let Some(named) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref()) else {
             return Ok(message);
         };
-        let named = named.trim_matches([' ', '\t']);
-        if named.is_empty() || named.eq_ignore_ascii_case("identity") {
-            return Ok(message);
-        }
-        let body = self.decoded(named, message.body()).map_err(|kind| DecompressError::new(kind, named))?;
+        let Some(encoding) = only_encoding(named)? else { return Ok(message) };
+        let body = self.decoded(encoding, message.body()).map_err(|kind| DecompressError::new(kind, encoding))?;
         let mut message = message.with_body(body);
         message.properties_mut().pass_through_mut().content_encoding = None;
         Ok(message)

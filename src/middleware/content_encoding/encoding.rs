@@ -4,12 +4,15 @@ use super::error::DecompressErrorKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// RFC 1952: one member. Read and written everywhere.
+    /// RFC 1952. Read and written everywhere.
     #[cfg(feature = "gzip")]
     Gzip,
-    /// RFC 8878: one frame, without a dictionary. Faster to read.
+    /// RFC 8878, without a dictionary. Smaller than `Gzip`, and faster to write and to read.
     #[cfg(feature = "zstd")]
     Zstd,
+    /// The `deflate` of HTTP: zlib's format (RFC 1950). Bytes without its header (RFC 1951) are read too.
+    #[cfg(feature = "deflate")]
+    Deflate,
 }
 
 /// How each encoding begins, whether or not it can be read here.
@@ -29,6 +32,8 @@ impl Encoding {
             Self::Gzip => "gzip",
             #[cfg(feature = "zstd")]
             Self::Zstd => "zstd",
+            #[cfg(feature = "deflate")]
+            Self::Deflate => "deflate",
         }
     }
 
@@ -40,18 +45,35 @@ impl Encoding {
             Self::Gzip => is("gzip") || is("x-gzip"),
             #[cfg(feature = "zstd")]
             Self::Zstd => is("zstd"),
+            #[cfg(feature = "deflate")]
+            Self::Deflate => is("deflate"),
         }
+    }
+
+    /// The level at which it compresses if `requested` is.
+    pub(crate) fn level(self, requested: Option<u32>) -> u32 {
+        // By default fast ones, for they run between a message and its send. Above 19 zstd has windows that few readers accept.
+        let (default, highest) = match self {
+            #[cfg(feature = "gzip")]
+            Self::Gzip => (1, 9),
+            #[cfg(feature = "zstd")]
+            Self::Zstd => (3, 19),
+            #[cfg(feature = "deflate")]
+            Self::Deflate => (1, 9),
+        };
+        requested.unwrap_or(default).clamp(1, highest)
     }
 
     /// Out of line, for coders have their tables on the stack, and what passes as it is needs no room for them.
     #[inline(never)]
-    #[cfg_attr(not(feature = "gzip"), expect(clippy::unnecessary_wraps, reason = "what gzip's does"))]
-    pub(super) fn compress(self, body: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn compress(self, body: &[u8], level: u32) -> Option<Vec<u8>> {
         match self {
             #[cfg(feature = "gzip")]
-            Self::Gzip => super::gzip::compress(body),
+            Self::Gzip => super::gzip::compress(body, level),
             #[cfg(feature = "zstd")]
-            Self::Zstd => Some(super::zstd::compress(body)),
+            Self::Zstd => super::zstd::compress(body, level),
+            #[cfg(feature = "deflate")]
+            Self::Deflate => super::deflate::compress(body, level),
         }
     }
 
@@ -68,6 +90,8 @@ impl Encoding {
             Self::Gzip => super::gzip::decompress(body, limit, over),
             #[cfg(feature = "zstd")]
             Self::Zstd => super::zstd::decompress(body, limit, over),
+            #[cfg(feature = "deflate")]
+            Self::Deflate => super::deflate::decompress(body, limit, over),
         }
     }
 }

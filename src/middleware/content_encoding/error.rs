@@ -2,7 +2,7 @@ use std::{error, fmt};
 
 use crate::{
     Disposition,
-    message::ApplicationProperties,
+    message::{ApplicationProperties, content_encoding},
     settlement::{DeadLetter, DeadLetterReason, IntoDisposition},
 };
 
@@ -34,7 +34,7 @@ pub enum DecompressErrorKind {
         /// Times.
         limit: usize,
     },
-    /// It asks for more memory to look back in than 8 MiB.
+    /// A window of zstd above 2 GiB.
     Window,
     /// Not well-formed.
     Syntax,
@@ -91,18 +91,34 @@ impl fmt::Display for DecompressError {
         use DecompressErrorKind as Kind;
         write!(f, "content encoding `{}`: ", self.encoding)?;
         match self.kind {
-            Kind::Encoding => f.write_str("not supported"),
+            Kind::Encoding => match content_encoding::feature(&self.encoding) {
+                None => f.write_str("not supported"),
+                Some(feature) if ENABLED.contains(&feature) => {
+                    f.write_str("not read by this layer: name it in `DecompressLayer::new`")
+                }
+                Some(feature) => write!(f, "it is read with the feature `{feature}` of consign"),
+            },
             Kind::Nested => f.write_str("more than one encoding"),
             Kind::NotBytes => f.write_str("the body is an AMQP value or sequence"),
             Kind::Size { limit } => write!(f, "the body has more than {limit} bytes"),
             Kind::Ratio { limit } => write!(f, "the body has more than {limit} times its encoded size"),
-            Kind::Window => f.write_str("it asks for a window above 8 MiB"),
+            Kind::Window => f.write_str("it asks for a window above 2 GiB"),
             Kind::Syntax => f.write_str("not well-formed"),
             Kind::Truncated => f.write_str("the body ends too early"),
             Kind::Trailing => f.write_str("bytes follow the encoded body"),
         }
     }
 }
+
+/// The features of encodings that this build has.
+const ENABLED: &[&str] = &[
+    #[cfg(feature = "gzip")]
+    "gzip",
+    #[cfg(feature = "zstd")]
+    "zstd",
+    #[cfg(feature = "deflate")]
+    "deflate",
+];
 
 impl error::Error for DecompressError {}
 
@@ -111,7 +127,8 @@ impl IntoDisposition for DecompressError {
     fn into_disposition(self) -> Disposition {
         let mut letter = DeadLetter::new(self.reason(), self.to_string());
         // A name that is no encoding's is a sender's text, and a trail has fields.
-        let known = ["gzip", "x-gzip", "zstd"].into_iter().find(|known| known.eq_ignore_ascii_case(&self.encoding));
+        let known =
+            ["gzip", "x-gzip", "zstd", "deflate"].into_iter().find(|known| known.eq_ignore_ascii_case(&self.encoding));
         let trail = format!("{};exact;{};", known.unwrap_or("encoding"), self.kind.code());
         letter.changes = [(DeadLetter::TRAIL, trail)].into_iter().collect::<ApplicationProperties>().into();
         letter.into_disposition()

@@ -1,16 +1,12 @@
-//! One member (RFC 1952, 2.3). What is around the deflated bytes is read here, and they are inflated right into the body:
-//! a reader of streams takes a window of 32 KiB beside it for every message, and clears that first.
+//! Members (RFC 1952, 2.2), one after the other. What is around the deflated bytes is read here.
 
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
-use miniz_oxide::inflate::{
-    TINFLStatus as Status,
-    core::{DecompressorOxide, decompress as inflate, inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF},
-};
 
-use super::error::DecompressErrorKind as Kind;
+use super::{error::DecompressErrorKind as Kind, inflate::Inflater};
 
+const MAGIC: [u8; 3] = [0x1F, 0x8B, DEFLATE];
 const HEADER: usize = 10;
 const DEFLATE: u8 = 8;
 const HEADER_CRC: u8 = 1 << 1;
@@ -19,32 +15,41 @@ const NAME: u8 = 1 << 3;
 const COMMENT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
 
-pub(super) fn compress(body: &[u8]) -> Option<Vec<u8>> {
-    // The fast level: it runs between a message and its send.
-    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4 + 64), Compression::fast());
+pub(super) fn compress(body: &[u8], level: u32) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4 + 64), Compression::new(level));
     encoder.write_all(body).ok()?;
     encoder.finish().ok()
 }
 
 pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8>, Kind> {
-    let deflated = past_header(body)?;
-    let (out, rest) = inflated(deflated, limit, over)?;
+    let mut inflater = Inflater::new(limit, over);
+    let mut rest = member(body, &mut inflater)?;
+    while !rest.is_empty() {
+        if !rest.iter().zip(MAGIC).all(|(&byte, magic)| byte == magic) {
+            return Err(Kind::Trailing);
+        }
+        rest = member(rest, &mut inflater)?;
+    }
+    Ok(inflater.into_body())
+}
+
+/// Appends one member, and returns what follows it.
+fn member<'b>(body: &'b [u8], inflater: &mut Inflater) -> Result<&'b [u8], Kind> {
+    let (start, rest) = inflater.append(past_header(body)?, 0)?;
+    let out = inflater.since(start);
     let (trailer, rest) = rest.split_first_chunk::<8>().ok_or(Kind::Truncated)?;
     let [a, b, c, d, size @ ..] = *trailer;
     // The size is that modulo 2 to the power of 32.
     #[expect(clippy::cast_possible_truncation, reason = "modulo, and a limit is far below")]
     let is_right =
-        u32::from_le_bytes([a, b, c, d]) == crc32fast::hash(&out) && u32::from_le_bytes(size) == out.len() as u32;
-    if !is_right {
-        return Err(Kind::Syntax);
-    }
-    if rest.is_empty() { Ok(out) } else { Err(Kind::Trailing) }
+        u32::from_le_bytes([a, b, c, d]) == crc32fast::hash(out) && u32::from_le_bytes(size) == out.len() as u32;
+    if is_right { Ok(rest) } else { Err(Kind::Syntax) }
 }
 
 /// What follows the header, which may have an extra field, a name, a comment and a checksum.
 fn past_header(body: &[u8]) -> Result<&[u8], Kind> {
     let (&[id1, id2, method, flags, ..], mut rest) = body.split_first_chunk::<HEADER>().ok_or(Kind::Truncated)?;
-    if [id1, id2, method] != [0x1F, 0x8B, DEFLATE] || flags & RESERVED != 0 {
+    if [id1, id2, method] != MAGIC || flags & RESERVED != 0 {
         return Err(Kind::Syntax);
     }
     if flags & EXTRA != 0 {
@@ -67,30 +72,4 @@ fn past_header(body: &[u8]) -> Result<&[u8], Kind> {
         rest = after;
     }
     Ok(rest)
-}
-
-/// The body of at most `limit` bytes, and what follows the deflated bytes.
-fn inflated(deflated: &[u8], limit: usize, over: Kind) -> Result<(Vec<u8>, &[u8]), Kind> {
-    // One byte more than there may be says that there is more.
-    let most = limit.saturating_add(1);
-    let mut decoder = DecompressorOxide::new();
-    let mut out = vec![0; most.min(deflated.len().saturating_mul(4))];
-    let (mut rest, mut end) = (deflated, 0);
-    loop {
-        let (status, read, written) =
-            inflate(&mut decoder, rest, &mut out, end, TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF);
-        rest = &rest[read..];
-        end += written;
-        if end > limit {
-            return Err(over);
-        }
-        match status {
-            Status::Done => break,
-            Status::HasMoreOutput if out.len() < most => out.resize(most.min(out.len().saturating_mul(2)), 0),
-            Status::FailedCannotMakeProgress | Status::NeedsMoreInput => return Err(Kind::Truncated),
-            _ => return Err(Kind::Syntax),
-        }
-    }
-    out.truncate(end);
-    Ok((out, rest))
 }

@@ -2,7 +2,8 @@
 //!
 //! Neither is on until its layer is in a stack. How a body is encoded travels where AMQP has a place for it, in the
 //! property `content-encoding`, [`PassThrough::content_encoding`](crate::message::PassThrough::content_encoding), which
-//! every transport carries: `gzip` (RFC 1952) or `zstd` (RFC 8878). The ContentType stays that of the value.
+//! every transport carries: `gzip` (RFC 1952), `zstd` (RFC 8878) or `deflate` (RFC 1950), each behind the feature of that
+//! name. The feature `zstd` builds the C library and needs a C compiler. The ContentType stays that of the value.
 //!
 //! ```
 //! # #[cfg(feature = "gzip")] {
@@ -41,13 +42,20 @@
 //! Bodies of bytes from a threshold on, 1,024 by default, [`CompressLayer::threshold`]. Several sections become one. A body
 //! stays as it is when it is an AMQP value or sequence, when it has a content encoding already, when it begins like
 //! something compressed, when compressing does not make it smaller, and when it would grow by more than 100 times its
-//! compressed size, which a receiver refuses.
+//! compressed size, which a receiver refuses. [`CompressLayer::level`] sets how hard the encoder tries. A frame of zstd has
+//! the size of the body and a checksum.
 //!
 //! # What is read
 //!
 //! The encodings that [`DecompressLayer::new`] names, in one layer only, up to [`DecompressLayer::max_bytes`] and
-//! [`DecompressLayer::max_ratio`]. Limits are enforced on the way, before more memory is taken than they say; a zstd frame
-//! that asks for a window above 8 MiB is refused by its header. A message without an encoding, or with `identity`, passes.
+//! [`DecompressLayer::max_ratio`]. Several members of gzip, several frames of zstd and frames to be skipped are one body.
+//! `deflate` is read with the header of zlib and without it. Limits are enforced on the way and over the whole body, before
+//! more memory is taken than they say; a frame of zstd is decoded into the body, so that its window takes no memory.
+//!
+//! Producers also write a charset (kombu, Spring AMQP) or a transfer encoding of MIME into this property. A message without
+//! an encoding passes as it is, and so does one with `identity`, `binary`, `7bit`, `8bit` or a charset that is a superset of
+//! US-ASCII: `utf-8`, `us-ascii`, `iso-8859-1` to `-16`, `windows-1250` to `-1258` and a few more. The charset is not used: a
+//! text codec reads UTF-8 unless the ContentType names another charset. In a list these names are left out.
 //!
 //! # Signed and encrypted messages
 //!
@@ -67,7 +75,7 @@
 //! | over `max_bytes`, over `max_ratio`, over the window | `LimitExceeded` | `Size`, `Ratio`, `Window` |
 //! | not well-formed, a wrong checksum, a dictionary that nobody has | `DeserializationFailed` | `Syntax` |
 //! | the end is missing | `DeserializationFailed` | `Truncated` |
-//! | bytes follow, a second member or frame too | `DeserializationFailed` | `Trailing` |
+//! | bytes follow that are no further member or frame | `DeserializationFailed` | `Trailing` |
 //!
 //! Without this layer an encoded message is a dead letter too: [`Message::decode`](crate::Message::decode) answers
 //! `UnsupportedEncoding`. A handler that reads the bytes of the body by itself has to look at the property.
@@ -83,15 +91,19 @@
 //! # Cost
 //!
 //! Both work in the call, without another thread: a body of 256 KiB takes milliseconds, and its renewals wait for so long.
-//! The decoder's tables and the body are allocated for each message; what is below the threshold or not encoded costs a
-//! comparison. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! The decoder's tables (160 KiB for zstd) and the body are allocated for each message; what is below the threshold or not
+//! encoded costs a comparison. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 mod compress;
 mod decompress;
+#[cfg(feature = "deflate")]
+mod deflate;
 mod encoding;
 mod error;
 #[cfg(feature = "gzip")]
 mod gzip;
+#[cfg(any(feature = "gzip", feature = "deflate"))]
+mod inflate;
 #[cfg(feature = "zstd")]
 mod zstd;
 

@@ -1,111 +1,112 @@
-//! One frame (RFC 8878, 3.1.1). The header is read here, so that its numbers are checked before any memory is taken, and
-//! the decoder is given a header of ours: with the smallest window that a block needs it says after each block how much
-//! there is. It forgets nothing of what it has not handed out, so a match may still look back as far as the frame says.
+//! Frames (RFC 8878, 3.1), one after the other, zstd's and those that are skipped. Each is decoded in one call right into
+//! the body, so that a window costs nothing, and what a frame declares is compared with the limit before it is believed.
 
-use std::{
-    io::ErrorKind,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
-
-use ruzstd::{
-    decoding::{BlockDecodingStrategy, FrameDecoder, errors::FrameDecoderError},
-    encoding::{CompressionLevel, compress_to_vec},
+use zstd_safe::{
+    CCtx, CParameter, DCtx, ErrorCode, find_frame_compressed_size, get_frame_content_size, is_error_kind,
+    zstd_sys::ZSTD_ErrorCode as Code,
 };
 
 use super::error::DecompressErrorKind as Kind;
 
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
-/// The largest window: 2 to the power of 23 bytes.
-const WINDOW: u64 = 8 << 20;
-/// What one block holds at most: 128 KiB.
-const BLOCK: usize = 128 << 10;
-/// The descriptor of a window of 128 KiB.
-const WINDOW_OF_A_BLOCK: u8 = 7 << 3;
-const CHECKSUM: u8 = 1 << 2;
+/// The first byte of what begins a frame to be skipped is 0x50 to 0x5F.
+const SKIPPED: [u8; 3] = [0x2A, 0x4D, 0x18];
 
-pub(super) fn compress(body: &[u8]) -> Vec<u8> {
-    compress_to_vec(body, CompressionLevel::Fastest)
+pub(super) fn compress(body: &[u8], level: u32) -> Option<Vec<u8>> {
+    let mut encoder = CCtx::try_create()?;
+    encoder.set_parameter(CParameter::CompressionLevel(level.try_into().ok()?)).ok()?;
+    encoder.set_parameter(CParameter::ContentSizeFlag(true)).ok()?;
+    encoder.set_parameter(CParameter::ChecksumFlag(true)).ok()?;
+    // What does not get smaller is not sent.
+    let mut out = Vec::with_capacity(body.len());
+    encoder.compress2(&mut out, body).ok()?;
+    out.shrink_to_fit();
+    Some(out)
 }
 
 pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8>, Kind> {
-    let header = Header::read(body)?;
-    if header.content.is_some_and(|content| content > limit as u64) {
-        return Err(over);
+    if !body.starts_with(&MAGIC) && !is_skipped(body) {
+        return Err(Kind::Syntax);
     }
-    // The decoder has assertions on what a frame says.
-    catch_unwind(AssertUnwindSafe(|| header.decode(limit, over))).unwrap_or(Err(Kind::Syntax))
+    let mut decoder = DCtx::create();
+    let (mut out, mut rest) = (Vec::new(), body);
+    while !rest.is_empty() {
+        if is_skipped(rest) {
+            rest = past_skipped(rest).ok_or(Kind::Truncated)?;
+            continue;
+        }
+        if !rest.starts_with(&MAGIC) {
+            let is_cut = MAGIC.starts_with(rest) || (rest.len() < 4 && is_skipped_start(rest));
+            return Err(if is_cut { Kind::Truncated } else { Kind::Trailing });
+        }
+        let left = limit - out.len();
+        // A frame that is cut says too how much it has.
+        let content = get_frame_content_size(rest).ok().flatten();
+        if content.is_some_and(|content| content > left as u64) {
+            return Err(over);
+        }
+        let size = find_frame_compressed_size(rest).map_err(kind)?;
+        let (frame, after) = rest.split_at_checked(size).ok_or(Kind::Truncated)?;
+        let decoded = decode(&mut decoder, frame, content, left, over)?;
+        if out.is_empty() {
+            out = decoded;
+        } else {
+            out.extend_from_slice(&decoded);
+        }
+        rest = after;
+    }
+    Ok(out)
 }
 
-struct Header<'b> {
-    checksum: bool,
+/// What one frame says, of at most `left` bytes.
+fn decode(
+    decoder: &mut DCtx<'_>,
+    frame: &[u8],
     content: Option<u64>,
-    blocks: &'b [u8],
-}
-
-impl<'b> Header<'b> {
-    fn read(body: &'b [u8]) -> Result<Self, Kind> {
-        let rest = body.strip_prefix(&MAGIC).ok_or(Kind::Syntax)?;
-        let (&descriptor, mut rest) = rest.split_first().ok_or(Kind::Truncated)?;
-        let is_single = descriptor & 1 << 5 != 0;
-        // A reserved bit, or a dictionary.
-        if descriptor & (1 << 3 | 0b11) != 0 {
-            return Err(Kind::Syntax);
-        }
-        let mut window = 0;
-        if !is_single {
-            let (&byte, after) = rest.split_first().ok_or(Kind::Truncated)?;
-            let base = 1_u64 << (10 + (byte >> 3));
-            window = base + base / 8 * u64::from(byte & 0b111);
-            rest = after;
-        }
-        let size = match descriptor >> 6 {
-            0 => usize::from(is_single),
-            flag => 1 << flag,
-        };
-        let (field, blocks) = rest.split_at_checked(size).ok_or(Kind::Truncated)?;
-        let mut bytes = [0; 8];
-        bytes[..size].copy_from_slice(field);
-        // Of two bytes 256 are taken away, so that they do not say what one can.
-        let content = u64::from_le_bytes(bytes) + if size == 2 { 256 } else { 0 };
-        if window > WINDOW {
-            return Err(Kind::Window);
-        }
-        Ok(Self { checksum: descriptor & CHECKSUM != 0, content: (size > 0).then_some(content), blocks })
-    }
-
-    fn decode(&self, limit: usize, over: Kind) -> Result<Vec<u8>, Kind> {
-        let [a, b, c, d] = MAGIC;
-        let header = [a, b, c, d, if self.checksum { CHECKSUM } else { 0 }, WINDOW_OF_A_BLOCK];
-        let mut decoder = FrameDecoder::new();
-        decoder.init(&header[..]).map_err(|error| kind(&error))?;
-        let mut blocks = self.blocks;
-        while !decoder.is_finished() {
-            decoder.decode_blocks(&mut blocks, BlockDecodingStrategy::UptoBlocks(1)).map_err(|error| kind(&error))?;
-            let past_a_block = decoder.can_collect();
-            let decoded = if decoder.is_finished() || past_a_block == 0 { past_a_block } else { past_a_block + BLOCK };
-            if decoded > limit {
-                return Err(over);
+    left: usize,
+    over: Kind,
+) -> Result<Vec<u8>, Kind> {
+    // A size that is not declared is guessed from below.
+    let declared = content.and_then(|content| content.try_into().ok());
+    let mut room = declared.unwrap_or_else(|| frame.len().saturating_mul(8).min(left));
+    loop {
+        let mut out = Vec::with_capacity(room);
+        match decoder.decompress(&mut out, frame) {
+            Ok(_) if out.len() > left => return Err(over),
+            Ok(_) => {
+                out.shrink_to_fit();
+                return Ok(out);
             }
+            Err(code) if !is_error_kind(code, Code::ZSTD_error_dstSize_tooSmall) => return Err(kind(code)),
+            Err(_) if declared.is_some() => return Err(Kind::Syntax),
+            Err(_) if room >= left => return Err(over),
+            Err(_) => room = room.saturating_mul(4).min(left),
         }
-        let mut out = Vec::with_capacity(decoder.can_collect());
-        decoder.collect_to_writer(&mut out).map_err(|_| Kind::Syntax)?;
-        let is_whole = self.content.is_none_or(|content| content == out.len() as u64);
-        let is_right = !self.checksum || decoder.get_checksum_from_data() == decoder.get_calculated_checksum();
-        if !is_whole || !is_right {
-            return Err(Kind::Syntax);
-        }
-        if blocks.is_empty() { Ok(out) } else { Err(Kind::Trailing) }
     }
 }
 
-/// Whether the body ended in the middle, or is wrong.
-fn kind(error: &FrameDecoderError) -> Kind {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof) {
-            return Kind::Truncated;
-        }
-        cause = error.source();
+fn is_skipped(body: &[u8]) -> bool {
+    body.len() >= 4 && is_skipped_start(body)
+}
+
+/// Whether what is there of the first four bytes is that of a frame to be skipped.
+fn is_skipped_start(body: &[u8]) -> bool {
+    let Some((&first, more)) = body.split_first() else { return false };
+    first & 0xF0 == 0x50 && more.iter().zip(SKIPPED).all(|(&byte, expected)| byte == expected)
+}
+
+/// What follows the frame: four bytes of magic, four of length.
+fn past_skipped(body: &[u8]) -> Option<&[u8]> {
+    let (&length, rest) = body.get(4..)?.split_first_chunk::<4>()?;
+    rest.get(usize::try_from(u32::from_le_bytes(length)).ok()?..)
+}
+
+fn kind(code: ErrorCode) -> Kind {
+    if is_error_kind(code, Code::ZSTD_error_srcSize_wrong) {
+        Kind::Truncated
+    } else if is_error_kind(code, Code::ZSTD_error_frameParameter_windowTooLarge) {
+        Kind::Window
+    } else {
+        Kind::Syntax
     }
-    Kind::Syntax
 }

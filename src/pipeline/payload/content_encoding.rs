@@ -8,6 +8,7 @@ impl Describe for CompressLayer {
     fn info(&self) -> LayerInfo {
         sending("compress")
             .setting("encoding", self.encoding.name())
+            .setting("level", self.encoding.level(self.level))
             .setting("threshold", self.threshold)
             .outside_of("sign", "the signature is of another body than the one that is sent")
             .outside_of("encrypt", "what is encrypted does not get smaller")

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "claim-check")]
 mod claim_check;
-#[cfg(any(feature = "gzip", feature = "zstd"))]
+#[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate"))]
 mod content_encoding;
 #[cfg(feature = "encryption")]
 mod encryption;
