@@ -1,5 +1,7 @@
 use std::{borrow::Cow, error, fmt};
 
+use crate::ValueKind;
+
 /// Why a codec refused a body. The name of a kind is also its code in a trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -28,7 +30,7 @@ pub enum DecodeErrorKind {
     Depth,
     /// A declared length is beyond the end of the body.
     Length,
-    /// Over [`Limits::elements`](crate::Limits::elements), or more elements than the body has bytes.
+    /// Over [`Limits::elements`](crate::Limits::elements), which counts those of the whole body.
     Count,
     /// The decoder panicked.
     Panic,
@@ -107,6 +109,34 @@ impl fmt::Display for Position {
 }
 
 /// One codec's refusal of one body. It never holds bytes of the body.
+///
+/// `Display` is one line: what is wrong, what the type expected and which kind of value it found, and where.
+///
+/// ```
+/// # #[cfg(feature = "json")] {
+/// use consign_codecs::{Codec, DecodeContext, Json, Limits, ValueKind};
+/// use serde::Deserialize;
+///
+/// #[derive(Debug, Deserialize)]
+/// struct Order {
+///     lines: Vec<Line>,
+/// }
+///
+/// #[derive(Debug, Deserialize)]
+/// struct Line {
+///     price: f64,
+/// }
+///
+/// let (body, limits) = (br#"{"lines":[{"price":1.5},{"price":"free"}]}"#, Limits::default());
+/// let error = Json::default().decode::<Order>(body, &DecodeContext::new(&limits)).unwrap_err();
+/// assert_eq!(error.path(), Some("lines[1].price"));
+/// assert_eq!((error.expected(), error.found()), (Some("f64"), Some(ValueKind::Text)));
+/// assert_eq!(
+///     error.to_string(),
+///     "the value is not of the expected type: expected f64, found text at `lines[1].price`, line 1, column 39"
+/// );
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct DecodeError(Box<Refusal>);
 
@@ -114,28 +144,76 @@ pub struct DecodeError(Box<Refusal>);
 struct Refusal {
     kind: DecodeErrorKind,
     position: Option<Position>,
+    path: Option<Box<str>>,
     detail: Option<Cow<'static, str>>,
+    expected: Option<Cow<'static, str>>,
+    found: Option<ValueKind>,
 }
 
 impl DecodeError {
+    /// The longest text of [`path`](Self::path), [`expected`](Self::expected) and [`detail`](Self::detail), in bytes: 256.
+    pub const MAX_TEXT: usize = 256;
+
     /// A refusal of the given kind.
     #[cold]
     #[must_use]
     pub fn new(kind: DecodeErrorKind) -> Self {
-        Self(Box::new(Refusal { kind, position: None, detail: None }))
+        Self(Box::new(Refusal { kind, position: None, path: None, detail: None, expected: None, found: None }))
     }
 
-    /// Adds where the decoder stopped.
+    /// Adds where in the body the decoder stopped.
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
         self.0.position = Some(position);
         self
     }
 
+    /// Adds where in the type the decoder stopped, as [`path`](Self::path) has it. It must not quote the body.
+    #[must_use]
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.0.path = Some(bounded(path.into().into()).into_owned().into());
+        self
+    }
+
     /// Adds what the type or the limit says. It must not quote the body.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
-        self.0.detail = Some(detail.into());
+        self.0.detail = Some(bounded(detail.into()));
+        self
+    }
+
+    /// Adds what the type expected. It must not quote the body.
+    #[must_use]
+    pub fn with_expected(mut self, expected: impl Into<Cow<'static, str>>) -> Self {
+        self.0.expected = Some(bounded(expected.into()));
+        self
+    }
+
+    /// Adds the kind of the value that stands in the place of what was expected.
+    #[must_use]
+    pub fn with_found(mut self, found: ValueKind) -> Self {
+        self.0.found = Some(found);
+        self
+    }
+
+    /// The same refusal with the detail, the expectation and the finding of another.
+    #[cfg(any(
+        feature = "json",
+        feature = "msgpack",
+        feature = "cbor",
+        feature = "bincode",
+        feature = "postcard",
+        feature = "erased"
+    ))]
+    pub(crate) fn with_words_of(mut self, other: &Self) -> Self {
+        (self.0.detail, self.0.expected, self.0.found) =
+            (other.0.detail.clone(), other.0.expected.clone(), other.0.found);
+        self
+    }
+
+    #[cfg(feature = "erased")]
+    pub(crate) fn without_expected(mut self) -> Self {
+        self.0.expected = None;
         self
     }
 
@@ -145,10 +223,28 @@ impl DecodeError {
         self.0.kind
     }
 
-    /// Where, if the format can tell.
+    /// Where in the body, if the format can tell: where the refused value starts, or where the decoder stopped.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.0.position
+    }
+
+    /// Where in the type: the path from the outermost value to the refused one. `None` for the outermost value itself, and
+    /// where the format cannot tell.
+    ///
+    /// | in the path | stands for |
+    /// |---|---|
+    /// | `price`, `.price` | a field of a struct, or a variant of an enum, by the name that the type has for it |
+    /// | `["unit price"]` | the same, if the name has other characters than letters, digits, `_` and `-` |
+    /// | `[3]` | the fourth element of a sequence or tuple, or field of a struct that came without names |
+    /// | `{3}` | the value of the fourth entry of a map |
+    /// | `{3:key}` | its key |
+    ///
+    /// Keys and values of the body are never part of it. A path that is too long loses its beginning, and starts with `..`.
+    /// Inside a type that serde buffers (`#[serde(flatten)]`, `untagged`, `tag = ".."`) the path ends at that type.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.0.path.as_deref()
     }
 
     /// What the type or the limit said, without bytes of the body.
@@ -156,17 +252,55 @@ impl DecodeError {
     pub fn detail(&self) -> Option<&str> {
         self.0.detail.as_deref()
     }
+
+    /// What the type expected, in its own words: `u64`, ``one of `open`, `closed` ``.
+    #[must_use]
+    pub fn expected(&self) -> Option<&str> {
+        self.0.expected.as_deref()
+    }
+
+    /// The kind of the value that was found instead. The value itself is never kept.
+    #[must_use]
+    pub fn found(&self) -> Option<ValueKind> {
+        self.0.found
+    }
+}
+
+/// The text in one line and of bounded length. Types decide these texts, and an enum may have hundreds of variants.
+fn bounded(mut text: Cow<'static, str>) -> Cow<'static, str> {
+    if text.len() > DecodeError::MAX_TEXT {
+        let end = (0..=DecodeError::MAX_TEXT - 2).rev().find(|&end| text.is_char_boundary(end));
+        text = format!("{}..", &text[..end.unwrap_or_default()]).into();
+    }
+    if text.contains(char::is_control) {
+        text = text.replace(char::is_control, " ").into();
+    }
+    text
 }
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind().describe())?;
+        let mut separator = ": ";
         if let Some(detail) = self.detail() {
-            write!(f, ": {detail}")?;
+            write!(f, "{separator}{detail}")?;
+            separator = ", ";
+        }
+        if let Some(expected) = self.expected() {
+            write!(f, "{separator}expected {expected}")?;
+            separator = ", ";
+        }
+        if let Some(found) = self.found() {
+            write!(f, "{separator}found {found}")?;
+        }
+        let mut separator = " at ";
+        if let Some(path) = self.path() {
+            write!(f, "{separator}`{path}`")?;
+            separator = ", ";
         }
         match self.position() {
-            Some(Position::Text { line, column }) => write!(f, " at line {line}, column {column}"),
-            Some(Position::Offset(offset)) => write!(f, " at byte {offset}"),
+            Some(Position::Text { line, column }) => write!(f, "{separator}line {line}, column {column}"),
+            Some(Position::Offset(offset)) => write!(f, "{separator}byte {offset}"),
             None => Ok(()),
         }
     }
@@ -177,7 +311,10 @@ impl fmt::Debug for DecodeError {
         f.debug_struct("DecodeError")
             .field("kind", &self.kind())
             .field("position", &self.position())
+            .field("path", &self.path())
             .field("detail", &self.detail())
+            .field("expected", &self.expected())
+            .field("found", &self.found())
             .finish()
     }
 }

@@ -33,7 +33,7 @@
 //! // One that sends noise.
 //! let failure = codecs.decode::<Order>(Some("application/json"), b"{\"id\":").err().unwrap();
 //! assert_eq!(failure.reason().code(), "DeserializationFailed");
-//! assert_eq!(failure.trail().to_string(), "json;exact;Truncated;1:6,msgpack;fallback;Trailing;1");
+//! assert_eq!(failure.trail().to_string(), "json;exact;Truncated;1:6;id,msgpack;fallback;Trailing;1");
 //! # }
 //! ```
 //!
@@ -96,6 +96,35 @@
 //!
 //! [`DecodeFailure`] has one [reason](DecodeFailure::reason), a description with a line for each attempt, and a
 //! [trail](Trail) for machines. None of them holds bytes of the body, and what they quote of the ContentType is escaped and cut.
+//!
+//! A [`DecodeError`] says where and what: the path in the type, the line and column or the byte, what the type expected, and
+//! which kind of value it found. To know that, a body that was refused is read a second time; one that is read costs nothing
+//! more.
+//!
+//! ```
+//! # #[cfg(feature = "json")] {
+//! use consign_codecs::Codecs;
+//! use serde::Deserialize;
+//!
+//! #[derive(Debug, Deserialize)]
+//! struct Order {
+//!     lines: Vec<Line>,
+//! }
+//!
+//! #[derive(Debug, Deserialize)]
+//! struct Line {
+//!     price: f64,
+//! }
+//!
+//! let body = br#"{"lines":[{"price":1.5},{"price":"free"}]}"#;
+//! let failure = Codecs::json().decode::<Order>(Some("application/json"), body).unwrap_err();
+//! assert_eq!(
+//!     failure.to_string(),
+//!     "json: the value is not of the expected type: expected f64, found text at `lines[1].price`, line 1, column 39"
+//! );
+//! assert_eq!(failure.trail().to_string(), "json;exact;Type;1:39;lines[1].price;f64;text");
+//! # }
+//! ```
 //!
 //! # Types with a format of their own
 //!
@@ -168,6 +197,15 @@ mod codec;
 mod content_type;
 mod door;
 mod error;
+#[cfg(any(
+    feature = "json",
+    feature = "msgpack",
+    feature = "cbor",
+    feature = "bincode",
+    feature = "postcard",
+    feature = "erased"
+))]
+mod explain;
 mod formats;
 #[doc(hidden)]
 pub mod instant;
@@ -177,6 +215,7 @@ mod one_of;
 mod registry;
 mod set;
 mod transcode;
+mod value_kind;
 
 pub use codec::{Codec, DecodeContext, Format};
 pub use content_type::{ContentType, IntoContentType, MalformedContentType};
@@ -211,3 +250,4 @@ pub use registry::{
 };
 pub use set::{And, CodecInfo, CodecSet, NoCodec};
 pub use transcode::{Losses, TranscodeError};
+pub use value_kind::ValueKind;

@@ -1,6 +1,6 @@
 //! One of several types: what to read a body as when nothing beside it says which generation wrote it.
 
-use crate::{CodecSet, Codecs, Decode, DecodeError, DecodeFailure, Decoded, FailureReason};
+use crate::{CodecSet, Codecs, Decode, DecodeFailure, Decoded, FailureReason};
 
 /// A body that is one of two to four types, which try in their order: `OneOf<(V2, V1)>`.
 ///
@@ -79,11 +79,7 @@ fn all(refused: &[DecodeFailure]) -> DecodeFailure {
                 Some(detail) => format!("as type {}, {detail}", at + 1),
                 None => format!("as type {}", at + 1),
             };
-            let position = attempt.error.position();
-            attempt.error = DecodeError::new(attempt.error.kind()).with_detail(detail);
-            if let Some(position) = position {
-                attempt.error = attempt.error.at(position);
-            }
+            attempt.error = attempt.error.with_detail(detail);
             attempts.push(attempt);
         }
     }

@@ -80,6 +80,15 @@ impl fmt::Display for Explained {
             if let Some(position) = attempt.position() {
                 write!(f, " at {position}")?;
             }
+            if let Some(path) = attempt.path() {
+                write!(f, " in {}", Shown(path))?;
+            }
+            if let Some(expected) = attempt.expected() {
+                write!(f, ", expected {}", Shown(expected))?;
+            }
+            if let Some(found) = attempt.found() {
+                write!(f, ", found {found}")?;
+            }
         }
         if self.is_trail_unreadable() {
             f.write_str("\n  tried something that the trail does not say legibly")?;
@@ -152,7 +161,7 @@ mod tests {
             .property("x-resubmit-count", 1_u32)
             .property(DeadLetter::REASON, "DeserializationFailed")
             .property(DeadLetter::DESCRIPTION, "the first line\nthe second")
-            .property(DeadLetter::TRAIL, "json;exact;Syntax;1:5,msgpack;fallback;Trailing;17,odd")
+            .property(DeadLetter::TRAIL, "json;exact;Type;1:5;lines[3].price;f64;text,msgpack;fallback;Trailing;17,odd")
             .content_type("application/json")
             .build("canary")
             .unwrap();
@@ -160,7 +169,7 @@ mod tests {
   6 B, content-type application/json, subject order.created, id second, first id first, resubmitted 1 time
   the first line
   the second
-  tried json (exact): Syntax at 1:5
+  tried json (exact): Type at 1:5 in lines[3].price, expected f64, found text
   tried msgpack (fallback): Trailing at 17
   tried something that the trail does not say legibly";
         let explained = explained(message, 200);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, de::Visitor};
 use super::{detail, empty, sink::Sink};
 use crate::{
     Codec, ContentType, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
+    explain::{Trace, explain},
     limits::guard::{Guard, Watch},
 };
 
@@ -110,7 +111,7 @@ impl Codec for Bincode {
     }
 }
 
-fn options() -> impl Options {
+fn options() -> impl Options + Copy {
     DefaultOptions::new().with_little_endian()
 }
 
@@ -128,7 +129,11 @@ fn parameter(encoding: Option<&str>) -> Result<Encoding, DecodeError> {
     }
 }
 
-fn decode<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, options: impl Options) -> Result<T, DecodeError> {
+fn decode<'de, T: Deserialize<'de>>(
+    body: &'de [u8],
+    limits: &Limits,
+    options: impl Options + Copy,
+) -> Result<T, DecodeError> {
     let watch = Watch::new(limits, body);
     let left = Cell::new(body);
     // No limit of bincode's own, which counts every integer: the reader sees a length before anything is allocated.
@@ -139,8 +144,28 @@ fn decode<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, options: i
     match value {
         Ok(_) if !left.get().is_empty() => Err(DecodeError::new(DecodeErrorKind::Trailing).at(at)),
         Ok(value) => Ok(value),
-        Err(error) => Err(watch.breach().unwrap_or_else(|| refusal(&error)).at(at)),
+        Err(error) => {
+            let error = watch.breach().unwrap_or_else(|| refusal(&error)).at(at);
+            Err(explained::<T>(error, body, limits, options))
+        }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn explained<'de, T: Deserialize<'de>>(
+    error: DecodeError,
+    body: &'de [u8],
+    limits: &Limits,
+    options: impl Options + Copy,
+) -> DecodeError {
+    let read = |trace: &Trace| {
+        let (watch, left) = (Watch::new(limits, body), Cell::new(body));
+        let reader = Reader { left: &left, room: limits.bytes - body.len() };
+        let mut reader = Deserializer::with_bincode_read(reader, options.with_no_limit());
+        trace.read::<T, _>(Guard::new(&mut reader, &watch));
+    };
+    explain(error, read, |_| None)
 }
 
 /// Reads from a slice, and leaves to see how far it came.

@@ -1,11 +1,11 @@
 //! What of a serde error may be told. The texts of serde quote the value that was found, so only the part that comes
 //! from the asked type is kept.
 
-use std::{borrow::Cow, error, fmt};
+use std::{error, fmt};
 
 use serde::de::{self, Expected, Unexpected};
 
-use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
+use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, ValueKind};
 
 /// The refusal that a message of serde stands for, without what it quotes of the body. A message of the user's own
 /// (`Error::custom`) is dropped: what it quotes cannot be known. One that has the exact form of serde's is taken for it.
@@ -15,10 +15,41 @@ pub(crate) fn refusal(message: &str) -> DecodeError {
         return DecodeError::new(DecodeErrorKind::DuplicateKey).with_detail(message.to_owned());
     }
     let error = DecodeError::new(DecodeErrorKind::Type);
-    match safe_part(message) {
-        Some(detail) => error.with_detail(detail.into_owned()),
+    if is_name(message, "missing field `") || message.starts_with("data did not match any variant of untagged enum ") {
+        return error.with_detail(message.to_owned());
+    }
+    let Some((detail, rest)) = quoting(message) else { return error };
+    // An enum without variants has no "expected" of its own, so any that stands there was quoted.
+    for (unknown, end) in [(UNKNOWN_VARIANT, "there are no variants"), (UNKNOWN_FIELD, "there are no fields")] {
+        if detail == unknown && message.ends_with(end) {
+            return error.with_detail(format!("{unknown}, {end}"));
+        }
+    }
+    let error = if detail.is_empty() { error } else { error.with_detail(detail) };
+    let error = match rest.rfind(", expected ") {
+        Some(at) => error.with_expected(rest[at + ", expected ".len()..].to_owned()),
+        None => error,
+    };
+    match ValueKind::of_text(rest).filter(|_| detail.is_empty() || detail == INVALID_VALUE) {
+        Some(found) => error.with_found(found),
         None => error,
     }
+}
+
+const INVALID_VALUE: &str = "invalid value";
+const UNKNOWN_VARIANT: &str = "unknown variant";
+const UNKNOWN_FIELD: &str = "unknown field";
+
+/// What kind of message of serde's it is that quotes a value, and the quotation with what follows it.
+fn quoting(message: &str) -> Option<(&'static str, &str)> {
+    const STARTS: [(&str, &str); 5] = [
+        ("invalid type: ", ""),
+        ("invalid value: ", INVALID_VALUE),
+        ("invalid length ", "invalid length"),
+        ("unknown variant `", UNKNOWN_VARIANT),
+        ("unknown field `", UNKNOWN_FIELD),
+    ];
+    STARTS.iter().find_map(|&(start, detail)| message.strip_prefix(start).map(|rest| (detail, rest)))
 }
 
 /// A value that its format cannot hold. The format's own text may quote the value, so it is kept as the source only.
@@ -41,6 +72,21 @@ impl Refused {
     pub(crate) fn into_inner(self) -> DecodeError {
         self.0
     }
+
+    /// How many fields the type has that asked for one more than there was: `struct Order with 3 elements`, as serde's
+    /// derive words it.
+    #[cfg(any(
+        feature = "json",
+        feature = "msgpack",
+        feature = "cbor",
+        feature = "bincode",
+        feature = "postcard",
+        feature = "erased"
+    ))]
+    pub(crate) fn fields(&self) -> Option<usize> {
+        let (_, count) = self.0.expected()?.rsplit_once(" with ")?;
+        count.split_once(" element")?.0.parse().ok()
+    }
 }
 
 impl From<DecodeError> for Refused {
@@ -59,38 +105,27 @@ impl error::Error for Refused {}
 
 impl de::Error for Refused {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(refusal(&message.to_string()))
+        let error = refusal(&message.to_string());
+        let is_own = error.kind() == DecodeErrorKind::Type && error.detail().is_none() && error.expected().is_none();
+        Self(if is_own { error.with_detail("the type refused the value") } else { error })
     }
 
-    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self(DecodeError::new(DecodeErrorKind::Type).with_detail(format!("expected {expected}")))
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let error = DecodeError::new(DecodeErrorKind::Type).with_expected(expected.to_string());
+        Self(match ValueKind::of(&found) {
+            Some(found) => error.with_found(found),
+            None => error,
+        })
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::invalid_type(found, expected)
+        Self(Self::invalid_type(found, expected).0.with_detail(INVALID_VALUE))
     }
 
     fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
-        Self::invalid_type(Unexpected::Unit, expected)
+        let error = DecodeError::new(DecodeErrorKind::Type).with_detail("invalid length");
+        Self(error.with_expected(expected.to_string()))
     }
-}
-
-fn safe_part(message: &str) -> Option<Cow<'_, str>> {
-    const QUOTING: [&str; 5] =
-        ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant `", "unknown field `"];
-    if is_name(message, "missing field `") || message.starts_with("data did not match any variant of untagged enum ") {
-        return Some(message.into());
-    }
-    if !QUOTING.iter().any(|start| message.starts_with(start)) {
-        return None;
-    }
-    // An enum without variants has no "expected" of its own, so any that stands there was quoted.
-    for end in ["there are no variants", "there are no fields"] {
-        if message.ends_with(end) {
-            return Some(end.into());
-        }
-    }
-    message.rfind(", expected ").map(|at| message[at + 2..].into())
 }
 
 /// Whether `message` is `start`, one name and a backtick: no more than serde itself writes.
@@ -107,36 +142,59 @@ mod tests {
 
     use super::*;
 
-    fn detail(error: &Error) -> Option<String> {
-        refusal(&error.to_string()).detail().map(str::to_owned)
+    /// All that is kept of a message, as text.
+    fn kept(error: &DecodeError) -> String {
+        let expected = error.expected().map(|expected| format!("expected {expected}"));
+        let found = error.found().map(|found| format!("found {found}"));
+        let parts = [error.detail().map(str::to_owned), expected, found];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     #[test]
-    fn what_the_type_expected_is_kept_and_what_was_found_is_not() {
-        for canary in ["CANARY", "x, expected CANARY", "CANARY, there are no variants", "`, expected CANARY", "\n"] {
+    fn p_122_what_the_type_expected_is_kept_and_of_what_was_found_its_kind() {
+        fn errors<E: de::Error>(canary: &str) -> [E; 9] {
             let text = Unexpected::Str(canary);
-            for (error, kept) in [
-                (Error::invalid_type(text, &"u8"), Some("expected u8")),
-                (Error::invalid_value(text, &"an even number"), Some("expected an even number")),
-                (Error::unknown_variant(canary, &["A"]), Some("expected `A`")),
-                (Error::unknown_variant(canary, &["A", "B"]), Some("expected `A` or `B`")),
-                (Error::unknown_variant(canary, &[]), Some("there are no variants")),
-                (Error::unknown_field(canary, &["a", "b", "c"]), Some("expected one of `a`, `b`, `c`")),
-                (Error::unknown_field(canary, &[]), Some("there are no fields")),
-                (Error::custom(canary), None),
-                (Error::custom(format!("missing field `{canary}` \"CANARY\"")), None),
-            ] {
-                assert_eq!(detail(&error).as_deref(), kept, "{error}");
+            [
+                E::invalid_type(text, &"u8"),
+                E::invalid_value(text, &"an even number"),
+                E::unknown_variant(canary, &["A"]),
+                E::unknown_variant(canary, &["A", "B"]),
+                E::unknown_variant(canary, &[]),
+                E::unknown_field(canary, &["a", "b", "c"]),
+                E::unknown_field(canary, &[]),
+                E::custom(canary),
+                E::custom(format!("missing field `{canary}` \"CANARY\"")),
+            ]
+        }
+        let expected = [
+            "expected u8, found text",
+            "invalid value, expected an even number, found text",
+            "unknown variant, expected `A`",
+            "unknown variant, expected `A` or `B`",
+            "unknown variant, there are no variants",
+            "unknown field, expected one of `a`, `b`, `c`",
+            "unknown field, there are no fields",
+            "",
+            "",
+        ];
+        for canary in ["CANARY", "x, expected CANARY", "CANARY, there are no variants", "`, expected CANARY", "\n"] {
+            for (error, expected) in errors::<Error>(canary).iter().zip(expected) {
+                assert_eq!(kept(&refusal(&error.to_string())), expected, "{error}");
+            }
+            for (error, expected) in errors::<Refused>(canary).into_iter().zip(expected) {
+                let expected = if expected.is_empty() { "the type refused the value" } else { expected };
+                assert_eq!(kept(&error.into_inner()), expected);
             }
         }
     }
 
     #[test]
     fn names_of_the_type_are_kept() {
-        assert_eq!(detail(&Error::missing_field("qty")).as_deref(), Some("missing field `qty`"));
-        assert_eq!(detail(&Error::duplicate_field("qty")).as_deref(), Some("duplicate field `qty`"));
+        let of = |error: Error| kept(&refusal(&error.to_string()));
+        assert_eq!(of(Error::missing_field("qty")), "missing field `qty`");
+        assert_eq!(of(Error::duplicate_field("qty")), "duplicate field `qty`");
         assert_eq!(refusal("duplicate field `qty`").kind(), DecodeErrorKind::DuplicateKey);
-        assert_eq!(detail(&Error::invalid_length(3, &"a pair")).as_deref(), Some("expected a pair"));
+        assert_eq!(of(Error::invalid_length(3, &"a pair")), "invalid length, expected a pair");
         let untagged = "data did not match any variant of untagged enum Event";
         assert_eq!(refusal(untagged).detail(), Some(untagged));
     }

@@ -7,6 +7,7 @@ use serde_json::error::Category;
 use super::{charset, detail, empty, sink::Sink};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
+    explain::{Trace, explain},
     limits::{json, json_strict, text_position},
 };
 
@@ -87,7 +88,7 @@ impl Codec for Json {
         if self.strict {
             json_strict::check(text)?;
         }
-        serde_json::from_str(text).map_err(refusal)
+        serde_json::from_str(text).map_err(|error| explained::<T>(error, text))
     }
 
     #[inline]
@@ -118,6 +119,13 @@ fn check_other_charset(charset: &str, body: &[u8]) -> Result<(), DecodeError> {
 #[cold]
 fn not_utf8(body: &[u8], error: str::Utf8Error) -> DecodeError {
     DecodeError::new(DecodeErrorKind::Utf8).at(text_position(body, error.valid_up_to()))
+}
+
+#[cold]
+#[inline(never)]
+fn explained<'de, T: Deserialize<'de>>(error: serde_json::Error, text: &'de str) -> DecodeError {
+    let read = |trace: &Trace| trace.read::<T, _>(&mut serde_json::Deserializer::from_str(text));
+    explain(refusal(error), read, |_| None)
 }
 
 #[cold]

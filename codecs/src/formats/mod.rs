@@ -40,6 +40,7 @@ mod text;
 pub use self::bincode::Bincode;
 #[cfg(feature = "cbor")]
 pub use self::cbor::Cbor;
+pub(crate) use self::detail::Refused;
 #[cfg(feature = "json")]
 pub use self::json::Json;
 #[cfg(feature = "msgpack")]

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use super::{detail, empty, lenient::Lenient, sink::Sink};
 use crate::{
-    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
+    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
+    explain::{Trace, explain},
     limits::{self, Limits},
 };
 
@@ -67,10 +68,8 @@ impl Codec for MessagePack {
             return empty::decode();
         }
         limits::msgpack::check(body, cx.limits())?;
-        let mut reader = rmp_serde::Deserializer::from_read_ref(body);
-        // The walk has bounded the depth; the reader counts an extension as a level too.
-        reader.set_max_depth(cx.limits().depth.min(Limits::MAX_DEPTH) + 2);
-        let value = T::deserialize(Lenient(&mut reader)).map_err(refusal)?;
+        let mut reader = reader(body, cx.limits());
+        let value = T::deserialize(Lenient(&mut reader)).map_err(|error| explained::<T>(error, body, cx.limits()))?;
         // The body ends with the value, but a type may have read less than the value.
         match IgnoredAny::deserialize(&mut reader) {
             Err(decode::Error::InvalidMarkerRead(_)) => Ok(value),
@@ -82,6 +81,30 @@ impl Codec for MessagePack {
     fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
         let mut writer = Sink(out);
         value.serialize(&mut rmp_serde::Serializer::new(&mut writer).with_struct_map()).map_err(refused_value)
+    }
+}
+
+#[inline]
+fn reader<'de>(body: &'de [u8], limits: &Limits) -> rmp_serde::Deserializer<decode::ReadRefReader<'de, [u8]>> {
+    let mut reader = rmp_serde::Deserializer::from_read_ref(body);
+    // The walk has bounded the depth; the reader counts an extension as a level too.
+    reader.set_max_depth(limits.depth.min(Limits::MAX_DEPTH) + 2);
+    reader
+}
+
+#[cold]
+#[inline(never)]
+fn explained<'de, T: Deserialize<'de>>(error: decode::Error, body: &'de [u8], limits: &Limits) -> DecodeError {
+    let mut value = None;
+    let read = |trace: &Trace| trace.read::<T, _>(Lenient(&mut reader(body, limits)));
+    let error = explain(refusal(error), read, |steps| {
+        value = limits::msgpack::find(body, steps);
+        value.map(Position::Offset)
+    });
+    // The reader refuses some values without saying what they are.
+    match value.and_then(|at| limits::msgpack::kind(body, at)) {
+        Some(found) if error.detail().is_none() && error.found().is_none() => error.with_found(found),
+        _ => error,
     }
 }
 

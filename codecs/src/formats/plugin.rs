@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{detail, empty};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
+    explain::{Trace, explain},
     limits::guard::{Guard, Watch},
 };
 
@@ -25,7 +26,7 @@ pub trait PluginCodec: Send + Sync + 'static {
 
     /// Makes a deserializer over the body, gives it to `visit`, and checks that the whole body was read.
     ///
-    /// `visit` is called once. What it returns says that the value is not of the type; a plug-in that knows that the
+    /// `visit` is called once. A body that the type refused is decoded again, to find out where in the type. What it returns says that the value is not of the type; a plug-in that knows that the
     /// bytes are not its format, or that they end too soon, returns its own error instead. The body is within
     /// [`Limits::bytes`](crate::Limits::bytes), and empty only if the format is [`Format::Opaque`]. Depth and elements
     /// are counted as the type asks for them; what the deserializer does by itself, such as skipping a value, is its
@@ -48,6 +49,27 @@ impl Plugin {
     #[must_use]
     pub fn new(codec: impl PluginCodec) -> Self {
         Self(Arc::new(codec))
+    }
+}
+
+impl Plugin {
+    #[cold]
+    #[inline(never)]
+    fn explained<'de, T: Deserialize<'de>>(
+        &self,
+        error: &DecodeError,
+        body: &'de [u8],
+        cx: &DecodeContext<'_>,
+    ) -> DecodeError {
+        let read = |trace: &Trace| {
+            let watch = Watch::new(cx.limits(), body);
+            // What the plug-in says this time is the same again, or not to be relied on.
+            let _ = self.0.decode(body, cx, &mut |reader| {
+                trace.read::<T, _>(Guard::new(reader, &watch));
+                Err(error.clone())
+            });
+        };
+        explain(error.clone(), read, |_| None)
     }
 }
 
@@ -85,13 +107,13 @@ impl Codec for Plugin {
         let mut value = None;
         let result = self.0.decode(body, cx, &mut |reader| {
             let read = T::deserialize(Guard::new(reader, &watch));
-            value = Some(read.map_err(|error| detail::refusal(&error.to_string()))?);
+            // The reader may have written more behind what the type expects, which is asked again.
+            value = Some(read.map_err(|error| detail::refusal(&error.to_string()).without_expected())?);
             Ok(())
         });
-        if let Some(breach) = watch.breach() {
-            return Err(breach);
+        if let Some(error) = watch.breach().or(result.err()) {
+            return Err(self.explained::<T>(&error, body, cx));
         }
-        result?;
         value.ok_or_else(|| DecodeError::new(DecodeErrorKind::Type).with_detail("the plug-in read no value"))
     }
 

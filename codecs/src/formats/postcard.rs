@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{detail, empty};
 use crate::{
-    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
+    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
+    explain::{Trace, explain},
     limits::guard::{Guard, Watch},
 };
 
@@ -50,18 +51,43 @@ impl Codec for Postcard {
             return empty::decode();
         }
         let watch = Watch::new(cx.limits(), body);
-        let mut reader = Deserializer::from_flavor(Reader { body, at: 0, max_len: cx.limits().bytes });
-        let value = T::deserialize(Guard::new(&mut reader, &watch))
-            .map_err(|error| watch.breach().unwrap_or_else(|| refusal(&error)))?;
-        match reader.finalize() {
-            Ok([]) => Ok(value),
-            _ => Err(DecodeError::new(DecodeErrorKind::Trailing)),
+        let mut reader = reader(body, cx.limits());
+        let value = T::deserialize(Guard::new(&mut reader, &watch));
+        // What is left is not checked yet, so that this is no failure.
+        let left = reader.finalize().unwrap_or_default();
+        match value {
+            Ok(value) if left.is_empty() => Ok(value),
+            Ok(_) => Err(DecodeError::new(DecodeErrorKind::Trailing).at(position(body, left))),
+            Err(error) => {
+                let error = watch.breach().unwrap_or_else(|| refusal(&error)).at(position(body, left));
+                Err(explained::<T>(error, body, cx.limits()))
+            }
         }
     }
 
     fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
         ::postcard::serialize_with_flavor(value, Writer(out)).map_err(refused_value)
     }
+}
+
+fn reader<'de>(body: &'de [u8], limits: &Limits) -> Deserializer<'de, Reader<'de>> {
+    Deserializer::from_flavor(Reader { body, at: 0, max_len: limits.bytes })
+}
+
+/// Where the decoder stopped.
+#[cold]
+fn position(body: &[u8], left: &[u8]) -> Position {
+    Position::Offset(body.len() - left.len())
+}
+
+#[cold]
+#[inline(never)]
+fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limits: &Limits) -> DecodeError {
+    let read = |trace: &Trace| {
+        let watch = Watch::new(limits, body);
+        trace.read::<T, _>(Guard::new(&mut reader(body, limits), &watch));
+    };
+    explain(error, read, |_| None)
 }
 
 /// Reads from a slice. A length that no allowed body can hold is told from one that goes beyond this body.

@@ -3,13 +3,13 @@ use std::slice;
 use bytes::BytesMut;
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{DeserializeSeed, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, SeqAccess, Unexpected, Visitor},
     forward_to_deserialize_any,
 };
 
 use self::writer::Writer;
 use super::detail::Refused;
-use crate::{Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType};
+use crate::{Codec, DecodeContext, DecodeError, EncodeError, Format, MediaType};
 
 mod writer;
 
@@ -61,8 +61,9 @@ struct Reader<'de> {
     body: &'de [u8],
 }
 
-fn not_bytes() -> Refused {
-    DecodeError::new(DecodeErrorKind::Type).with_detail("expected a type of bytes").into()
+/// The type asks for something else than bytes.
+fn not_bytes<'de>(visitor: &impl Visitor<'de>) -> Refused {
+    Refused::invalid_type(Unexpected::Bytes(&[]), visitor)
 }
 
 impl<'de> Deserializer<'de> for Reader<'de> {
@@ -72,23 +73,27 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor.visit_borrowed_bytes(self.body)
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Refused> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         // Visitors of strings take bytes that happen to be UTF-8.
-        Err(not_bytes())
+        Err(not_bytes(&visitor))
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Refused> {
-        Err(not_bytes())
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        Err(not_bytes(&visitor))
     }
 
-    fn deserialize_char<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Refused> {
-        Err(not_bytes())
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        Err(not_bytes(&visitor))
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         let mut bytes = Bytes { left: self.body.iter() };
         let value = visitor.visit_seq(&mut bytes)?;
-        if bytes.left.as_slice().is_empty() { Ok(value) } else { Err(not_bytes()) }
+        if bytes.left.as_slice().is_empty() {
+            Ok(value)
+        } else {
+            Err(Refused::invalid_length(0, &"a byte for each element"))
+        }
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {
@@ -100,7 +105,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        if self.body.is_empty() { visitor.visit_unit() } else { Err(not_bytes()) }
+        if self.body.is_empty() { visitor.visit_unit() } else { Err(not_bytes(&visitor)) }
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Refused> {
@@ -143,8 +148,8 @@ struct Byte(u8);
 impl<'de> Deserializer<'de> for Byte {
     type Error = Refused;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Refused> {
-        Err(not_bytes())
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        Err(not_bytes(&visitor))
     }
 
     fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
@@ -166,7 +171,7 @@ mod tests {
     use serde_bytes::{ByteArray, ByteBuf};
 
     use super::*;
-    use crate::{EncodeErrorKind, Limits};
+    use crate::{DecodeErrorKind, EncodeErrorKind, Limits};
 
     fn decode<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, DecodeErrorKind> {
         let limits = Limits::default();

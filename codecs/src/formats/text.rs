@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Visitor, forward_to_deseri
 
 use self::writer::Writer;
 use super::{charset::Charset, detail::Refused};
-use crate::{Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType};
+use crate::{Codec, DecodeContext, DecodeError, EncodeError, Format, MediaType};
 
 mod writer;
 
@@ -77,7 +77,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        if self.text.is_empty() { visitor.visit_unit() } else { Err(DecodeError::new(DecodeErrorKind::Type).into()) }
+        if self.text.is_empty() { visitor.visit_unit() } else { self.deserialize_any(visitor) }
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Refused> {
@@ -99,7 +99,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::EncodeErrorKind;
+    use crate::{DecodeErrorKind, EncodeErrorKind};
 
     #[derive(Debug, Deserialize, PartialEq, Serialize)]
     struct Subject(String);

@@ -4,7 +4,10 @@ use super::{
     cursor::Cursor,
     shallow::{Head, OTHER, keeps_limits, uint},
 };
-use crate::{DecodeError, DecodeErrorKind, Limits};
+use crate::{
+    DecodeError, DecodeErrorKind, Limits, ValueKind,
+    explain::{Place, Step},
+};
 
 /// Checks depth, lengths and counts of the first value, and that the body ends with it.
 pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
@@ -30,7 +33,8 @@ const SIZES: [u8; 256] = {
     sizes
 };
 
-#[inline]
+#[expect(clippy::inline_always, reason = "the quick look is measured, and this has other callers than that")]
+#[inline(always)]
 fn head(marker: u8, body: &[u8], at: usize) -> Option<Head> {
     let ends = |(len, next)| Head::Ends(next + len);
     let array = |(elements, next)| Head::Contains(next, elements, 1);
@@ -112,6 +116,78 @@ fn value(cursor: &mut Cursor<'_>) -> Result<(), DecodeError> {
 enum Next {
     Bytes(u64),
     Values(u64, usize),
+}
+
+/// Where the value starts that these steps lead to. The body has passed [`check`].
+#[cold]
+pub(crate) fn find(body: &[u8], steps: &[Step]) -> Option<usize> {
+    let mut at = 0;
+    for step in steps {
+        let (next, elements, each) = match (container(body, at), step.place()) {
+            (Some(container), _) => container,
+            // The name of a variant without data stands for itself.
+            (None, Place::Key(0)) => return Some(at),
+            (None, _) => return None,
+        };
+        let before = match step.place() {
+            Place::Element(element) if each == 1 && element < elements => element,
+            Place::Key(entry) if each == 2 && entry < elements => 2 * entry,
+            Place::Value(entry) if each == 2 && entry < elements => 2 * entry + 1,
+            Place::Element(_) | Place::Key(_) | Place::Value(_) => return None,
+        };
+        at = after(body, next, before)?;
+    }
+    Some(at)
+}
+
+/// What kind of value starts here.
+#[cold]
+pub(crate) fn kind(body: &[u8], at: usize) -> Option<ValueKind> {
+    Some(match *body.get(at)? {
+        0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff => ValueKind::Integer,
+        0x80..=0x8f | 0xde | 0xdf => ValueKind::Map,
+        0x90..=0x9f | 0xdc | 0xdd => ValueKind::Array,
+        0xa0..=0xbf | 0xd9..=0xdb => ValueKind::Text,
+        0xc0 => ValueKind::Null,
+        0xc2 | 0xc3 => ValueKind::Boolean,
+        0xc4..=0xc6 => ValueKind::Bytes,
+        0xca | 0xcb => ValueKind::Float,
+        // Extensions have no kind here.
+        0xc1 | 0xc7..=0xc9 | 0xd4..=0xd8 => return None,
+    })
+}
+
+/// Where the first element of the container that starts here is, how many there are, and of how many values each.
+fn container(body: &[u8], at: usize) -> Option<(usize, usize, usize)> {
+    match head(*body.get(at)?, body, at + 1)? {
+        Head::Contains(next, elements, each) => Some((next, elements, each)),
+        Head::Ends(_) => None,
+    }
+}
+
+/// Where the bytes go on after so many values.
+fn after(body: &[u8], mut at: usize, values: usize) -> Option<usize> {
+    let mut left = values;
+    while left > 0 {
+        left -= 1;
+        let marker = *body.get(at)?;
+        let size = usize::from(SIZES[usize::from(marker)]);
+        at = match marker {
+            0xd4..=0xd8 => at + 2 + (1 << (marker - 0xd4)),
+            0xc7 => uint::<1>(body, at + 1).map(|(len, next)| next + 1 + len)?,
+            0xc8 => uint::<2>(body, at + 1).map(|(len, next)| next + 1 + len)?,
+            0xc9 => uint::<4>(body, at + 1).map(|(len, next)| next + 1 + len)?,
+            _ if size != usize::from(OTHER) => at + size,
+            _ => match head(marker, body, at + 1)? {
+                Head::Ends(next) => next,
+                Head::Contains(next, elements, each) => {
+                    left += elements * each;
+                    next
+                }
+            },
+        };
+    }
+    Some(at)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod builder;
 mod check;
 mod config_error;
 mod describe;
+mod escape;
 mod failure;
 mod observe;
 mod own_format;

@@ -1,21 +1,29 @@
 use std::{borrow::Cow, error, fmt, str::FromStr};
 
-use super::Attempt;
-use crate::{Chosen, DecodeErrorKind, Position};
+use super::{Attempt, escape};
+#[cfg(doc)]
+use crate::DecodeError;
+use crate::{Chosen, DecodeErrorKind, Position, ValueKind};
 
 /// The attempts to read one body as compact text: the property `x-decode-trail`.
 ///
-/// An attempt is `codec;chosen;code;position`, where the position is `line:column`, a byte offset, or empty. Attempts are
-/// separated by `,`. The text is printable US-ASCII of at most [`Trail::MAX_ENTRIES`] attempts; later ones are left out.
+/// An attempt is `codec;chosen;code;position`, where the position is `line:column`, a byte offset, or empty. Up to three
+/// fields follow: [`path`](DecodeError::path), what was [`expected`](DecodeError::expected), and the code of the kind that was
+/// [`found`](DecodeError::found). Those that are absent are empty, and left out at the end. Attempts are separated by `,`.
+///
+/// The text is printable US-ASCII of at most [`Trail::MAX_ENTRIES`] attempts; later ones are left out. In a path and an
+/// expectation `%`, `,`, `;` and all that is not printable US-ASCII is percent-encoded (RFC 3986, section 2.1). They have at
+/// most [`Trail::MAX_TEXT`] characters: a longer path loses its beginning and a longer expectation its end, where `..` stands.
 ///
 /// ```
-/// use consign_codecs::{Chosen, DecodeErrorKind, Position, Trail};
+/// use consign_codecs::{Chosen, DecodeErrorKind, Position, Trail, ValueKind};
 ///
-/// let trail: Trail = "json;exact;Syntax;1:5,msgpack;fallback;Trailing;17".parse()?;
-/// assert_eq!(trail.entries()[0].codec(), "json");
-/// assert_eq!(trail.entries()[0].chosen(), Chosen::Exact);
-/// assert_eq!(trail.entries()[1].kind(), Some(DecodeErrorKind::Trailing));
-/// assert_eq!(trail.entries()[1].position(), Some(Position::Offset(17)));
+/// let trail: Trail = "json;exact;Type;1:39;lines[1].price;f64;text,msgpack;fallback;Trailing;17".parse()?;
+/// let [json, msgpack] = trail.entries() else { panic!("two attempts") };
+/// assert_eq!((json.codec(), json.chosen()), ("json", Chosen::Exact));
+/// assert_eq!((json.path(), json.expected(), json.found()), (Some("lines[1].price"), Some("f64"), Some(ValueKind::Text)));
+/// assert_eq!(msgpack.kind(), Some(DecodeErrorKind::Trailing));
+/// assert_eq!(msgpack.position(), Some(Position::Offset(17)));
 /// # Ok::<_, consign_codecs::TrailError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,11 +38,16 @@ pub struct TrailEntry {
     chosen: Chosen,
     code: Cow<'static, str>,
     position: Option<Position>,
+    path: Option<Box<str>>,
+    expected: Option<Box<str>>,
+    found: Option<ValueKind>,
 }
 
 impl Trail {
     /// How many attempts a trail holds: 8.
     pub const MAX_ENTRIES: usize = 8;
+    /// How many characters a path and an expectation have at most, percent-encoded: 96.
+    pub const MAX_TEXT: usize = 96;
 
     pub(super) fn of(attempts: &[Attempt]) -> Self {
         Self { entries: attempts.iter().take(Self::MAX_ENTRIES).map(TrailEntry::of).collect() }
@@ -60,6 +73,9 @@ impl TrailEntry {
             chosen: attempt.chosen,
             code: Cow::Borrowed(attempt.error.kind().code()),
             position: attempt.error.position(),
+            path: attempt.error.path().map(|path| escape::tail(path, Trail::MAX_TEXT).into()),
+            expected: attempt.error.expected().map(|expected| escape::head(expected, Trail::MAX_TEXT).into()),
+            found: attempt.error.found(),
         }
     }
 
@@ -92,6 +108,24 @@ impl TrailEntry {
     pub fn position(&self) -> Option<Position> {
         self.position
     }
+
+    /// Where in the type it stopped, as [`DecodeError::path`] has it.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    /// What the type expected.
+    #[must_use]
+    pub fn expected(&self) -> Option<&str> {
+        self.expected.as_deref()
+    }
+
+    /// The kind of the value that was found instead.
+    #[must_use]
+    pub fn found(&self) -> Option<ValueKind> {
+        self.found
+    }
 }
 
 /// A text that is not a [`Trail`].
@@ -100,7 +134,7 @@ impl TrailEntry {
 pub enum TrailError {
     /// More than [`Trail::MAX_ENTRIES`] attempts.
     TooManyEntries,
-    /// An attempt has not four fields, or one of them is not what stands there.
+    /// An attempt has fewer than four fields or more than seven, or one of them is not what belongs there.
     InvalidEntry,
 }
 
@@ -150,6 +184,14 @@ impl fmt::Display for Trail {
             if let Some(position) = entry.position {
                 write!(f, "{position}")?;
             }
+            let path = entry.path.as_deref().map(escape::percent).unwrap_or_default();
+            let expected = entry.expected.as_deref().map(escape::percent).unwrap_or_default();
+            let found = entry.found.map_or("", ValueKind::code);
+            let fields = [path.as_str(), &expected, found];
+            let kept = fields.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1);
+            for field in &fields[..kept] {
+                write!(f, ";{field}")?;
+            }
         }
         Ok(())
     }
@@ -183,10 +225,40 @@ fn parse_entry(text: &str) -> Option<TrailEntry> {
         "" => None,
         text => Some(parse_position(text)?),
     };
-    if fields.next().is_some() {
+    let mut last = None;
+    let mut text = || match fields.next() {
+        None => Some(None),
+        // The fields at the end that say nothing are left out.
+        Some(field) => {
+            last = Some(field);
+            if field.is_empty() { Some(None) } else { Some(Some(field)) }
+        }
+    };
+    let (path, expected, found) = (text()?, text()?, text()?);
+    if last == Some("") || fields.next().is_some() {
         return None;
     }
-    Some(TrailEntry { codec: Cow::Owned(codec.to_owned()), chosen, code: Cow::Owned(code.to_owned()), position })
+    Some(TrailEntry {
+        codec: Cow::Owned(codec.to_owned()),
+        chosen,
+        code: Cow::Owned(code.to_owned()),
+        position,
+        path: parse_text(path)?,
+        expected: parse_text(expected)?,
+        found: match found {
+            None => None,
+            Some(code) => Some(ValueKind::from_code(code)?),
+        },
+    })
+}
+
+/// `None` for a text that is not as it is written.
+fn parse_text(text: Option<&str>) -> Option<Option<Box<str>>> {
+    match text {
+        None => Some(None),
+        Some(text) if text.len() <= Trail::MAX_TEXT => Some(Some(escape::parse(text)?.into())),
+        Some(_) => None,
+    }
 }
 
 fn parse_position(text: &str) -> Option<Position> {
@@ -206,7 +278,7 @@ impl fmt::Display for TrailError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooManyEntries => "a trail has at most 8 attempts",
-            Self::InvalidEntry => "an attempt of a trail is `codec;chosen;code;position`",
+            Self::InvalidEntry => "an attempt of a trail is `codec;chosen;code;position;path;expected;found`",
         })
     }
 }

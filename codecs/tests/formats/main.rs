@@ -8,6 +8,7 @@
 mod allocations;
 mod canary;
 mod cbor;
+mod explain;
 mod hostile;
 mod msgpack;
 mod plugin;

@@ -62,8 +62,8 @@ fn j_31_a_failure_of_all_says_which_type_did_not_read_it_and_why() {
     assert_eq!(failure.reason(), FailureReason::DeserializationFailed);
     let lines = lines(&failure);
     assert_eq!(lines.len(), 2);
-    assert!(lines[0].contains("as type 1, expected `first` or `last`"), "{lines:?}");
-    assert!(lines[1].contains("as type 2, expected `name`"), "{lines:?}");
+    assert!(lines[0].contains("as type 1, unknown field, expected `first` or `last`"), "{lines:?}");
+    assert!(lines[1].contains("as type 2, unknown field, expected `name`"), "{lines:?}");
     assert_eq!(failure.trail().entries().len(), 2);
 }
 

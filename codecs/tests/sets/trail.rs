@@ -1,5 +1,5 @@
 use consign_codecs::{
-    Chosen, Codecs, DecodeErrorKind as Kind, Json, MessagePack, OwnFormat, Position, Trail, TrailError,
+    Chosen, Codecs, DecodeErrorKind as Kind, Json, MessagePack, OwnFormat, Position, Trail, TrailError, ValueKind,
 };
 use proptest::{prelude::*, string::string_regex};
 use serde::Deserialize;
@@ -20,13 +20,15 @@ fn feature_7_byte_for_byte() {
         let failure = codecs.decode::<Order>(declared, body).unwrap_err();
         failure.trail().to_string()
     };
-    assert_eq!(trail(Some("application/json"), b"{\"id\":"), "json;exact;Truncated;1:6,msgpack;fallback;Trailing;1");
+    assert_eq!(trail(Some("application/json"), b"{\"id\":"), "json;exact;Truncated;1:6;id,msgpack;fallback;Trailing;1");
+    let line = b"{\"id\":\"seven\"}";
+    assert_eq!(trail(Some("application/json"), line), "json;exact;Type;1:13;id;u32;text,msgpack;fallback;Trailing;1");
     assert_eq!(trail(None, b"\n{]"), "json;default;Syntax;2:2,msgpack;fallback;Trailing;1");
     assert_eq!(trail(Some("application/x-msgpack"), b""), "msgpack;alias;EmptyBody;,json;fallback;EmptyBody;");
 }
 
 #[test]
-fn it_is_read_back() {
+fn p_123_it_is_read_back() {
     let text = "json;exact;Syntax;1:5,msgpack;fallback;Trailing;17,raw;suffix;Type;,p;range;Count;0,d;default;Utf8;9:1";
     let trail: Trail = text.parse().unwrap();
     assert_eq!(trail.to_string(), text);
@@ -35,13 +37,21 @@ fn it_is_read_back() {
     assert_eq!((entry.kind(), entry.position()), (Some(Kind::Syntax), Some(Position::Text { line: 1, column: 5 })));
     assert_eq!(trail.entries()[1].position(), Some(Position::Offset(17)));
     assert_eq!(trail.entries()[2].position(), None);
+    let text = "json;exact;Type;1:9;[\"a%3Bb\"];one of `a`%2C `b`;text,raw;exact;Type;;;;null,p;exact;Type;;x,q;exact;Type;;;u8";
+    let trail: Trail = text.parse().unwrap();
+    assert_eq!(trail.to_string(), text);
+    let [first, second, third, fourth] = trail.entries() else { panic!("{trail:?}") };
+    assert_eq!((first.path(), first.expected()), (Some("[\"a;b\"]"), Some("one of `a`, `b`")));
+    assert_eq!((second.path(), second.expected(), second.found()), (None, None, Some(ValueKind::Null)));
+    assert_eq!((third.path(), third.expected()), (Some("x"), None));
+    assert_eq!((fourth.path(), fourth.expected()), (None, Some("u8")));
     assert!("".parse::<Trail>().unwrap().is_empty());
     let later: Trail = "json;exact;Checksum;".parse().unwrap();
     assert_eq!((later.entries()[0].code(), later.entries()[0].kind()), ("Checksum", None));
 }
 
 #[test]
-fn other_texts_are_refused() {
+fn p_123_other_texts_are_refused() {
     for text in [
         "json",
         ",",
@@ -60,9 +70,19 @@ fn other_texts_are_refused() {
         "json;exact;Syntax;99999999999999999999999",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;exact;Syntax;",
         "json;exact;Syntax;\n",
+        "json;exact;Type;;;",
+        "json;exact;Type;;;;",
+        "json;exact;Type;;a;",
+        "json;exact;Type;;;;words",
+        "json;exact;Type;;;;text;",
+        "json;exact;Type;;;;text;more",
+        "json;exact;Type;;a%2fb",
+        "json;exact;Type;;a%2",
+        "json;exact;Type;;\u{e9}",
     ] {
         assert_eq!(text.parse::<Trail>(), Err(TrailError::InvalidEntry), "{text}");
     }
+    assert_eq!(format!("json;exact;Type;;{}", "a".repeat(97)).parse::<Trail>(), Err(TrailError::InvalidEntry));
     let entries = |count| vec!["json;exact;Syntax;"; count].join(",");
     assert_eq!(entries(8).parse::<Trail>().unwrap().entries().len(), 8);
     assert_eq!(entries(9).parse::<Trail>(), Err(TrailError::TooManyEntries));
@@ -117,9 +137,9 @@ fn every_kind_has_its_code() {
 }
 
 #[test]
-fn what_is_read_is_written_again() {
-    let replay = replay("what_is_read_is_written_again");
-    let entry = r"[a-z0-9._-]{1,8};(exact|alias|suffix|range|default|fallback);[A-Z][a-z]{1,8};([0-9]{0,3}|[0-9]{1,3}:[0-9]{1,3})";
+fn p_123_what_is_read_is_written_again() {
+    let replay = replay("p_123_what_is_read_is_written_again");
+    let entry = r"[a-z0-9._-]{1,8};(exact|alias|suffix|range|default|fallback);[A-Z][a-z]{1,8};([0-9]{0,3}|[0-9]{1,3}:[0-9]{1,3})(;[a-z.%0-9]{0,3}(;[a-z%2BC]{0,4}(;(text|null)?)?)?)?";
     let entry = string_regex(entry).unwrap();
     let text = prop::collection::vec(entry, 0..10).prop_map(|entries| entries.join(","));
     let result = replay.runner().run(&text, |text| {
@@ -129,4 +149,46 @@ fn what_is_read_is_written_again() {
         Ok(())
     });
     result.unwrap();
+}
+
+#[test]
+fn p_123_texts_of_types_cannot_break_it() {
+    #[derive(Debug, Deserialize)]
+    struct Odd {
+        #[serde(rename = "a;b,c%\n\u{e9}")]
+        _odd: u32,
+    }
+    #[derive(Debug, Deserialize)]
+    enum Many {
+        #[serde(rename = "a name that takes forty characters or more")]
+        _A,
+        #[serde(rename = "another one that takes forty characters too")]
+        _B,
+        #[serde(rename = "one; more")]
+        _C,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Long {
+        #[serde(rename = "a_name_that_takes_forty_characters_or_more")]
+        _next: Option<Box<Long>>,
+    }
+    let codecs = Codecs::json();
+    let trail = |failure: consign_codecs::DecodeFailure| {
+        let text = failure.trail().to_string();
+        assert_eq!(text.parse(), Ok(failure.trail()), "{text}");
+        assert!(text.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{text}");
+        text
+    };
+    let body = "{\"a;b,c%\\n\u{e9}\":true}";
+    let odd = trail(codecs.decode::<Odd>(None, body.as_bytes()).unwrap_err());
+    assert_eq!(odd, "json;default;Type;1:18;[\"a%3Bb%2Cc%25\\n%C3%A9\"];u32;boolean");
+    let many = trail(codecs.decode::<Many>(None, b"\"d\"").unwrap_err());
+    let (_, expected) = many.rsplit_once(';').unwrap();
+    assert!(expected.starts_with("one of `a name") && expected.ends_with(".."), "{expected}");
+    assert!(expected.len() <= Trail::MAX_TEXT, "{expected}");
+    let name = "a_name_that_takes_forty_characters_or_more";
+    let body = (0..5).fold("7".to_owned(), |inner, _| format!("{{\"{name}\":{inner}}}"));
+    let long = trail(codecs.decode::<Long>(None, body.as_bytes()).unwrap_err());
+    let path = long.split(';').nth(4).unwrap();
+    assert!(path.starts_with("..") && path.ends_with(name) && path.len() == Trail::MAX_TEXT, "{path}");
 }

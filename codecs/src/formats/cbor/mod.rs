@@ -12,6 +12,7 @@ use self::{reader::Reader, write::Writer};
 use super::{detail, empty};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
+    explain::{Trace, explain},
     limits::{self, Limits},
 };
 
@@ -89,14 +90,25 @@ impl Codec for Cbor {
 /// Reads a body that the walk over its limits has found well-formed.
 #[inline]
 fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T, DecodeError> {
-    const SELF_DESCRIBED: &[u8] = &[0xd9, 0xd9, 0xf7];
-    let mut reader = Reader::new(body, body.strip_prefix(SELF_DESCRIBED).unwrap_or(body), limits);
+    let mut reader = reader(body, limits);
     match T::deserialize(&mut reader) {
         // The body ends with the item, but a type may have read nothing.
         Ok(value) if reader.is_at_end() => Ok(value),
         Ok(_) => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
-        Err(refused) => Err(at(refused.into_inner(), &reader)),
+        Err(refused) => Err(explained::<T>(at(refused.into_inner(), &reader), body, limits)),
     }
+}
+
+#[inline]
+fn reader<'de>(body: &'de [u8], limits: &Limits) -> Reader<'de> {
+    const SELF_DESCRIBED: &[u8] = &[0xd9, 0xd9, 0xf7];
+    Reader::new(body, body.strip_prefix(SELF_DESCRIBED).unwrap_or(body), limits)
+}
+
+#[cold]
+#[inline(never)]
+fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limits: &Limits) -> DecodeError {
+    explain(error, |trace: &Trace| trace.read::<T, _>(&mut reader(body, limits)), |_| None)
 }
 
 #[cold]

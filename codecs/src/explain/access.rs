@@ -1,0 +1,194 @@
+use std::cell::Cell;
+
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
+
+use super::{
+    Place, Step, Trace,
+    traced::{Key, Traced},
+    visitor::Watched,
+};
+use crate::formats::Refused;
+
+struct Seed<'t, T> {
+    seed: T,
+    trace: &'t Trace,
+    key: Option<Key<'t>>,
+}
+
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<'_, T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<T::Value, D::Error> {
+        let Self { seed, trace, key } = self;
+        seed.deserialize(Traced::new(inner, trace).with_key(key)).map_err(|refused| trace.lower(refused))
+    }
+}
+
+/// The elements of a sequence, or the fields of a struct that came without names.
+///
+/// Which name such a field has is not known from its number: the list that serde gives has the aliases of fields too.
+/// So after a failure the type sees the end of the sequence, and how many fields it then says it has shows whether the
+/// list has one name for each.
+pub(super) struct Seq<'t, A> {
+    inner: A,
+    trace: &'t Trace,
+    names: &'static [&'static str],
+    next: usize,
+    failed: Option<usize>,
+}
+
+impl<'t, A> Seq<'t, A> {
+    pub(super) const fn new(inner: A, trace: &'t Trace, names: &'static [&'static str]) -> Self {
+        Self { inner, trace, names, next: 0, failed: None }
+    }
+
+    /// What the type made of the elements. A failure that it did not see is one still.
+    pub(super) fn end<T>(self, result: Result<T, Refused>) -> Result<T, Refused> {
+        let Some(failed) = self.failed else { return result };
+        let fields = match &result {
+            // Each field has a default, and was tried.
+            Ok(_) => Some(self.next),
+            Err(refused) => refused.fields(),
+        };
+        if let Some(name) = self.names.get(failed).filter(|_| fields == Some(self.names.len())) {
+            self.trace.name(self.trace.depth(), name);
+        }
+        Err(self.trace.lift((), None))
+    }
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
+    type Error = Refused;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refused> {
+        let Self { inner, trace, names, next, failed } = self;
+        let at = *next;
+        *next += 1;
+        if failed.is_some() {
+            return Ok(None);
+        }
+        let element = trace.inside(Step::to(Place::Element(at)), || {
+            let seed = Seed { seed, trace: *trace, key: None };
+            inner.next_element_seed(seed).map_err(|error| trace.lift(error, None))
+        });
+        if element.is_err() && !names.is_empty() {
+            *failed = Some(at);
+            return Ok(None);
+        }
+        element
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.inner.size_hint()
+    }
+}
+
+/// The entries of a map, or the fields of a struct.
+pub(super) struct Map<'t, A> {
+    inner: A,
+    trace: &'t Trace,
+    names: &'static [&'static str],
+    next: usize,
+    found: Cell<Option<&'static str>>,
+}
+
+impl<'t, A> Map<'t, A> {
+    pub(super) const fn new(inner: A, trace: &'t Trace, names: &'static [&'static str]) -> Self {
+        Self { inner, trace, names, next: 0, found: Cell::new(None) }
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
+    type Error = Refused;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Refused> {
+        let Self { inner, trace, names, next, found } = self;
+        let place = Place::Key(*next);
+        let step = if names.is_empty() { Step::to(place) } else { Step::hidden(place) };
+        found.set(None);
+        trace.inside(step, || {
+            let seed = Seed { seed, trace: *trace, key: Some(Key { names, found }) };
+            inner.next_key_seed(seed).map_err(|error| trace.lift(error, None))
+        })
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Refused> {
+        let Self { inner, trace, next, found, .. } = self;
+        let step = Step::to(Place::Value(*next));
+        *next += 1;
+        trace.inside(found.take().map_or(step, |name| step.named(name)), || {
+            let seed = Seed { seed, trace: *trace, key: None };
+            inner.next_value_seed(seed).map_err(|error| trace.lift(error, None))
+        })
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.inner.size_hint()
+    }
+}
+
+/// A variant's name.
+pub(super) struct Enum<'t, A> {
+    pub(super) inner: A,
+    pub(super) trace: &'t Trace,
+    pub(super) names: &'static [&'static str],
+}
+
+impl<'de, 't, A: EnumAccess<'de>> EnumAccess<'de> for Enum<'t, A> {
+    type Error = Refused;
+    type Variant = Variant<'t, A::Variant>;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self::Variant), Refused> {
+        let Self { inner, trace, names } = self;
+        let found = Cell::new(None);
+        let (variant, inner) = trace.inside(Step::hidden(Place::Key(0)), || {
+            let seed = Seed { seed, trace, key: Some(Key { names, found: &found }) };
+            inner.variant_seed(seed).map_err(|error| trace.lift(error, None))
+        })?;
+        // A variant that came by its number has no name here: the list has the aliases of variants too.
+        let step = Step::hidden(Place::Value(0));
+        Ok((variant, Variant { inner, trace, step: found.take().map_or(step, |name| step.named(name)) }))
+    }
+}
+
+/// What a variant holds.
+pub(super) struct Variant<'t, A> {
+    inner: A,
+    trace: &'t Trace,
+    step: Step,
+}
+
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variant<'_, A> {
+    type Error = Refused;
+
+    fn unit_variant(self) -> Result<(), Refused> {
+        let Self { inner, trace, step } = self;
+        trace.inside(step, || inner.unit_variant().map_err(|error| trace.lift(error, None)))
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Refused> {
+        let Self { inner, trace, step } = self;
+        trace.inside(step, || {
+            let seed = Seed { seed, trace, key: None };
+            inner.newtype_variant_seed(seed).map_err(|error| trace.lift(error, None))
+        })
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Refused> {
+        let Self { inner, trace, step } = self;
+        trace.inside(step, || {
+            let call = trace.call(&visitor);
+            let visitor = Watched { visitor, trace, names: &[], key: None };
+            inner.tuple_variant(len, visitor).map_err(|error| trace.lift(error, Some(call)))
+        })
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Refused> {
+        let Self { inner, trace, step } = self;
+        trace.inside(step, || {
+            let call = trace.call(&visitor);
+            let visitor = Watched { visitor, trace, names: fields, key: None };
+            inner.struct_variant(fields, visitor).map_err(|error| trace.lift(error, Some(call)))
+        })
+    }
+}
