@@ -1,13 +1,15 @@
 use bytes::BytesMut;
 use prost::Message;
 
-use crate::{DecodeContext, DecodeError, DecodeErrorKind, EncodeError, MediaType, limits};
+use crate::{DecodeContext, DecodeError, DecodeErrorKind, EncodeError, MediaType, ValueKind, limits};
 
 /// A protobuf message of `prost`, as a type that reads and writes its own bytes.
 ///
 /// Unlike the serde formats, an empty body is a message whose fields all have their defaults: that is how protobuf
-/// writes one. Bytes are checked for lengths, the nesting of groups and the number of fields of the outer message;
-/// messages inside messages are bounded by prost's own limit of 100 levels.
+/// writes one. Bytes are checked for lengths, the nesting of groups and the number of fields of the outer message.
+/// Messages inside messages are bounded by prost's own limit of 100 levels. Their fields count too, though not exactly:
+/// up to [`Limits::elements`](crate::Limits::elements) fields and elements of packed fields are always read, and more than
+/// three times as many never.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -38,7 +40,12 @@ impl<M: Message + Default> Protobuf<M> {
     pub fn read(body: &[u8], cx: &DecodeContext<'_>) -> Result<Self, DecodeError> {
         cx.limits().check_size(body)?;
         limits::protobuf::check(body, cx.limits())?;
-        M::decode(body).map(Self).map_err(|error| refusal(&error))
+        let mut counted = limits::protobuf::Counted::new(body, cx.limits());
+        let message = M::decode(&mut counted);
+        if counted.is_over() {
+            return Err(DecodeError::new(DecodeErrorKind::Count));
+        }
+        message.map(Self).map_err(|error| refusal(&error))
     }
 }
 
@@ -49,8 +56,8 @@ impl<M: Message> Protobuf<M> {
     }
 }
 
-/// Names and numbers in prost's texts may come from the body, so only the kind is kept, and prost tells that by text
-/// alone.
+/// Numbers in prost's texts come from the body, so of these only the kind is kept. The names are those of the message
+/// types and their fields. Prost tells all of that by text alone.
 #[cold]
 fn refusal(error: &prost::DecodeError) -> DecodeError {
     const KINDS: [(&str, DecodeErrorKind); 5] = [
@@ -61,10 +68,54 @@ fn refusal(error: &prost::DecodeError) -> DecodeError {
         ("length delimiter exceeds maximum usize value", DecodeErrorKind::Length),
     ];
     let text = error.to_string();
-    let kind = KINDS.iter().find(|(end, _)| text.ends_with(end)).map(|&(_, kind)| kind);
-    // A field of another wire type than the schema has.
-    let of_type = text.contains("invalid wire type: ").then_some(DecodeErrorKind::Type);
-    DecodeError::new(kind.or(of_type).unwrap_or(DecodeErrorKind::Syntax))
+    let (path, text) = path(text.strip_prefix("failed to decode Protobuf message: ").unwrap_or(&text));
+    let error = match text.strip_prefix("invalid wire type: ") {
+        Some(types) => wire_types(types),
+        None => {
+            let kind = KINDS.iter().find(|(end, _)| text.ends_with(end)).map(|&(_, kind)| kind);
+            DecodeError::new(kind.unwrap_or(DecodeErrorKind::Syntax))
+        }
+    };
+    if path.is_empty() { error } else { error.with_path(path) }
+}
+
+/// The fields that a text begins with, as `Line.name: Order.lines: `, and what follows them.
+fn path(mut text: &str) -> (String, &str) {
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let mut fields = Vec::new();
+    while let Some((head, rest)) = text.split_once(": ") {
+        match head.split_once('.') {
+            Some((message, field)) if is_name(message) && is_name(field) => fields.push(field),
+            _ => break,
+        }
+        text = rest;
+    }
+    // Prost names the innermost field first.
+    fields.reverse();
+    (fields.join("."), text)
+}
+
+/// A field of another wire type than the schema has: `Varint (expected LengthDelimited)`.
+fn wire_types(text: &str) -> DecodeError {
+    const NAMES: [(&str, &str, Option<ValueKind>); 6] = [
+        ("Varint", "a varint", Some(ValueKind::Integer)),
+        ("LengthDelimited", "a length-delimited value", Some(ValueKind::Bytes)),
+        ("SixtyFourBit", "a value of 64 bits", None),
+        ("ThirtyTwoBit", "a value of 32 bits", None),
+        ("StartGroup", "a group", None),
+        ("EndGroup", "the end of a group", None),
+    ];
+    let error = DecodeError::new(DecodeErrorKind::Type);
+    let Some((actual, expected)) = text.split_once(" (expected ") else { return error };
+    let find = |name: &str| NAMES.iter().find(|(wire, ..)| *wire == name);
+    let error = match find(expected.trim_end_matches(')')) {
+        Some((_, expected, _)) => error.with_expected(*expected),
+        None => error,
+    };
+    match find(actual).and_then(|&(.., found)| found) {
+        Some(found) => error.with_found(found),
+        None => error,
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +155,44 @@ mod tests {
         Protobuf(node.clone()).write(&mut out).unwrap();
         assert_eq!(read(&out), Ok(node));
         assert_eq!(read(&[]), Ok(Node::default()));
+    }
+
+    #[test]
+    fn p_121_p_122_the_path_has_the_fields_and_no_numbers() {
+        let limits = Limits::default();
+        let read = |body: &[u8]| Protobuf::<Node>::read(body, &DecodeContext::new(&limits)).unwrap_err();
+        let error = read(&[0x0a, 4, 0x0a, 2, 0x10, 5]);
+        assert_eq!(error.path(), Some("next.next.name"));
+        assert_eq!((error.expected(), error.found()), (Some("a length-delimited value"), Some(ValueKind::Integer)));
+        let error = read(&[0x1a, 0]);
+        assert_eq!(error.path(), Some("qty"));
+        assert_eq!((error.expected(), error.found()), (Some("a varint"), Some(ValueKind::Bytes)));
+        let error = read(&[0x0a, 3, 0x12, 1, 0xff]);
+        assert_eq!((error.kind(), error.path()), (DecodeErrorKind::Utf8, Some("next.name")));
+    }
+
+    #[test]
+    fn p_124_fields_count_in_messages_inside_of_messages() {
+        #[derive(Clone, PartialEq, Message)]
+        struct Tree {
+            #[prost(message, repeated, tag = "1")]
+            children: Vec<Tree>,
+            #[prost(uint32, repeated, tag = "2")]
+            numbers: Vec<u32>,
+        }
+        let limits = Limits::default().with_elements(30);
+        let read = |children: usize, numbers: usize| {
+            let leaf = Tree { children: vec![Tree::default(); children], numbers: vec![1; numbers] };
+            let mut body = BytesMut::new();
+            Protobuf(Tree { children: vec![leaf], numbers: vec![] }).write(&mut body).unwrap();
+            Protobuf::<Tree>::read(&body, &DecodeContext::new(&limits)).map(drop).map_err(|error| error.kind())
+        };
+        for within in [(29, 0), (0, 28), (14, 14)] {
+            assert_eq!(read(within.0, within.1), Ok(()), "{within:?}");
+        }
+        for over in [(91, 0), (0, 91), (45, 46)] {
+            assert_eq!(read(over.0, over.1), Err(DecodeErrorKind::Count), "{over:?}");
+        }
     }
 
     #[test]

@@ -3,25 +3,35 @@ use crate::{DecodeError, DecodeErrorKind, Limits, Position};
 /// A place in a body, for the scans of binary formats.
 ///
 /// A body that was cut short and one that lies about a length look alike where they end. What tells them apart: a
-/// length above [`Limits::bytes`] or a count above [`Limits::elements`] is in no body that could be read, so those are
-/// `Length` and `Count`; less than that, but more than the bytes that are left, is `Truncated`.
+/// length above [`Limits::bytes`] or a count above what is left of [`Limits::elements`] is in no body that could be read, so
+/// those are `Length` and `Count`; less than that, but more than the bytes that are left, is `Truncated`.
 pub(crate) struct Cursor<'a> {
     body: &'a [u8],
     at: usize,
     limits: &'a Limits,
+    /// How many more elements the whole body may have.
+    elements: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) const fn new(body: &'a [u8], limits: &'a Limits) -> Self {
-        Self { body, at: 0, limits }
+        let elements = if limits.elements < Limits::MAX_ELEMENTS { limits.elements } else { Limits::MAX_ELEMENTS };
+        Self { body, at: 0, limits, elements }
     }
 
     pub(crate) fn max_depth(&self) -> usize {
         self.limits.depth.min(Limits::MAX_DEPTH)
     }
 
-    pub(crate) fn max_elements(&self) -> usize {
-        self.limits.elements.min(Limits::MAX_ELEMENTS)
+    /// Counts one element. The byte that was read last is the first of it.
+    pub(crate) fn element(&mut self) -> Result<(), DecodeError> {
+        match self.elements.checked_sub(1) {
+            Some(left) => {
+                self.elements = left;
+                Ok(())
+            }
+            None => Err(self.refuse_last(DecodeErrorKind::Count)),
+        }
     }
 
     #[inline]
@@ -59,11 +69,12 @@ impl<'a> Cursor<'a> {
     /// A declared count of elements that are `each` values, as a number of values. A value has at least one byte.
     #[cfg(any(feature = "msgpack", feature = "cbor"))]
     #[inline]
-    pub(crate) fn count(&self, count: u64, each: usize) -> Result<usize, DecodeError> {
+    pub(crate) fn count(&mut self, count: u64, each: usize) -> Result<usize, DecodeError> {
         match usize::try_from(count) {
-            Ok(count) if count <= self.max_elements() => {
+            Ok(count) if count <= self.elements => {
                 let values = count * each;
                 if values <= self.body.len() - self.at {
+                    self.elements -= count;
                     return Ok(values);
                 }
                 Err(self.refuse(DecodeErrorKind::Truncated))

@@ -5,9 +5,9 @@ use crate::{DecodeError, DecodeErrorKind, Limits};
 
 /// Checks [`Limits::depth`] and [`Limits::elements`].
 ///
-/// A text nested deeper than the limit has more opening brackets than the limit, and a container over the count has
-/// more commas. Counting bytes vectorises, so a body that is within both, and nearly all are, pays almost nothing;
-/// only the others are walked.
+/// A text nested deeper than the limit has more opening brackets than the limit, and one with too many elements has too
+/// many commas and brackets: a container has one element more than commas, or none. Counting bytes vectorises, so a body
+/// that is within both, and nearly all are, pays almost nothing; only the others are walked.
 #[inline]
 pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     // What opens or separates takes a byte.
@@ -18,8 +18,8 @@ pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     let elements = limits.elements.min(Limits::MAX_ELEMENTS);
     // `[` and `{` differ in one bit.
     let deep = text.len() > depth && count(text, |byte| byte | 0x20 == b'{') > depth;
-    // n elements take at least n bytes and n - 1 commas.
-    let wide = text.len() / 2 >= elements && count(text, |byte| byte == b',') >= elements;
+    // An element takes at least two bytes. Up to here there are no more brackets than the depth.
+    let wide = text.len() / 2 >= elements && count(text, |byte| byte == b',') + depth > elements;
     if deep || wide { walk(text, depth, elements) } else { Ok(()) }
 }
 
@@ -33,8 +33,9 @@ fn count(text: &[u8], is: impl Fn(u8) -> bool) -> usize {
 /// right, and there the parser stops.
 #[cold]
 fn walk(text: &[u8], max_depth: usize, max_elements: usize) -> Result<(), DecodeError> {
-    let mut commas = [0_usize; Limits::MAX_DEPTH + 1];
-    let mut depth = 0;
+    // An open container counts as one element until it turns out to be empty.
+    let (mut depth, mut elements) = (0_usize, 0);
+    let over = |at| Err(DecodeError::new(DecodeErrorKind::Count).at(super::text_position(text, at)));
     let mut bytes = text.iter().enumerate();
     while let Some((at, &byte)) = bytes.next() {
         match byte {
@@ -51,20 +52,37 @@ fn walk(text: &[u8], max_depth: usize, max_elements: usize) -> Result<(), Decode
                 if depth == max_depth {
                     return Err(DecodeError::new(DecodeErrorKind::Depth).at(super::text_position(text, at)));
                 }
+                // The container around it has an element: this one.
+                if elements > max_elements {
+                    return over(at);
+                }
                 depth += 1;
-                commas[depth] = 0;
+                elements += 1;
             }
-            b']' | b'}' => depth = depth.saturating_sub(1),
+            b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                if is_empty(&text[..at]) {
+                    elements = elements.saturating_sub(1);
+                }
+                if elements > max_elements {
+                    return over(at);
+                }
+            }
             b',' => {
-                commas[depth] += 1;
-                if commas[depth] >= max_elements {
-                    return Err(DecodeError::new(DecodeErrorKind::Count).at(super::text_position(text, at)));
+                elements += 1;
+                if elements > max_elements {
+                    return over(at);
                 }
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Whether the container that is closed behind this text is empty.
+fn is_empty(before: &[u8]) -> bool {
+    before.iter().rev().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| byte | 0x20 == b'{')
 }
 
 #[cfg(test)]
@@ -92,11 +110,16 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_counted_for_each_container() {
+    fn p_124_elements_are_counted_over_the_whole_text() {
         let limits = Limits::default().with_elements(3);
         assert_eq!(kind("[1,2,3]", &limits), None);
         assert_eq!(kind("[1,2,3,4]", &limits), Some(DecodeErrorKind::Count));
-        assert_eq!(kind("[[1,2,3],[1,2,3],[1,2,3]]", &limits), None);
+        assert_eq!(kind("[[ ],{},[\n]]", &limits), None);
+        assert_eq!(kind("[[1,2]]", &limits), None);
+        assert_eq!(kind("[[[[]]]]", &limits), None);
+        for over in ["[[1,2,3]]", "[[],{},[0]]", "[[],[],[],[]]", "[[1],[2]]", "[[[[0]]]]", r#"[{"a":{"b":[0]}}]"#] {
+            assert_eq!(kind(over, &limits), Some(DecodeErrorKind::Count), "{over}");
+        }
         assert_eq!(kind(r#"{"a":1,"b":2,"c":3,"d":4}"#, &limits), Some(DecodeErrorKind::Count));
         assert_eq!(kind(r#"[",,,,,,"]"#, &limits), None);
     }

@@ -19,7 +19,21 @@ mod shallow;
 
 use crate::{DecodeError, DecodeErrorKind};
 
-/// What decoding one body may cost. Every limit is checked against the bytes before anything is allocated.
+/// What decoding one body may cost. Every limit is checked before anything is allocated for what exceeds it.
+///
+/// # Memory
+///
+/// A body of `elements` elements that each become a value of `S` bytes takes at most `3 * elements * S` bytes at a time: a
+/// `Vec` that grows doubles its capacity, and holds its old buffer while it does. `S` has what the value holds in boxes and
+/// in arrays of the type's own size; what it holds in sequences and maps is made of elements itself. By default that is 20
+/// MiB for values of 100 bytes. Text and byte strings take as many bytes as in the body, and twice that in JSON while a text
+/// with escapes is read.
+///
+/// A capacity that is reserved before the elements come is bounded too: by the elements that the body can hold, as it is
+/// counted before it is read, and by the reader's bytes where it is not.
+///
+/// A larger body needs more elements: 16 bytes for each is usual in JSON, so [`with_bytes`](Self::with_bytes) alone is
+/// not enough for a list of many small objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -27,7 +41,11 @@ pub struct Limits {
     pub bytes: usize,
     /// Containers inside containers. Default 64, at most [`Limits::MAX_DEPTH`].
     pub depth: usize,
-    /// Elements of one container, or entries of one map. Default 65,536, at most [`Limits::MAX_ELEMENTS`].
+    /// Elements of the whole body: those of all arrays and the entries of all maps, together. Default 65,536, at most
+    /// [`Limits::MAX_ELEMENTS`].
+    ///
+    /// A struct with names in the bytes is a map. A struct or a tuple in bincode and postcard is no container of the body,
+    /// and its fields do not count. Of protobuf the fields of all messages count, to within a factor of three.
     pub elements: usize,
 }
 
@@ -36,8 +54,8 @@ impl Limits {
     pub const MAX_BYTES: usize = 100 << 20;
     /// The largest value that [`Limits::depth`] may have.
     pub const MAX_DEPTH: usize = 128;
-    /// The largest value that [`Limits::elements`] may have.
-    pub const MAX_ELEMENTS: usize = 1_000_000;
+    /// The largest value that [`Limits::elements`] may have: 16,777,216.
+    pub const MAX_ELEMENTS: usize = 1 << 24;
 
     /// Sets [`Limits::bytes`], clamped to its maximum.
     #[must_use]

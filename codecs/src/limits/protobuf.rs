@@ -1,5 +1,7 @@
 //! A walk over the fields of one protobuf message. What a length-delimited field holds is known to the schema alone, so
-//! only groups and the outer message are followed.
+//! only groups and the outer message are followed; inside, what the decoder does is counted.
+
+use bytes::Buf;
 
 use super::cursor::Cursor;
 use crate::{DecodeError, DecodeErrorKind, Limits};
@@ -9,17 +11,13 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     let mut cursor = Cursor::new(body, limits);
     let mut groups = [0_u64; Limits::MAX_DEPTH];
     let mut depth = 0;
-    let mut fields = 0;
     while !cursor.is_at_end() {
         let key = varint(&mut cursor)?;
         let number = key >> 3;
         if number == 0 || key > u64::from(u32::MAX) {
             return Err(cursor.refuse_last(DecodeErrorKind::Syntax));
         }
-        fields += 1;
-        if fields > cursor.max_elements() {
-            return Err(cursor.refuse_last(DecodeErrorKind::Count));
-        }
+        cursor.element()?;
         match key & 7 {
             0 => drop(varint(&mut cursor)?),
             1 => cursor.skip(8)?,
@@ -40,6 +38,53 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
         }
     }
     if depth == 0 { Ok(()) } else { Err(cursor.refuse(DecodeErrorKind::Truncated)) }
+}
+
+/// The bytes for a decoder, which end early once it has taken more from them than a body within the limits has.
+///
+/// The decoder takes two or three times for a field and once for an element of a packed one: at most three times for each
+/// element that [`Limits::elements`] allows, and at least once.
+pub(crate) struct Counted<'b> {
+    rest: &'b [u8],
+    left: usize,
+    is_over: bool,
+}
+
+impl<'b> Counted<'b> {
+    pub(crate) fn new(body: &'b [u8], limits: &Limits) -> Self {
+        Self { rest: body, left: 3 * limits.elements.min(Limits::MAX_ELEMENTS), is_over: false }
+    }
+
+    /// Whether the limit was exceeded, which explains whatever the decoder came back with.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+impl Buf for Counted<'_> {
+    #[inline]
+    fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    #[inline]
+    fn chunk(&self) -> &[u8] {
+        self.rest
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                self.rest = &self.rest[count..];
+            }
+            None => {
+                self.rest = &[];
+                self.is_over = true;
+            }
+        }
+    }
 }
 
 fn varint(cursor: &mut Cursor<'_>) -> Result<u64, DecodeError> {

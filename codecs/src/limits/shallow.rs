@@ -30,7 +30,7 @@ pub(super) fn keeps_limits(
     head: impl Fn(u8, &[u8], usize) -> Option<Head>,
 ) -> bool {
     let max_depth = limits.depth.min(DEPTH);
-    let max_elements = limits.elements.min(Limits::MAX_ELEMENTS);
+    let mut elements_left = limits.elements.min(Limits::MAX_ELEMENTS);
     let mut outer = [0; DEPTH];
     let (mut depth, mut left, mut at) = (0, 1_usize, 0);
     loop {
@@ -47,9 +47,10 @@ pub(super) fn keeps_limits(
                 None => return false,
                 Some(Head::Ends(next)) => at = next,
                 Some(Head::Contains(next, elements, each)) => {
-                    if depth >= max_depth || elements > max_elements {
+                    if depth >= max_depth || elements > elements_left {
                         return false;
                     }
+                    elements_left -= elements;
                     outer[depth] = left;
                     depth += 1;
                     left = elements * each;

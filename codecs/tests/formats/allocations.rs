@@ -122,3 +122,73 @@ fn strict_json_costs_at_most_eight_times_the_body() {
     let bytes = decode::<serde::de::IgnoredAny>(Which::Strict, body.as_bytes());
     assert!(bytes > 0 && bytes <= 8 * body.len(), "{bytes} for {}", body.len());
 }
+
+/// Wide, and read out of two bytes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Wide {
+    numbers: [u64; 32],
+    more: [u64; 18],
+}
+
+/// Declares as many children as the body says, in each of them.
+#[derive(Debug, Deserialize)]
+#[allow(dead_code)]
+struct Tree {
+    children: Vec<Tree>,
+    numbers: [u64; 32],
+}
+
+#[test]
+fn p_124_elements_of_any_size_cost_at_most_three_times_the_limit() {
+    let limits = consign_codecs::Limits::default();
+    let size = std::mem::size_of::<Wide>();
+    let bound = 3 * limits.elements * size + MIB;
+    let json = |lists: usize, each: usize| {
+        let list = format!("[{}]", vec!["{}"; each].join(","));
+        format!("[{}]", vec![list; lists].join(",")).into_bytes()
+    };
+    let head = |marker: u8, count: usize| [&[marker][..], &u32::try_from(count).unwrap().to_be_bytes()].concat();
+    let binary = |marker: u8, lists: usize, each: usize, empty: u8| {
+        let list = [head(marker, each), vec![empty; each]].concat();
+        [head(marker, lists), list.repeat(lists)].concat()
+    };
+    for (codec, within, over) in [
+        (Which::Json, json(1, 65_535), json(2, 40_000)),
+        (Which::Json, json(32_768, 1), json(32_769, 1)),
+        (MSGPACK, binary(0xdd, 1, 65_535, 0x80), binary(0xdd, 4, 60_000, 0x80)),
+        (MSGPACK, binary(0xdd, 32_768, 1, 0x80), binary(0xdd, 32_769, 1, 0x80)),
+        (CBOR, binary(0x9a, 1, 65_535, 0xa0), binary(0x9a, 4, 60_000, 0xa0)),
+    ] {
+        assert!(within.len() <= limits.bytes && over.len() <= limits.bytes, "{codec:?} {}", over.len());
+        let bytes = peak(|| assert_eq!(codec.decode::<Vec<Vec<Wide>>>(&within).unwrap().concat_len(), 0));
+        assert!(bytes > limits.elements * size / 2 && bytes <= bound, "{codec:?} {bytes} of {bound}");
+        let bytes =
+            peak(|| assert_eq!(codec.kind::<Vec<Vec<Wide>>>(&over), Some(consign_codecs::DecodeErrorKind::Count)));
+        assert!(bytes < MIB, "{codec:?} {bytes}");
+    }
+}
+
+trait ConcatLen {
+    /// The sum of all numbers, so that the values are looked at.
+    fn concat_len(&self) -> u64;
+}
+
+impl ConcatLen for Vec<Vec<Wide>> {
+    fn concat_len(&self) -> u64 {
+        self.iter().flatten().map(|wide| wide.numbers.iter().chain(&wide.more).sum::<u64>()).sum()
+    }
+}
+
+#[test]
+fn p_124_what_is_declared_is_counted_before_it_is_reserved() {
+    let mut bodies = Vec::new();
+    bodies.push((POSTCARD, [0xe8, 0xfb, 0x03].repeat(80_000)));
+    bodies.push((Varint, [251, 0xe8, 0xfd].repeat(80_000)));
+    bodies.push((Fixint, 65_000_u64.to_le_bytes().repeat(32_000)));
+    for (codec, body) in bodies {
+        // serde reserves a MiB for each list at most, and the type says how many there are inside each other.
+        let bytes = peak(|| assert_eq!(codec.kind::<Tree>(&body), Some(consign_codecs::DecodeErrorKind::Count)));
+        assert!(bytes < 2 * MIB, "{codec:?} {bytes}");
+    }
+}

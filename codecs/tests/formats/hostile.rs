@@ -239,6 +239,29 @@ fn elements_are_limited_in_every_codec() {
 }
 
 #[test]
+fn p_124_elements_are_limited_over_the_whole_body() {
+    on_a_small_stack(|| {
+        let limits = Limits::default().with_elements(10);
+        for codec in [SELF_DESCRIBING.as_slice(), &POSITIONAL].concat() {
+            for (lists, expected) in [(3, None), (4, Some(Kind::Count))] {
+                let body = codec.encode(&vec![vec![1_u8, 2]; lists]).unwrap();
+                let kind = codec.decode_within::<Vec<Vec<u8>>>(&body, &limits).err().map(|error| error.kind());
+                assert_eq!(kind, expected, "{codec:?}: {lists} lists of two");
+                let maps: Vec<_> = (0..lists).map(|_| BTreeMap::from([(1_u8, 1_u8), (2, 2)])).collect();
+                let body = codec.encode(&maps).unwrap();
+                let kind = codec.decode_within::<Vec<BTreeMap<u8, u8>>>(&body, &limits).err().map(|error| error.kind());
+                assert_eq!(kind, expected, "{codec:?}: {lists} maps of two");
+            }
+        }
+        for codec in POSITIONAL {
+            // What the type counts is no element of the body.
+            let body = codec.encode(&vec![(1_u8, 2_u8, 3_u8); 10]).unwrap();
+            assert!(codec.decode_within::<Vec<(u8, u8, u8)>>(&body, &limits).is_ok(), "{codec:?}");
+        }
+    });
+}
+
+#[test]
 fn every_truncation_is_refused() {
     on_a_small_stack(|| {
         for codec in [SELF_DESCRIBING.as_slice(), &POSITIONAL].concat() {

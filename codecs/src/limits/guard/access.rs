@@ -1,13 +1,18 @@
+use std::mem;
+
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-use super::{Level, visitor::Container};
-use crate::DecodeErrorKind;
+use super::{
+    Level,
+    visitor::{Container, Length},
+};
 
 pub(super) struct Seq<'w, A> {
     pub(super) inner: A,
     pub(super) level: Level<'w>,
-    /// How many more elements there may be.
-    pub(super) left: usize,
+    /// How many of the elements to come are counted already.
+    pub(super) counted: usize,
+    pub(super) length: Length,
 }
 
 impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
@@ -16,8 +21,8 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
         let element = self.inner.next_element_seed(Seed { seed, level: self.level })?;
-        if element.is_some() {
-            count(&mut self.left, self.level)?;
+        if matches!(self.length, Length::OfBody) {
+            came(element.is_some(), &mut self.counted, self.level)?;
         }
         Ok(element)
     }
@@ -31,7 +36,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
 pub(super) struct Map<'w, A> {
     pub(super) inner: A,
     pub(super) level: Level<'w>,
-    pub(super) left: usize,
+    pub(super) counted: usize,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
@@ -40,9 +45,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let key = self.inner.next_key_seed(Seed { seed, level: self.level })?;
-        if key.is_some() {
-            count(&mut self.left, self.level)?;
-        }
+        came(key.is_some(), &mut self.counted, self.level)?;
         Ok(key)
     }
 
@@ -90,7 +93,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Enum<'_, A> {
     #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
-        self.inner.tuple_variant(len, Container { visitor, level })
+        self.inner.tuple_variant(len, Container { visitor, level, length: Length::OfType })
     }
 
     #[inline]
@@ -100,7 +103,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Enum<'_, A> {
         visitor: V,
     ) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
-        self.inner.struct_variant(fields, Container { visitor, level })
+        self.inner.struct_variant(fields, Container { visitor, level, length: Length::OfType })
     }
 }
 
@@ -118,12 +121,14 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<'_, T> {
     }
 }
 
-/// Elements of no size are in no relation to the bytes of a body, so they are counted as they come.
+/// An element came, or the end did. Elements of no size are in no relation to the bytes of a body, so those that were not
+/// declared are counted as they come.
 #[inline]
-fn count<E: Error>(left: &mut usize, level: Level<'_>) -> Result<(), E> {
-    match left.checked_sub(1) {
-        Some(fewer) => *left = fewer,
-        None => return Err(level.watch.refuse(DecodeErrorKind::Count)),
+fn came<E: Error>(is_element: bool, counted: &mut usize, level: Level<'_>) -> Result<(), E> {
+    match counted.checked_sub(1) {
+        Some(fewer) if is_element => *counted = fewer,
+        None if is_element => return level.count(1),
+        _ => level.uncount(mem::take(counted)),
     }
     Ok(())
 }

@@ -11,12 +11,14 @@ use serde::{
     de::{Error, Visitor},
 };
 
+use self::visitor::{Container, Length};
 use crate::{DecodeError, DecodeErrorKind, Limits};
 
 /// The limits of one decoding, and the limit that stopped it. The decoder's own error type cannot carry that.
 pub(crate) struct Watch {
     max_depth: usize,
-    max_elements: usize,
+    /// How many more elements the whole body may have.
+    elements: Cell<usize>,
     body: usize,
     breach: Cell<Option<DecodeErrorKind>>,
 }
@@ -25,7 +27,7 @@ impl Watch {
     pub(crate) fn new(limits: &Limits, body: &[u8]) -> Self {
         Self {
             max_depth: limits.depth.min(Limits::MAX_DEPTH),
-            max_elements: limits.elements.min(Limits::MAX_ELEMENTS),
+            elements: Cell::new(limits.elements.min(Limits::MAX_ELEMENTS)),
             body: body.len(),
             breach: Cell::new(None),
         }
@@ -47,6 +49,9 @@ impl Watch {
 ///
 /// Sequences, maps, structs, tuples and enum variants with data are a level of depth each, as in a self-describing
 /// format. An option is one only directly inside another: a list whose links are options has the depth of its structs.
+///
+/// Elements are those of sequences and the entries of maps. A tuple or a struct that comes as a sequence has as many fields
+/// as the type says, whatever the body says, so these do not count.
 pub(crate) struct Guard<'w, D> {
     inner: D,
     level: Level<'w>,
@@ -73,12 +78,21 @@ impl<'w> Level<'w> {
         Ok(Self { in_option: true, ..level })
     }
 
-    /// Refuses a declared number of elements before anything is made of it.
-    fn declared<E: Error>(self, hint: Option<usize>) -> Result<(), E> {
-        match hint {
-            Some(count) if count > self.watch.max_elements => Err(self.watch.refuse(DecodeErrorKind::Count)),
-            _ => Ok(()),
+    /// Counts so many elements, before anything is made of them.
+    #[inline]
+    fn count<E: Error>(self, elements: usize) -> Result<(), E> {
+        match self.watch.elements.get().checked_sub(elements) {
+            Some(left) => {
+                self.watch.elements.set(left);
+                Ok(())
+            }
+            None => Err(self.watch.refuse(DecodeErrorKind::Count)),
         }
+    }
+
+    /// Takes back what was declared and did not come.
+    fn uncount(self, elements: usize) {
+        self.watch.elements.set(self.watch.elements.get() + elements);
     }
 
     /// What a type may reserve for. Elements of no size need nothing, and the others are at least a byte of the body.
@@ -98,10 +112,11 @@ impl<'w, D> Guard<'w, D> {
 }
 
 macro_rules! containers {
-    ($($name:ident($($arg:ident: $type:ty),*)),* $(,)?) => {$(
+    ($($length:ident $name:ident($($arg:ident: $type:ty),*);)*) => {$(
         #[inline]
         fn $name<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.inner.$name($($arg,)* visitor::Container { visitor, level: self.level })
+            let length = Length::$length;
+            self.inner.$name($($arg,)* Container { visitor, level: self.level, length })
         }
     )*};
 }
@@ -125,23 +140,23 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Guard<'_, D> {
     }
 
     containers! {
-        deserialize_any(),
-        deserialize_str(),
-        deserialize_string(),
-        deserialize_identifier(),
-        deserialize_unit(),
-        deserialize_bytes(),
-        deserialize_byte_buf(),
-        deserialize_ignored_any(),
-        deserialize_option(),
-        deserialize_seq(),
-        deserialize_map(),
-        deserialize_unit_struct(name: &'static str),
-        deserialize_newtype_struct(name: &'static str),
-        deserialize_tuple(len: usize),
-        deserialize_tuple_struct(name: &'static str, len: usize),
-        deserialize_struct(name: &'static str, fields: &'static [&'static str]),
-        deserialize_enum(name: &'static str, variants: &'static [&'static str]),
+        OfBody deserialize_any();
+        OfBody deserialize_str();
+        OfBody deserialize_string();
+        OfBody deserialize_identifier();
+        OfBody deserialize_unit();
+        OfBody deserialize_bytes();
+        OfBody deserialize_byte_buf();
+        OfBody deserialize_ignored_any();
+        OfBody deserialize_option();
+        OfBody deserialize_seq();
+        OfBody deserialize_map();
+        OfBody deserialize_unit_struct(name: &'static str);
+        OfBody deserialize_newtype_struct(name: &'static str);
+        OfType deserialize_tuple(len: usize);
+        OfType deserialize_tuple_struct(name: &'static str, len: usize);
+        OfType deserialize_struct(name: &'static str, fields: &'static [&'static str]);
+        OfBody deserialize_enum(name: &'static str, variants: &'static [&'static str]);
     }
 
     #[inline]

@@ -14,6 +14,14 @@ use super::{
 pub(super) struct Container<'w, V> {
     pub(super) visitor: V,
     pub(super) level: Level<'w>,
+    pub(super) length: Length,
+}
+
+/// What decides how many elements a sequence has.
+#[derive(Clone, Copy)]
+pub(super) enum Length {
+    OfBody,
+    OfType,
 }
 
 macro_rules! leaves {
@@ -62,15 +70,20 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Container<'_, V> {
     #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
-        level.declared::<A::Error>(inner.size_hint())?;
-        self.visitor.visit_seq(Seq { inner, level, left: level.watch.max_elements })
+        let counted = match self.length {
+            Length::OfBody => inner.size_hint().unwrap_or_default(),
+            Length::OfType => 0,
+        };
+        level.count::<A::Error>(counted)?;
+        self.visitor.visit_seq(Seq { inner, level, counted, length: self.length })
     }
 
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
-        level.declared::<A::Error>(inner.size_hint())?;
-        self.visitor.visit_map(Map { inner, level, left: level.watch.max_elements })
+        let counted = inner.size_hint().unwrap_or_default();
+        level.count::<A::Error>(counted)?;
+        self.visitor.visit_map(Map { inner, level, counted })
     }
 
     #[inline]
