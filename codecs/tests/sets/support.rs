@@ -121,7 +121,7 @@ pub(crate) struct Replay {
 }
 
 pub(crate) fn replay(test: &'static str) -> Replay {
-    let cases = setting("CONSIGN_CASES", 20_000);
+    let cases = setting("CONSIGN_CASES", 4_000);
     Replay { test, seed: setting("SEED", 42), cases, asked: cases }
 }
 
