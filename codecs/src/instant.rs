@@ -25,3 +25,21 @@ pub const fn date(day: i64) -> (i64, i64, i64) {
     let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
     (400 * era + year + next_year, month, of_month)
 }
+
+/// Seconds since 1970 and nanoseconds after them, from the 4, 8 or 12 bytes of that extension.
+#[must_use]
+pub fn from_extension(bytes: &[u8]) -> Option<(i64, u32)> {
+    let (seconds, nanos) = match bytes.len() {
+        4 => (i64::from(u32::from_be_bytes(bytes.try_into().ok()?)), 0),
+        8 => {
+            let both = u64::from_be_bytes(bytes.try_into().ok()?);
+            (i64::try_from(both & 0x3_ffff_ffff).ok()?, u32::try_from(both >> 34).ok()?)
+        }
+        12 => {
+            let (nanos, seconds) = bytes.split_first_chunk()?;
+            (i64::from_be_bytes(seconds.try_into().ok()?), u32::from_be_bytes(*nanos))
+        }
+        _ => return None,
+    };
+    (nanos < 1_000_000_000).then_some((seconds, nanos))
+}

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use consign_codecs::instant::{EXTENSION, INSTANT};
+use consign_codecs::instant::{EXTENSION, INSTANT, from_extension};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, SeqAccess, Unexpected, Visitor},
@@ -84,20 +84,8 @@ struct Extension(Option<Timestamp>);
 
 impl Extension {
     fn of(bytes: &[u8]) -> Option<Timestamp> {
-        let (seconds, nanos) = match bytes.len() {
-            4 => (i64::from(u32::from_be_bytes(bytes.try_into().ok()?)), 0),
-            8 => {
-                let both = u64::from_be_bytes(bytes.try_into().ok()?);
-                (i64::try_from(both & 0x3_ffff_ffff).ok()?, u32::try_from(both >> 34).ok()?)
-            }
-            12 => {
-                let (nanos, seconds) = bytes.split_first_chunk()?;
-                (i64::from_be_bytes(seconds.try_into().ok()?), u32::from_be_bytes(*nanos))
-            }
-            _ => return None,
-        };
-        let millis = seconds.saturating_mul(1_000).saturating_add((nanos / 1_000_000).into());
-        (nanos < 1_000_000_000).then(|| Timestamp::from_millis(millis))
+        let (seconds, nanos) = from_extension(bytes)?;
+        Some(Timestamp::from_millis(seconds.saturating_mul(1_000).saturating_add((nanos / 1_000_000).into())))
     }
 }
 

@@ -1,21 +1,42 @@
 //! Stands around a deserializer, and around what it hands out and is handed: a float that is an integer exactly is read
-//! into an integer, and one of 64 bits into one of 32.
+//! into an integer, and one of 64 bits into one of 32; an instant is read into text.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-use super::number::{Integer, Single};
+use super::{
+    number::{Integer, Single},
+    time_text::TimeText,
+};
 use crate::instant::INSTANT;
 
 /// A deserializer, or what it hands out and is handed, that takes numbers as other encoders write them.
-pub(super) struct Lenient<T>(pub(super) T);
+pub(super) struct Lenient<T> {
+    inner: T,
+    mode: Mode,
+}
 
-macro_rules! forward {
-    ($($name:ident($($arg:ident: $type:ty),*) with $with:expr;)*) => {$(
+/// What a float that is a whole number is, where any value is taken: serde reads what it has to read twice that way, and
+/// the type behind it may be an integer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    WholeFloats,
+    WholeIntegers,
+}
+
+impl<T> Lenient<T> {
+    #[inline]
+    pub(super) const fn new(inner: T, mode: Mode) -> Self {
+        Self { inner, mode }
+    }
+}
+
+macro_rules! nested {
+    ($($name:ident($($arg:ident: $type:ty),*);)*) => {$(
         #[inline]
         fn $name<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$name($($arg,)* $with(visitor))
+            self.inner.$name($($arg,)* Lenient::new(visitor, self.mode))
         }
     )*};
 }
@@ -24,9 +45,18 @@ macro_rules! leaves {
     ($($name:ident)*) => {$(
         #[inline]
         fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$name(visitor)
+            self.inner.$name(visitor)
         }
     )*};
+}
+
+macro_rules! leaves_with {
+    ($($with:ident: $($name:ident)*;)*) => {$($(
+        #[inline]
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.inner.$name($with(visitor))
+        }
+    )*)*};
 }
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<D> {
@@ -34,44 +64,41 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<D> {
 
     leaves! {
         deserialize_bool deserialize_char deserialize_f64 deserialize_i128 deserialize_u128
-        deserialize_str deserialize_string deserialize_identifier deserialize_bytes
-        deserialize_unit deserialize_ignored_any
+        deserialize_identifier deserialize_bytes deserialize_unit deserialize_ignored_any
     }
 
-    forward! {
-        deserialize_i8() with Integer;
-        deserialize_i16() with Integer;
-        deserialize_i32() with Integer;
-        deserialize_i64() with Integer;
-        deserialize_u8() with Integer;
-        deserialize_u16() with Integer;
-        deserialize_u32() with Integer;
-        deserialize_u64() with Integer;
-        deserialize_f32() with Single;
-        deserialize_any() with Lenient;
-        deserialize_option() with Lenient;
+    leaves_with! {
+        Integer: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+            deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64;
+        Single: deserialize_f32;
+        TimeText: deserialize_str deserialize_string;
+    }
+
+    nested! {
+        deserialize_any();
+        deserialize_option();
         // A type of bytes may read a sequence of numbers.
-        deserialize_byte_buf() with Lenient;
-        deserialize_seq() with Lenient;
-        deserialize_map() with Lenient;
-        deserialize_unit_struct(name: &'static str) with Lenient;
-        deserialize_tuple(len: usize) with Lenient;
-        deserialize_tuple_struct(name: &'static str, len: usize) with Lenient;
-        deserialize_struct(name: &'static str, fields: &'static [&'static str]) with Lenient;
-        deserialize_enum(name: &'static str, variants: &'static [&'static str]) with Lenient;
+        deserialize_byte_buf();
+        deserialize_seq();
+        deserialize_map();
+        deserialize_unit_struct(name: &'static str);
+        deserialize_tuple(len: usize);
+        deserialize_tuple_struct(name: &'static str, len: usize);
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]);
+        deserialize_enum(name: &'static str, variants: &'static [&'static str]);
     }
 
     #[inline]
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, D::Error> {
         if name == INSTANT {
-            return self.0.deserialize_any(visitor);
+            return self.inner.deserialize_any(visitor);
         }
-        self.0.deserialize_newtype_struct(name, Lenient(visitor))
+        self.inner.deserialize_newtype_struct(name, Lenient::new(visitor, self.mode))
     }
 
     #[inline]
     fn is_human_readable(&self) -> bool {
-        self.0.is_human_readable()
+        self.inner.is_human_readable()
     }
 }
 
@@ -79,7 +106,7 @@ macro_rules! visit {
     ($($name:ident: $type:ty),* $(,)?) => {$(
         #[inline]
         fn $name<E: Error>(self, value: $type) -> Result<V::Value, E> {
-            self.0.$name(value)
+            self.inner.$name(value)
         }
     )*};
 }
@@ -88,11 +115,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Lenient<V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.expecting(f)
+        self.inner.expecting(f)
     }
 
     visit! {
-        visit_bool: bool, visit_char: char, visit_f32: f32, visit_f64: f64,
+        visit_bool: bool, visit_char: char,
         visit_i8: i8, visit_i16: i16, visit_i32: i32, visit_i64: i64, visit_i128: i128,
         visit_u8: u8, visit_u16: u16, visit_u32: u32, visit_u64: u64, visit_u128: u128,
         visit_str: &str, visit_borrowed_str: &'de str, visit_string: String,
@@ -100,38 +127,54 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Lenient<V> {
     }
 
     #[inline]
+    fn visit_f32<E: Error>(self, value: f32) -> Result<V::Value, E> {
+        if self.mode == Mode::WholeIntegers {
+            return Integer(self.inner).visit_f32(value);
+        }
+        self.inner.visit_f32(value)
+    }
+
+    #[inline]
+    fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
+        if self.mode == Mode::WholeIntegers {
+            return Integer(self.inner).visit_f64(value);
+        }
+        self.inner.visit_f64(value)
+    }
+
+    #[inline]
     fn visit_none<E: Error>(self) -> Result<V::Value, E> {
-        self.0.visit_none()
+        self.inner.visit_none()
     }
 
     #[inline]
     fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
-        self.0.visit_unit()
+        self.inner.visit_unit()
     }
 
     #[inline]
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Lenient(value))
+        self.inner.visit_some(Lenient::new(value, self.mode))
     }
 
     #[inline]
     fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Lenient(value))
+        self.inner.visit_newtype_struct(Lenient::new(value, self.mode))
     }
 
     #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Lenient(elements))
+        self.inner.visit_seq(Lenient::new(elements, self.mode))
     }
 
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Lenient(entries))
+        self.inner.visit_map(Lenient::new(entries, self.mode))
     }
 
     #[inline]
     fn visit_enum<A: EnumAccess<'de>>(self, variant: A) -> Result<V::Value, A::Error> {
-        self.0.visit_enum(Lenient(variant))
+        self.inner.visit_enum(Lenient::new(variant, self.mode))
     }
 }
 
@@ -140,7 +183,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Lenient<T> {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Value, D::Error> {
-        self.0.deserialize(Lenient(deserializer))
+        self.inner.deserialize(Lenient::new(deserializer, self.mode))
     }
 }
 
@@ -149,12 +192,12 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Lenient<A> {
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
-        self.0.next_element_seed(Lenient(seed))
+        self.inner.next_element_seed(Lenient::new(seed, self.mode))
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
+        self.inner.size_hint()
     }
 }
 
@@ -163,17 +206,17 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Lenient<A> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        self.0.next_key_seed(Lenient(seed))
+        self.inner.next_key_seed(Lenient::new(seed, self.mode))
     }
 
     #[inline]
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        self.0.next_value_seed(Lenient(seed))
+        self.inner.next_value_seed(Lenient::new(seed, self.mode))
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
+        self.inner.size_hint()
     }
 }
 
@@ -183,8 +226,8 @@ impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Lenient<A> {
 
     #[inline]
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self::Variant), A::Error> {
-        let (variant, content) = self.0.variant_seed(Lenient(seed))?;
-        Ok((variant, Lenient(content)))
+        let (variant, content) = self.inner.variant_seed(Lenient::new(seed, self.mode))?;
+        Ok((variant, Lenient::new(content, self.mode)))
     }
 }
 
@@ -193,17 +236,17 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Lenient<A> {
 
     #[inline]
     fn unit_variant(self) -> Result<(), A::Error> {
-        self.0.unit_variant()
+        self.inner.unit_variant()
     }
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, A::Error> {
-        self.0.newtype_variant_seed(Lenient(seed))
+        self.inner.newtype_variant_seed(Lenient::new(seed, self.mode))
     }
 
     #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.0.tuple_variant(len, Lenient(visitor))
+        self.inner.tuple_variant(len, Lenient::new(visitor, self.mode))
     }
 
     #[inline]
@@ -212,6 +255,6 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Lenient<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, Lenient(visitor))
+        self.inner.struct_variant(fields, Lenient::new(visitor, self.mode))
     }
 }

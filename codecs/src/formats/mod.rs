@@ -32,9 +32,13 @@ mod postcard;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 mod raw;
+#[cfg(any(feature = "msgpack", feature = "cbor"))]
+mod seconds;
 #[cfg(any(feature = "json", feature = "msgpack", feature = "bincode"))]
 mod sink;
 mod text;
+#[cfg(feature = "msgpack")]
+mod time_text;
 
 #[cfg(feature = "bincode")]
 pub use self::bincode::Bincode;

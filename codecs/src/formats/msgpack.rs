@@ -2,7 +2,11 @@ use bytes::BytesMut;
 use rmp_serde::{decode, encode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
-use super::{detail, empty, lenient::Lenient, sink::Sink};
+use super::{
+    detail, empty,
+    lenient::{Lenient, Mode},
+    sink::Sink,
+};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
     explain::{Trace, explain},
@@ -20,7 +24,8 @@ use crate::{
 /// of up to 64 bits, a float of 64 bits into an `f32` (the nearest; out of its range is refused). A `Vec<u8>` is written as
 /// an array of numbers, as serde has it, and read from a byte string too; a type such as `serde_bytes::ByteBuf` writes one.
 ///
-/// Extensions are refused, unless they are in a field that the type ignores.
+/// The timestamp extension is read into text, as RFC 3339 has it. Other extensions are refused, unless they are in a field
+/// that the type ignores.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -68,13 +73,7 @@ impl Codec for MessagePack {
             return empty::decode();
         }
         limits::msgpack::check(body, cx.limits())?;
-        let mut reader = reader(body, cx.limits());
-        let value = T::deserialize(Lenient(&mut reader)).map_err(|error| explained::<T>(error, body, cx.limits()))?;
-        // The body ends with the value, but a type may have read less than the value.
-        match IgnoredAny::deserialize(&mut reader) {
-            Err(decode::Error::InvalidMarkerRead(_)) => Ok(value),
-            _ => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
-        }
+        read(body, cx.limits())
     }
 
     #[inline]
@@ -92,12 +91,45 @@ fn reader<'de>(body: &'de [u8], limits: &Limits) -> rmp_serde::Deserializer<deco
     reader
 }
 
+/// Reads a body that the walk over its limits has found well-formed.
+#[inline]
+fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T, DecodeError> {
+    read_as(body, limits, Mode::WholeFloats).or_else(|error| read_again(body, limits, error))
+}
+
+/// Reads whole floats as integers wherever any value is taken. If that does not help, `error` is explained.
 #[cold]
 #[inline(never)]
-fn explained<'de, T: Deserialize<'de>>(error: decode::Error, body: &'de [u8], limits: &Limits) -> DecodeError {
+fn read_again<'de, T: Deserialize<'de>>(
+    body: &'de [u8],
+    limits: &Limits,
+    error: DecodeError,
+) -> Result<T, DecodeError> {
+    if error.kind() == DecodeErrorKind::Type
+        && let Ok(value) = read_as(body, limits, Mode::WholeIntegers)
+    {
+        return Ok(value);
+    }
+    Err(explained::<T>(error, body, limits))
+}
+
+#[inline]
+fn read_as<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, mode: Mode) -> Result<T, DecodeError> {
+    let mut reader = reader(body, limits);
+    let value = T::deserialize(Lenient::new(&mut reader, mode)).map_err(refusal)?;
+    // The body ends with the value, but a type may have read less than the value.
+    match IgnoredAny::deserialize(&mut reader) {
+        Err(decode::Error::InvalidMarkerRead(_)) => Ok(value),
+        _ => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limits: &Limits) -> DecodeError {
     let mut value = None;
-    let read = |trace: &Trace| trace.read::<T, _>(Lenient(&mut reader(body, limits)));
-    let error = explain(refusal(error), read, |steps| {
+    let read = |trace: &Trace| trace.read::<T, _>(Lenient::new(&mut reader(body, limits), Mode::WholeFloats));
+    let error = explain(error, read, |steps| {
         value = limits::msgpack::find(body, steps);
         value.map(Position::Offset)
     });

@@ -98,6 +98,29 @@ fn p_100_a_float_that_is_a_whole_number_is_read_into_an_integer() {
     refuses::<u64>("f97c00");
 }
 
+/// Serde reads an enum that is tagged inside twice, and first without its types.
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(tag = "type")]
+pub(crate) enum Tagged {
+    Paid { at: u64, cents: f64, rest: Value },
+}
+
+#[test]
+fn p_100_so_it_is_where_serde_reads_a_value_twice() {
+    // Date.now() and 12.5, by cbor-x.
+    let paid = Tagged::Paid { at: 1_700_000_000_123, cents: 12.5, rest: Value::Null };
+    reads("a4 6474797065 6450616964 626174 fb4278bcfe5687b000 6563656e7473 f94a40 6472657374 f6", paid);
+    let paid = Tagged::Paid { at: 12, cents: 12.0, rest: json!([12.0]) };
+    reads("a4 6474797065 6450616964 626174 0c 6563656e7473 f94a00 6472657374 81 f94a00", paid);
+    // What takes anything sees a float.
+    reads("82 f94a00 fb4278bcfe5687b000", json!([12.0, 1_700_000_000_123.0]));
+    for at in ["f93e00", "fb43f0000000000000", "6161"] {
+        let said =
+            refuses::<Tagged>(&format!("a4 6474797065 6450616964 626174 {at} 6563656e7473 f94a00 6472657374 f6"));
+        assert!(said.contains("u64"), "{said}");
+    }
+}
+
 #[test]
 fn p_100_a_big_integer_is_read_where_it_fits() {
     reads("c248ffffffffffffffff", u64::MAX);

@@ -7,7 +7,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_bytes::ByteBuf;
 use serde_json::{Value, json};
 
-use crate::{cbor::bytes, support::MSGPACK};
+use crate::{
+    cbor::{Tagged, bytes},
+    support::MSGPACK,
+};
 
 #[track_caller]
 fn reads<T: Debug + DeserializeOwned + PartialEq>(digits: &str, expected: T) {
@@ -48,6 +51,28 @@ fn p_105_a_float_that_is_a_whole_number_is_read_into_an_integer() {
     refuses::<u32>("cb4278bcfe5687b000");
     // What takes anything still sees a float.
     reads("cb4028000000000000", json!(12.0));
+}
+
+#[test]
+fn p_105_so_it_is_where_serde_reads_a_value_twice() {
+    // Date.now() and 12.5, by msgpackr.
+    let paid = Tagged::Paid { at: 1_700_000_000_123, cents: 12.5, rest: Value::Null };
+    let head = "84 a474797065 a450616964 a26174";
+    reads(&format!("{head} cb4278bcfe5687b000 a563656e7473 cb4029000000000000 a472657374 c0"), paid);
+    let paid = Tagged::Paid { at: 12, cents: 12.0, rest: json!([12.0]) };
+    reads(&format!("{head} 0c a563656e7473 cb4028000000000000 a472657374 91 cb4028000000000000"), paid);
+    refuses::<Tagged>(&format!("{head} cb3ff8000000000000 a563656e7473 cb4028000000000000 a472657374 c0"));
+}
+
+#[test]
+fn p_105_the_timestamp_extension_is_read_into_text() {
+    // A Date by msgpackr and @msgpack/msgpack, a datetime by msgpack.
+    reads("d7ff1d5353006553f100", "2023-11-14T22:13:20.123Z".to_owned());
+    reads("91 d6ff6553f100", vec![Some("2023-11-14T22:13:20Z".to_owned())]);
+    for digits in ["d6016553f100", "d5ff6553", "c70cff 3b9aca00 0000000000000000", "c70cff 00000000 7fffffffffffffff"] {
+        refuses::<String>(digits);
+    }
+    refuses::<u32>("d6ff6553f100");
 }
 
 #[test]

@@ -90,25 +90,33 @@ impl Codec for Cbor {
 /// Reads a body that the walk over its limits has found well-formed.
 #[inline]
 fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T, DecodeError> {
-    let mut reader = reader(body, limits);
-    match T::deserialize(&mut reader) {
-        // The body ends with the item, but a type may have read nothing.
-        Ok(value) if reader.is_at_end() => Ok(value),
-        Ok(_) => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
-        Err(refused) => Err(explained::<T>(at(refused.into_inner(), &reader), body, limits)),
+    read_from(&mut Reader::new(body, limits)).or_else(|error| read_again(body, limits, error))
+}
+
+/// Reads whole floats as integers wherever any value is taken. If that does not help, `error` is explained.
+#[cold]
+#[inline(never)]
+fn read_again<'de, T: Deserialize<'de>>(
+    body: &'de [u8],
+    limits: &Limits,
+    error: DecodeError,
+) -> Result<T, DecodeError> {
+    if error.kind() == DecodeErrorKind::Type
+        && let Ok(value) = read_from(&mut Reader::new(body, limits).with_whole_integers())
+    {
+        return Ok(value);
     }
+    Err(explain(error, |trace: &Trace| trace.read::<T, _>(&mut Reader::new(body, limits)), |_| None))
 }
 
 #[inline]
-fn reader<'de>(body: &'de [u8], limits: &Limits) -> Reader<'de> {
-    const SELF_DESCRIBED: &[u8] = &[0xd9, 0xd9, 0xf7];
-    Reader::new(body, body.strip_prefix(SELF_DESCRIBED).unwrap_or(body), limits)
-}
-
-#[cold]
-#[inline(never)]
-fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limits: &Limits) -> DecodeError {
-    explain(error, |trace: &Trace| trace.read::<T, _>(&mut reader(body, limits)), |_| None)
+fn read_from<'de, T: Deserialize<'de>>(reader: &mut Reader<'de>) -> Result<T, DecodeError> {
+    match T::deserialize(&mut *reader) {
+        // The body ends with the item, but a type may have read nothing.
+        Ok(value) if reader.is_at_end() => Ok(value),
+        Ok(_) => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
+        Err(refused) => Err(at(refused.into_inner(), reader)),
+    }
 }
 
 #[cold]

@@ -5,7 +5,7 @@ use serde::de::{Deserializer, Error, Expected, Unexpected, Visitor};
 use super::{
     access::{Bytes, Entries, UnitVariant, Variant},
     float::{self, Float},
-    instant::Seconds,
+    instant::{Extension, seconds},
     reader::{
         ARRAY, BYTES, FALSE, Head, MAP, NEGATIVE, NULL, Reader, SIMPLE, TEXT, TRUE, UNDEFINED, UNSIGNED, not_text,
     },
@@ -15,6 +15,7 @@ use crate::{
     formats::{
         detail::Refused,
         number::{Integer, Single},
+        seconds::Seconds,
     },
     instant::INSTANT,
     transcode::EXACT,
@@ -32,8 +33,13 @@ impl<'de> Reader<'de> {
             TEXT => self.text_string(head, visitor),
             ARRAY => self.array(head, visitor),
             MAP => self.map(head, visitor),
-            _ => simple(head, visitor),
+            _ => self.simple(head, visitor),
         }
+    }
+
+    /// A float or a simple value where any is taken.
+    fn simple<V: Visitor<'de>>(&self, head: Head, visitor: V) -> Result<V::Value, Refused> {
+        if self.has_whole_integers() { simple(head, Integer(visitor)) } else { simple(head, visitor) }
     }
 
     #[inline]
@@ -133,8 +139,8 @@ impl<'de> Reader<'de> {
     fn instant<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
         let head = self.head()?;
         match head.major() {
-            UNSIGNED | NEGATIVE | SIMPLE if self.tag() == Some(1) => match Seconds::of(head) {
-                Some(seconds) => visitor.visit_seq(seconds.into_access()),
+            UNSIGNED | NEGATIVE | SIMPLE if self.tag() == Some(1) => match seconds(head) {
+                Some(seconds) => visitor.visit_seq(Extension::from(seconds)),
                 None => Err(out_of_range(&visitor)),
             },
             _ => self.any(head, visitor),
@@ -146,7 +152,7 @@ impl<'de> Reader<'de> {
 /// milliseconds there.
 #[cold]
 fn time<'de, V: Visitor<'de>>(head: Head, visitor: V) -> Result<V::Value, Refused> {
-    match Seconds::of(head).and_then(Seconds::to_text) {
+    match seconds(head).and_then(Seconds::to_text) {
         Some(text) => visitor.visit_string(text),
         None => Err(out_of_range(&visitor)),
     }

@@ -46,13 +46,27 @@ pub(super) struct Reader<'de> {
     tag: (usize, u64),
     /// Options that may still be inside each other: a type of nothing but options recurses and reads no bytes.
     options: usize,
+    has_whole_integers: bool,
 }
 
 impl<'de> Reader<'de> {
-    /// Reads `left`, which `body` ends with.
-    pub(super) fn new(body: &[u8], left: &'de [u8], limits: &Limits) -> Self {
+    #[inline]
+    pub(super) fn new(body: &'de [u8], limits: &Limits) -> Self {
+        const SELF_DESCRIBED: &[u8] = &[0xd9, 0xd9, 0xf7];
+        let left = body.strip_prefix(SELF_DESCRIBED).unwrap_or(body);
         let options = 4 * (limits.depth.min(Limits::MAX_DEPTH) + 1);
-        Self { len: body.len(), left, item: left.len(), tag: (usize::MAX, 0), options }
+        Self { len: body.len(), left, item: left.len(), tag: (usize::MAX, 0), options, has_whole_integers: false }
+    }
+
+    /// Takes floats that are whole numbers for integers wherever any value is taken: serde reads what it has to read twice
+    /// that way, and the type behind it may be an integer.
+    pub(super) const fn with_whole_integers(mut self) -> Self {
+        self.has_whole_integers = true;
+        self
+    }
+
+    pub(super) const fn has_whole_integers(&self) -> bool {
+        self.has_whole_integers
     }
 
     /// Where the item begins that is being read, or was last.
