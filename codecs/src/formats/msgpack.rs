@@ -105,7 +105,9 @@ fn read_again<'de, T: Deserialize<'de>>(
     limits: &Limits,
     error: DecodeError,
 ) -> Result<T, DecodeError> {
+    // The markers of floats. Without one, another reading would see the same.
     if error.kind() == DecodeErrorKind::Type
+        && body.iter().any(|byte| matches!(byte, 0xca | 0xcb))
         && let Ok(value) = read_as(body, limits, Mode::WholeIntegers)
     {
         return Ok(value);

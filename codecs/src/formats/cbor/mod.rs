@@ -101,7 +101,9 @@ fn read_again<'de, T: Deserialize<'de>>(
     limits: &Limits,
     error: DecodeError,
 ) -> Result<T, DecodeError> {
+    // The first bytes of floats. Without one, another reading would see the same.
     if error.kind() == DecodeErrorKind::Type
+        && body.iter().any(|byte| matches!(byte, 0xf9..=0xfb))
         && let Ok(value) = read_from(&mut Reader::new(body, limits).with_whole_integers())
     {
         return Ok(value);
