@@ -51,7 +51,9 @@ fn encode_own(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes),
     put(name::TO, message.to());
     for (key, value) in message.application().iter() {
         if let Some((name, values)) = plain::kept(came, key, value) {
-            values.into_iter().for_each(|value| headers.append(name.clone(), value));
+            for value in values {
+                headers.append(name.clone(), value);
+            }
             continue;
         }
         let text = property_text(value).ok_or_else(unknown)?;

@@ -20,20 +20,23 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 fn headers(all: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    all.iter().for_each(|(name, value)| headers.append(*name, *value));
+    for (name, value) in all {
+        headers.append(*name, *value);
+    }
     headers
 }
 
 /// Publishes as another client does.
 async fn publish(nats: &Nats, path: &str, headers: HeaderMap) {
     let context = jetstream::new(nats.client().clone());
-    context.publish_with_headers(format!("test.{path}.m"), headers, "body".into()).await.unwrap().await.unwrap();
+    let sent = context.publish_with_headers(format!("test.{path}.m"), headers, "body".into()).await;
+    sent.expect("a server").await.expect("a server that takes it");
 }
 
 /// The headers of the last message of a stream.
 async fn last(nats: &Nats, stream: &str) -> HeaderMap {
-    let stream = jetstream::new(nats.client().clone()).get_stream(stream).await.unwrap();
-    stream.direct_get(stream.cached_info().state.last_sequence).await.unwrap().headers
+    let stream = jetstream::new(nats.client().clone()).get_stream(stream).await.expect("a stream");
+    stream.direct_get(stream.cached_info().state.last_sequence).await.expect("a message").headers
 }
 
 fn text<'m>(message: &'m Message, name: &str) -> Option<&'m str> {

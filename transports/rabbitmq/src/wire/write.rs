@@ -259,7 +259,9 @@ pub(crate) fn again(
     let is_as_it_came =
         |name: &str, value: &Value| came.and_then(|came| nested::read(came.get(name)?)).as_ref() == Some(value);
     let mut own = message.clone();
-    if message.pass_through().is_some_and(|rest| !rest.annotations.is_empty()) {
+    // Those that a sender of this crate has written stay in their order.
+    let is_foreign = came.is_some_and(|came| !came.contains_key(names::ANNOTATIONS));
+    if is_foreign && message.pass_through().is_some_and(|rest| !rest.annotations.is_empty()) {
         own.properties_mut().pass_through_mut().annotations.retain(|(name, value)| !is_as_it_came(name, value));
     }
     let mut written = write(&own, stamp)?;
@@ -277,7 +279,7 @@ pub(crate) fn again(
                 headers.insert(name.clone(), value.clone());
             }
             None if !headers.contains_key(name.as_str()) => {
-                unread.push((nested::size(name.as_str(), value), name, value))
+                unread.push((nested::size(name.as_str(), value), name, value));
             }
             _ => {}
         }

@@ -8,7 +8,9 @@ const OTHER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn headers(all: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    all.iter().for_each(|(name, value)| headers.append(*name, *value));
+    for (name, value) in all {
+        headers.append(*name, *value);
+    }
     headers
 }
 
