@@ -148,3 +148,45 @@ fn a_copy_keeps_headers_that_say_what_the_message_has() {
     add_unread(&came, &message, &mut copy);
     assert_eq!((copy.get("X-Old"), copy.get("gone").map(HeaderValue::as_str)), (None, Some("1")));
 }
+
+#[test]
+fn k_104_random_headers_are_read_and_copied_without_loss() {
+    const NAMES: [&str; 14] = [
+        "Content-Type",
+        "content-type",
+        "Content-Encoding",
+        "Nats-Msg-Id",
+        "nats-msg-id",
+        "traceparent",
+        "Traceparent",
+        "tracestate",
+        "ce-id",
+        "Ce-Id",
+        "X",
+        "x",
+        "Sb-P-x",
+        "Sb-P-traceparent",
+    ];
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    println!("replay: SEED={seed} cargo test --package consign-nats k_104_random_headers");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..4_000 {
+        let mut came = HeaderMap::new();
+        for _ in 0..random.usize(0..6) {
+            let name = *random.choice(&NAMES).unwrap();
+            let text: String = (0..random.usize(0..200)).map(|_| random.char('\u{1}'..='\u{ff}')).collect();
+            let text: String = text.chars().filter(|char| !"\r\n%".contains(*char)).collect();
+            let mut value = text.trim().to_owned();
+            if name.starts_with(PREFIX) {
+                value.insert_str(0, "s:");
+            } else if random.bool() {
+                value.push('%');
+            }
+            came.append(name, value);
+        }
+        let Ok(message) = decode(Some(&came), "body".into()) else { panic!("{came:?}") };
+        let (copy, payload) = encode_copy(&message, &came).unwrap();
+        let back = decode(Some(&copy), payload).unwrap();
+        assert_eq!(back.properties(), message.properties(), "{came:?}");
+    }
+}
