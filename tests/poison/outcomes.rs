@@ -106,7 +106,7 @@ async fn p_43_a_body_that_the_handler_cannot_decode_is_no_transient_failure() {
     let stats = consume(&queue, router).await;
     assert_eq!((stats.handled(), stats.dead_lettered()), (4, 4));
     for dead in dead_letters(&queue).await {
-        assert_eq!((reason(&dead), trail(&dead)), ("DeserializationFailed", Some("json;default;Type;1:1")));
+        assert_eq!((reason(&dead), trail(&dead)), ("DeserializationFailed", Some("json;default;Type;1:1;;u64;map")));
     }
 }
 
@@ -124,7 +124,7 @@ async fn p_43_a_stack_that_answers_with_an_undecodable_body_dead_letters_it() {
     assert_eq!((stats.completed(), stats.dead_lettered(), stats.abandoned(), stats.failed()), (1, 1, 10, 11));
     let dead = dead_letters(&queue).await;
     let found: Vec<_> = dead.iter().map(|dead| (reason(dead), trail(dead))).collect();
-    let trail = Some("json;default;Type;1:1");
+    let trail = Some("json;default;Type;1:1;;u64;map");
     assert_eq!(found, [("DeserializationFailed", trail), ("MaxDeliveryCountExceeded", None)]);
 }
 
@@ -182,7 +182,7 @@ async fn p_45_a_codec_that_panics_has_failed() {
     assert_eq!(*seen.lock().unwrap(), [7, 8]);
     assert_eq!((stats.panicked(), stats.completed(), stats.dead_lettered()), (0, 2, 1));
     let dead = dead_letters(&queue).await;
-    assert_eq!(trail(&dead[0]), Some("brittle;exact;Panic;,json;fallback;Type;1:1"));
+    assert_eq!(trail(&dead[0]), Some("brittle;exact;Panic;,json;fallback;Type;1:1;;a sequence;map"));
     assert_eq!(reason(&dead[0]), "DeserializationFailed");
     assert!(!description(&dead[0]).contains("on purpose"));
 }
@@ -205,7 +205,7 @@ async fn p_46_what_was_received_and_deleted_is_handed_out() {
     let dead_letter = lost[0].dead_letter.as_ref().unwrap();
     assert_eq!(dead_letter.reason, DeadLetterReason::DeserializationFailed);
     let trail = dead_letter.changes.properties().and_then(|changes| changes.get("x-decode-trail")).unwrap();
-    assert_eq!(trail.as_str(), Some("json;exact;Type;1:19"));
+    assert_eq!(trail.as_str(), Some("json;exact;Type;1:19;id;u64;text"));
     assert_eq!(queue.counts().dead_lettered, 0);
 }
 
@@ -310,6 +310,6 @@ async fn p_44_a_delivery_is_dead_lettered_by_hand() {
     let error = delivery.message.decode::<u64, _>(&Codecs::json()).unwrap_err();
     delivery.settle(error.into_disposition()).await.unwrap();
     let dead = dead_letters(&queue).await;
-    assert_eq!(trail(&dead[0]), Some("json;exact;Type;1:1"));
+    assert_eq!(trail(&dead[0]), Some("json;exact;Type;1:1;;u64;map"));
     assert_eq!(property(&dead[0], "DeadLetterReason"), Some("DeserializationFailed"));
 }

@@ -115,7 +115,7 @@ async fn an_undecodable_body_is_a_dead_letter_and_the_handler_is_not_called() {
     let Disposition::DeadLetter(dead_letter) = disposition else { panic!("{disposition:?}") };
     assert_eq!(dead_letter.reason, DeadLetterReason::DeserializationFailed);
     let trail = dead_letter.changes.properties().and_then(|changes| changes.get("x-decode-trail")).unwrap();
-    assert_eq!(trail.as_str(), Some("json;exact;Type;1:2,msgpack;fallback;Trailing;1"));
+    assert_eq!(trail.as_str(), Some("json;exact;Type;1:2;;struct Order with 2 elements,msgpack;fallback;Trailing;1"));
     assert_eq!(taken(&seen), [""; 0]);
 }
 

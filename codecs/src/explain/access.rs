@@ -10,7 +10,7 @@ use super::{
 use crate::formats::Refused;
 
 struct Seed<'t, T> {
-    seed: T,
+    inner: T,
     trace: &'t Trace,
     key: Option<Key<'t>>,
 }
@@ -19,7 +19,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<'_, T> {
     type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<T::Value, D::Error> {
-        let Self { seed, trace, key } = self;
+        let Self { inner: seed, trace, key } = self;
         seed.deserialize(Traced::new(inner, trace).with_key(key)).map_err(|refused| trace.lower(refused))
     }
 }
@@ -68,7 +68,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
             return Ok(None);
         }
         let element = trace.inside(Step::to(Place::Element(at)), || {
-            let seed = Seed { seed, trace: *trace, key: None };
+            let seed = Seed { inner: seed, trace, key: None };
             inner.next_element_seed(seed).map_err(|error| trace.lift(error, None))
         });
         if element.is_err() && !names.is_empty() {
@@ -107,7 +107,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
         let step = if names.is_empty() { Step::to(place) } else { Step::hidden(place) };
         found.set(None);
         trace.inside(step, || {
-            let seed = Seed { seed, trace: *trace, key: Some(Key { names, found }) };
+            let seed = Seed { inner: seed, trace, key: Some(Key { names, found }) };
             inner.next_key_seed(seed).map_err(|error| trace.lift(error, None))
         })
     }
@@ -117,7 +117,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
         let step = Step::to(Place::Value(*next));
         *next += 1;
         trace.inside(found.take().map_or(step, |name| step.named(name)), || {
-            let seed = Seed { seed, trace: *trace, key: None };
+            let seed = Seed { inner: seed, trace, key: None };
             inner.next_value_seed(seed).map_err(|error| trace.lift(error, None))
         })
     }
@@ -142,7 +142,7 @@ impl<'de, 't, A: EnumAccess<'de>> EnumAccess<'de> for Enum<'t, A> {
         let Self { inner, trace, names } = self;
         let found = Cell::new(None);
         let (variant, inner) = trace.inside(Step::hidden(Place::Key(0)), || {
-            let seed = Seed { seed, trace, key: Some(Key { names, found: &found }) };
+            let seed = Seed { inner: seed, trace, key: Some(Key { names, found: &found }) };
             inner.variant_seed(seed).map_err(|error| trace.lift(error, None))
         })?;
         // A variant that came by its number has no name here: the list has the aliases of variants too.
@@ -169,7 +169,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variant<'_, A> {
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Refused> {
         let Self { inner, trace, step } = self;
         trace.inside(step, || {
-            let seed = Seed { seed, trace, key: None };
+            let seed = Seed { inner: seed, trace, key: None };
             inner.newtype_variant_seed(seed).map_err(|error| trace.lift(error, None))
         })
     }

@@ -41,10 +41,12 @@ pub(crate) fn explain(
     let trace = Trace::default();
     read(&trace);
     let Some(Failure { steps, said, call }) = trace.failure.into_inner() else { return error };
+    let is_of_type = |kind| matches!(kind, DecodeErrorKind::Type | DecodeErrorKind::DuplicateKey);
     let mut error = match said {
-        Some(said) if said.kind() != error.kind() => return error,
-        Some(said) => error.with_words_of(&said),
-        None => error,
+        Some(said) if said.kind() == error.kind() => error.with_words_of(&said),
+        Some(_) if is_of_type(error.kind()) => return error,
+        // The decoder makes an error of its own out of what the type says, as of text that is not UTF-8.
+        Some(_) | None => error,
     };
     // A decoder may refuse a value without a word of what the type expected. Then the type says it, at that call.
     if let Some(call) = call.filter(|_| error.kind() == DecodeErrorKind::Type && error.expected().is_none()) {

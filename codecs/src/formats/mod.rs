@@ -44,6 +44,14 @@ mod time_text;
 pub use self::bincode::Bincode;
 #[cfg(feature = "cbor")]
 pub use self::cbor::Cbor;
+#[cfg(any(
+    feature = "json",
+    feature = "msgpack",
+    feature = "cbor",
+    feature = "bincode",
+    feature = "postcard",
+    feature = "erased"
+))]
 pub(crate) use self::detail::Refused;
 #[cfg(feature = "json")]
 pub use self::json::Json;

@@ -137,7 +137,9 @@ fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limi
     });
     // The reader refuses some values without saying what they are.
     match value.and_then(|at| limits::msgpack::kind(body, at)) {
-        Some(found) if error.detail().is_none() && error.found().is_none() => error.with_found(found),
+        Some(found) if error.kind() == DecodeErrorKind::Type && error.detail().is_none() && error.found().is_none() => {
+            error.with_found(found)
+        }
         _ => error,
     }
 }

@@ -69,12 +69,11 @@ fn refusal(error: &prost::DecodeError) -> DecodeError {
     ];
     let text = error.to_string();
     let (path, text) = path(text.strip_prefix("failed to decode Protobuf message: ").unwrap_or(&text));
-    let error = match text.strip_prefix("invalid wire type: ") {
-        Some(types) => wire_types(types),
-        None => {
-            let kind = KINDS.iter().find(|(end, _)| text.ends_with(end)).map(|&(_, kind)| kind);
-            DecodeError::new(kind.unwrap_or(DecodeErrorKind::Syntax))
-        }
+    let error = if let Some(types) = text.strip_prefix("invalid wire type: ") {
+        wire_types(types)
+    } else {
+        let kind = KINDS.iter().find(|(end, _)| text.ends_with(end)).map(|&(_, kind)| kind);
+        DecodeError::new(kind.unwrap_or(DecodeErrorKind::Syntax))
     };
     if path.is_empty() { error } else { error.with_path(path) }
 }

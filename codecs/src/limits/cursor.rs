@@ -24,6 +24,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Counts one element. The byte that was read last is the first of it.
+    #[cfg(any(feature = "cbor", feature = "protobuf"))]
     pub(crate) fn element(&mut self) -> Result<(), DecodeError> {
         match self.elements.checked_sub(1) {
             Some(left) => {

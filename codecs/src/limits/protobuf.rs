@@ -74,15 +74,12 @@ impl Buf for Counted<'_> {
 
     #[inline]
     fn advance(&mut self, count: usize) {
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                self.rest = &self.rest[count..];
-            }
-            None => {
-                self.rest = &[];
-                self.is_over = true;
-            }
+        if let Some(left) = self.left.checked_sub(1) {
+            self.left = left;
+            self.rest = &self.rest[count..];
+        } else {
+            self.rest = &[];
+            self.is_over = true;
         }
     }
 }

@@ -225,40 +225,29 @@ fn parse_entry(text: &str) -> Option<TrailEntry> {
         "" => None,
         text => Some(parse_position(text)?),
     };
-    let mut last = None;
-    let mut text = || match fields.next() {
-        None => Some(None),
-        // The fields at the end that say nothing are left out.
-        Some(field) => {
-            last = Some(field);
-            if field.is_empty() { Some(None) } else { Some(Some(field)) }
-        }
-    };
-    let (path, expected, found) = (text()?, text()?, text()?);
-    if last == Some("") || fields.next().is_some() {
+    let rest: Vec<_> = fields.collect();
+    // The fields at the end that say nothing are left out.
+    if rest.len() > 3 || rest.last() == Some(&"") {
         return None;
     }
+    let text = |at: usize| rest.get(at).copied().filter(|field| !field.is_empty());
     Some(TrailEntry {
         codec: Cow::Owned(codec.to_owned()),
         chosen,
         code: Cow::Owned(code.to_owned()),
         position,
-        path: parse_text(path)?,
-        expected: parse_text(expected)?,
-        found: match found {
+        path: text(0).map(parse_text).transpose().ok()?,
+        expected: text(1).map(parse_text).transpose().ok()?,
+        found: match text(2) {
             None => None,
             Some(code) => Some(ValueKind::from_code(code)?),
         },
     })
 }
 
-/// `None` for a text that is not as it is written.
-fn parse_text(text: Option<&str>) -> Option<Option<Box<str>>> {
-    match text {
-        None => Some(None),
-        Some(text) if text.len() <= Trail::MAX_TEXT => Some(Some(escape::parse(text)?.into())),
-        Some(_) => None,
-    }
+fn parse_text(text: &str) -> Result<Box<str>, TrailError> {
+    let text = if text.len() <= Trail::MAX_TEXT { escape::parse(text) } else { None };
+    text.map(Into::into).ok_or(TrailError::InvalidEntry)
 }
 
 fn parse_position(text: &str) -> Option<Position> {

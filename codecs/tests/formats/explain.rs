@@ -66,6 +66,7 @@ fn refused<T: DeserializeOwned>(codec: Which, value: &impl Serialize) -> DecodeE
 type Row<'r> = (&'r str, Value, Option<&'r str>, Option<&'r str>, Option<&'r str>, Option<Found>);
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "most of it is a table")]
 fn p_121_p_122_every_self_describing_format_says_where_and_what() {
     let with = |key: &str, value: Value| {
         let mut cart = cart();
@@ -219,14 +220,14 @@ fn p_121_p_122_every_self_describing_format_says_where_and_what() {
 }
 
 #[derive(Serialize)]
-struct Prices<'p> {
+struct WithPrices<'p> {
     id: u64,
     lines: [u8; 0],
     prices: &'p BTreeMap<u32, Value>,
 }
 
 fn refused_prices(codec: Which, prices: &BTreeMap<u32, Value>) -> DecodeError {
-    refused::<Cart>(codec, &Prices { id: 7, lines: [], prices })
+    refused::<Cart>(codec, &WithPrices { id: 7, lines: [], prices })
 }
 
 #[test]
@@ -401,17 +402,17 @@ fn p_121_what_a_type_swallows_or_reads_once_is_not_in_the_path() {
 
 #[test]
 fn p_121_a_limit_has_a_path() {
+    #[derive(Debug, Deserialize)]
+    struct Units {
+        #[serde(rename = "units")]
+        _units: Vec<()>,
+    }
     let deep = "[".repeat(70);
     let deep: Value = serde_json::from_str(&format!("{deep}{}", "]".repeat(70))).unwrap();
     for codec in SELF_DESCRIBING {
         // The walk before the reading knows no type.
         let error = codec.decode::<Value>(&codec.encode(&deep).unwrap()).unwrap_err();
         assert_eq!((error.kind(), error.path()), (Kind::Depth, None), "{codec:?}");
-    }
-    #[derive(Debug, Deserialize)]
-    struct Units {
-        #[serde(rename = "units")]
-        _units: Vec<()>,
     }
     let error = POSTCARD.decode::<Units>(&[0xff, 0xff, 0xff, 0x03]).unwrap_err();
     assert_eq!((error.kind(), error.path()), (Kind::Count, Some("units[65536]")));

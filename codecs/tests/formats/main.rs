@@ -13,6 +13,7 @@ mod hostile;
 mod msgpack;
 mod plugin;
 mod random;
+mod refusals;
 mod round_trip;
 mod support;
 mod wrong_codec;

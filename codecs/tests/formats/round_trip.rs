@@ -203,7 +203,7 @@ shapes! {
 #[test]
 fn p_120_floats_are_read_with_the_bits_that_were_written() {
     let test = "p_120_floats_are_read_with_the_bits_that_were_written";
-    let between_0_and_1 = (0_u64..1 << 53).prop_map(|bits| bits as f64 / (1_u64 << 53) as f64);
+    let between_0_and_1 = (0_u64..1 << 52).prop_map(|bits| f64::from_bits(1.0_f64.to_bits() | bits) - 1.0);
     let long = prop_oneof![floats(), between_0_and_1, any::<i32>().prop_map(|cents| f64::from(cents) / 100.0)];
     let result = runner(20_000).run(&(long, short_floats()), |(long, short)| {
         for codec in SELF_DESCRIBING {
