@@ -386,7 +386,7 @@ fn h_101_a_refusal_names_what_is_missing() {
     let only_zstd = DecompressLayer::new([Encoding::Zstd]);
     let expected = "content encoding `gzip`: not read by this layer: name it in `DecompressLayer::new`";
     assert_eq!(says(&only_zstd, "gzip"), expected);
-    assert_eq!(says(&every(), "br"), "content encoding `br`: not supported");
+    assert_eq!(says(&every(), "br"), "content encoding `br`: not supported: `gzip`, `zstd` and `deflate` are");
     let without = |name: &str| encoded(name, GZIP).decode::<u32, _>(&consign::codecs::Codecs::json()).unwrap_err();
     let expected = "the content encoding `deflate` needs a `DecompressLayer` (feature `deflate` of consign)";
     assert_eq!(without("deflate").to_string(), expected);

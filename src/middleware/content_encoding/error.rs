@@ -92,7 +92,7 @@ impl fmt::Display for DecompressError {
         write!(f, "content encoding `{}`: ", self.encoding)?;
         match self.kind {
             Kind::Encoding => match content_encoding::feature(&self.encoding) {
-                None => f.write_str("not supported"),
+                None => f.write_str("not supported: `gzip`, `zstd` and `deflate` are"),
                 Some(feature) if ENABLED.contains(&feature) => {
                     f.write_str("not read by this layer: name it in `DecompressLayer::new`")
                 }
