@@ -22,9 +22,9 @@ pub(crate) use self::{
 /// A ContentType as it was sent, with its parsed view. Parsing never fails: text that is not a media type is kept and is
 /// [malformed](ContentType::is_malformed).
 ///
-/// The grammar is that of RFC 2045, section 5.1, and RFC 9110, section 8.3.1. A comment in parentheses counts as white space,
-/// a quoted value may have characters outside of US-ASCII, a parameter without a value is ignored, and white space and line
-/// breaks at the end do not count.
+/// The grammar is that of RFC 2045, section 5.1, and RFC 9110, section 8.3.1. A comment in parentheses counts as white space.
+/// A quoted value may have characters outside of US-ASCII. A parameter without a value is ignored, and so are white space and
+/// line breaks at the end.
 ///
 /// Two are equal when they mean the same (RFC 2045): type, subtype, names of parameters and charset compare without case,
 /// other values with case; quotes, white space, comments and the order of parameters do not count. Malformed texts are equal
@@ -67,7 +67,7 @@ struct View {
     /// `type/subtype;name=value`, of which the first `essence` bytes are `type/subtype`.
     canonical: Box<str>,
     essence: usize,
-    /// Made when it is asked for: no codec needs it.
+    /// Made by the first call that returns it: no codec needs it.
     mime: OnceLock<Option<Mime>>,
     parameters: Box<[Parameter]>,
     duplicate: bool,

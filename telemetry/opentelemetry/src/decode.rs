@@ -24,7 +24,7 @@ use crate::{
 ///
 /// Each body counts once in `consign.decode.bodies`, with the codec that read it, or of one that none could read the first that
 /// tried. Each attempt counts in `consign.decode.attempts`, and each that failed is an event of the span with where in the body
-/// it failed. All labels come from the set of codecs, none from a message. A body with a `ContentEncoding`, or that is no bytes,
+/// it failed. All labels come from the set of codecs, none from a message. A body that is compressed, or that is no bytes,
 /// comes to no codec: its dead letter is an `error.type` of its `process` span.
 #[derive(Clone, Debug)]
 pub struct DecodeObserver {
