@@ -49,7 +49,7 @@ fn remove(message: &mut Message, name: &str) {
 }
 
 /// Each makes another message of it than the one that was bound.
-pub(crate) const CHANGES: [fn(&mut Message); 31] = [
+pub(crate) const CHANGES: [fn(&mut Message); 32] = [
     |m| _ = m.properties_mut().set_message_id("m-2").unwrap(),
     |m| _ = m.properties_mut().set_content_type("application/cbor"),
     |m| _ = m.properties_mut().set_subject("order.shipped"),

@@ -94,10 +94,11 @@
 //!
 //! # Signed and encrypted messages
 //!
-//! [Signing](super::signing) and [encryption](super::encryption) authenticate the fields that are filled and these
-//! properties: `MT-MessageType`, `MessageId`, `RequestId`, `CorrelationId`, and of NServiceBus those in the table and
-//! `NServiceBus.Transport.Encoding`. They do not authenticate other properties that begin with `MT-` or `NServiceBus.`, for
-//! error queues add to them.
+//! [Signing](super::signing) and [encryption](super::encryption) authenticate MessageId, CorrelationId, ContentType and
+//! Subject, and the properties that these are filled from: `MT-MessageType`, `MessageId`, `RequestId`, `CorrelationId`,
+//! `NServiceBus.MessageId`, `NServiceBus.CorrelationId`, `NServiceBus.ContentType`, `NServiceBus.EnclosedMessageTypes` and
+//! `NServiceBus.Transport.Encoding`. They do not authenticate other properties that begin with `MT-` or `NServiceBus.`, such
+//! as those of the destination and of the time of expiry, for error queues add to them.
 //!
 //! # No replies
 //!

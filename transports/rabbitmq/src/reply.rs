@@ -41,6 +41,9 @@ impl RabbitMq {
     /// take a queue.
     ///
     /// At the other side [`sender`](Self::sender) takes the `ReplyTo` of such a request. Errors as there.
+    ///
+    /// Requests may be signed and encrypted. What RabbitMQ appends to their `ReplyTo` is not authenticated: the page of
+    /// `consign::middleware::signing` says what follows from that.
     pub fn direct_replies(&self, path: &str) -> Result<(RabbitMqSender, DirectReplies), SendError> {
         let (opened, consumers) = mpsc::channel(4);
         let publisher = Publisher::spawn_with(Arc::clone(&self.0.link), Some(opened));

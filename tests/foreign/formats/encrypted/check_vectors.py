@@ -4,6 +4,8 @@ import json
 import pathlib
 import sys
 
+sys.dont_write_bytecode = True
+
 import consign_payload as payload
 
 LAYERS = {

@@ -96,7 +96,7 @@ def listed(message, own):
 def bound(purpose, own, key, message):
     """The bound bytes."""
     fields = {name: message.get(name) for name in TEXTS}
-    fields["message_id"] = text_of(message, "x-original-message-id") or fields["message_id"]
+    fields["message_id"] = text_of(message, "x-original-message-id") or fields["message_id"] or None
     if (fields["reply_to"] or "").startswith((DIRECT_REPLIES + ".", DIRECT_REPLIES + "/")):
         fields["reply_to"] = DIRECT_REPLIES
     names = listed(message, own)
@@ -111,7 +111,7 @@ def bound(purpose, own, key, message):
 def prepared(own, message, bind):
     """A copy to write to, with an id and the list of further names."""
     message = {**message, "application": dict(message.get("application", {}))}
-    message.setdefault("message_id", str(uuid.uuid4()))
+    message["message_id"] = message.get("message_id") or str(uuid.uuid4())
     message["application"].pop(own[2], None)
     if bind:
         names = sorted(set(bind), key=str.encode)
