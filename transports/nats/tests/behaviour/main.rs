@@ -6,6 +6,7 @@ mod foreign;
 mod headers;
 mod own;
 mod reconnection;
+mod sealed;
 #[path = "../conformance/server.rs"]
 mod server;
 mod sessions;
