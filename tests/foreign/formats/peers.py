@@ -122,6 +122,34 @@ def pika_receive(url, queue):
     return {"properties": shown, "body": body.decode()}
 
 
+def pika_call(url, queue, replies):
+    import pika
+
+    direct = "amq.rabbitmq.reply-to"
+    with Pika(url) as client:
+        channel = client.channel
+        reply_to = direct if replies == "direct" else channel.queue_declare("", exclusive=True).method.queue
+        answers = []
+        # Before the call, as direct replies need it.
+        channel.basic_consume(reply_to, lambda *answer: answers.append(answer), auto_ack=True)
+        properties = pika.BasicProperties(
+            reply_to=reply_to, correlation_id="call-7", content_type="application/json", type="double"
+        )
+        channel.basic_publish("", queue, json.dumps(ORDER).encode(), properties)
+        until = time.monotonic() + WAIT
+        while not answers and time.monotonic() < until:
+            client.connection.process_data_events(time_limit=0.1)
+    if not answers:
+        raise TimeoutError("no reply")
+    _, _, properties, body = answers[0]
+    return {
+        "correlation_id": properties.correlation_id,
+        "content_type": properties.content_type,
+        "body": json.loads(body),
+        "headers": properties.headers,
+    }
+
+
 # CloudEvents over RabbitMQ.
 
 

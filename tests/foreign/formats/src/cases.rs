@@ -1,5 +1,6 @@
 //! The list of cases.
 
+use consign::cloud_events::{Mode, Prefix};
 use futures_util::future::LocalBoxFuture;
 use tower::BoxError;
 
@@ -24,6 +25,9 @@ pub(crate) const CASES: &[Case] = cases! {
     "pika sends every property": rabbitmq::from_pika;
     "pika reads every property": rabbitmq::to_pika;
 
+    "pika calls, with a queue for replies": rabbitmq::called_by_pika("queue");
+    "pika calls, with direct replies": rabbitmq::called_by_pika("direct");
+
     "nats-py sends JSON": nats::from_python;
     "nats-py reads JSON": nats::to_python;
 
@@ -31,11 +35,16 @@ pub(crate) const CASES: &[Case] = cases! {
     "CloudEvents of Python, AMQP binding, binary": cloud_events::from_python("amqp", "binary");
     "CloudEvents of Python, RabbitMQ binding, structured": cloud_events::from_python("rabbitmq", "structured");
     "CloudEvents of Python, RabbitMQ binding, binary": cloud_events::from_python("rabbitmq", "binary");
-    "CloudEvents of JavaScript": cloud_events::from_node;
-    "Python reads CloudEvents, AMQP binding, structured": cloud_events::to_python("amqp", true);
-    "Python reads CloudEvents, AMQP binding, binary": cloud_events::to_python("amqp", false);
-    "Python reads CloudEvents, RabbitMQ binding, structured": cloud_events::to_python("rabbitmq", true);
-    "JavaScript reads CloudEvents": cloud_events::to_node;
+    "CloudEvents of Python, batch": cloud_events::batch_from_python;
+    "CloudEvents of JavaScript: binary, structured, batch": cloud_events::from_node;
+    "Python reads CloudEvents, AMQP binding, structured": cloud_events::to_python("amqp", Mode::Structured);
+    "Python reads CloudEvents, AMQP binding, binary": cloud_events::to_python("amqp", Mode::Binary);
+    "Python reads CloudEvents, AMQP binding, colons": cloud_events::to_python("amqp", Mode::BinaryWith(Prefix::Colon));
+    "Python reads CloudEvents, RabbitMQ binding, structured": cloud_events::to_python("rabbitmq", Mode::Structured);
+    "Python reads CloudEvents, RabbitMQ binding, binary":
+        cloud_events::to_python("rabbitmq", Mode::BinaryWith(Prefix::Ce));
+    "Python reads CloudEvents, batch": cloud_events::batch_to_python;
+    "JavaScript reads CloudEvents: binary, structured, batch": cloud_events::to_node;
 
     "a trace of Python goes on through RabbitMQ": traces::from_python_by_rabbitmq;
     "a trace goes on in Python through RabbitMQ": traces::to_python_by_rabbitmq;

@@ -2,7 +2,8 @@
 
 use consign::{
     Message,
-    cloud_events::{CloudEvent, Mode},
+    cloud_events::{CloudEvent, CloudEventBatch, Mode, Prefix},
+    message::PropertyValue,
 };
 use serde_json::{Value, json};
 use tower::BoxError;
@@ -72,14 +73,33 @@ fn check_json(attributes: &Value, data: &Value) -> Result<(), BoxError> {
     same("data", data, &serde_json::to_value(Order::new())?)
 }
 
-fn mode(is_structured: bool) -> Mode {
-    if is_structured { Mode::Structured } else { Mode::Binary }
-}
-
-pub(crate) async fn to_python(lab: &Lab, binding: &str, is_structured: bool) -> Result<(), BoxError> {
-    let message = event()?.to_message(mode(is_structured))?;
+pub(crate) async fn to_python(lab: &Lab, binding: &str, mode: Mode) -> Result<(), BoxError> {
+    let message = event()?.to_message(mode)?;
     let got = rabbitmq::to_python(lab, "cloud_event_receive", json!({ "binding": binding }), message).await?;
     check_json(&got["attributes"], &got["data"])
+}
+
+fn batch() -> Result<CloudEventBatch, BoxError> {
+    (0..3).map(|_| event()).collect()
+}
+
+/// Whether a message holds the event of the programs three times.
+fn check_batch(message: &Message) -> Result<(), BoxError> {
+    let batch = CloudEventBatch::from_message(message)?;
+    same("the number of events", batch.events().len(), 3)?;
+    batch.iter().try_for_each(check)
+}
+
+pub(crate) async fn batch_from_python(lab: &Lab) -> Result<(), BoxError> {
+    let (message, _) = rabbitmq::from_python(lab, "cloud_event_batch_send", json!({})).await?;
+    check_batch(&message)
+}
+
+pub(crate) async fn batch_to_python(lab: &Lab) -> Result<(), BoxError> {
+    let got = rabbitmq::to_python(lab, "cloud_event_batch_receive", json!({}), batch()?.to_message()?).await?;
+    let events = got["events"].as_array().ok_or("no events")?;
+    same("the number of events", events.len(), 3)?;
+    events.iter().try_for_each(|event| check_json(&event["attributes"], &event["data"]))
 }
 
 /// A message with the headers of HTTP as properties, as a bridge makes it.
@@ -96,18 +116,35 @@ fn message_of(sent: &Value) -> Result<Message, BoxError> {
 
 pub(crate) async fn from_node(lab: &Lab) -> Result<(), BoxError> {
     let sent = lab.node("write", None).await?;
-    for each in sent.as_array().into_iter().flatten().filter(|each| each["name"] != "batch") {
-        let name = each["name"].as_str().unwrap_or_default();
-        let event = CloudEvent::from_message(&message_of(each)?).map_err(|error| format!("{name}: {error}"))?;
-        check(&event).map_err(|error| format!("{name}: {error}"))?;
+    let check = |each: &Value| {
+        let message = message_of(each)?;
+        if each["name"] == "batch" { check_batch(&message) } else { check(&CloudEvent::from_message(&message)?) }
+    };
+    sent.as_array().into_iter().flatten().try_for_each(|each| check(each).map_err(|error| named(&each["name"], &error)))
+}
+
+fn named(name: &Value, error: &BoxError) -> BoxError {
+    format!("{}: {error}", name.as_str().unwrap_or_default()).into()
+}
+
+pub(crate) async fn to_node(lab: &Lab) -> Result<(), BoxError> {
+    let binary = event()?.to_message(Mode::BinaryWith(Prefix::Ce))?;
+    let sent = [binary, event()?.to_message(Mode::Structured)?, batch()?.to_message()?];
+    let sent = sent.iter().map(headers).collect::<Result<Vec<_>, _>>()?;
+    let got = lab.node("read", Some(sent.into())).await?;
+    for (name, events) in ["binary", "structured", "batch"].into_iter().zip(got.as_array().into_iter().flatten()) {
+        let events = events.as_array().ok_or("no events")?;
+        same(name, events.len(), if name == "batch" { 3 } else { 1 })?;
+        let checked = events.iter().try_for_each(|event| check_json(event, &event["data"]));
+        checked.map_err(|error| named(&name.into(), &error))?;
     }
     Ok(())
 }
 
-pub(crate) async fn to_node(lab: &Lab) -> Result<(), BoxError> {
-    let message = event()?.to_message(Mode::Structured)?;
+/// A message as the headers and the body of HTTP.
+fn headers(message: &Message) -> Result<Value, BoxError> {
+    let text = |(name, value): (&str, &PropertyValue)| Some((name.to_owned(), Value::from(value.as_str()?)));
+    let headers: serde_json::Map<_, _> = message.application().iter().filter_map(text).collect();
     let body = str::from_utf8(message.payload().unwrap_or_default())?;
-    let sent = json!([{ "content_type": message.content_type(), "headers": {}, "body": body }]);
-    let got = lab.node("read", Some(sent)).await?;
-    check_json(&got[0][0], &got[0][0]["data"])
+    Ok(json!({ "content_type": message.content_type(), "headers": headers, "body": body }))
 }

@@ -1,5 +1,7 @@
 //! nats-py, over JetStream.
 
+use std::time::Duration;
+
 use consign::{Message, message::PropertyValue};
 use consign_nats::QueueSettings;
 use serde_json::{Value, json};
@@ -26,7 +28,11 @@ pub(crate) async fn by_step(lab: &Lab, step: &str) -> Result<(Message, Value), B
 
 /// Sends a message, and receives it by a step of Python.
 pub(crate) async fn to_step(lab: &Lab, step: &str, message: Message) -> Result<Value, BoxError> {
-    let queue = queue(lab).await?;
+    let queue = unique();
+    let mut settings = QueueSettings::default();
+    // It sends the MessageId as a header of NATS.
+    settings.duplicate_detection = Some(Duration::from_secs(60));
+    lab.nats.create_queue(&queue, settings).await?;
     send(lab.nats.sender(&queue).await?, message).await?;
     let stream = format!("foreign_{queue}");
     let answer = lab.python(step, json!({ "url": lab.nats_url, "stream": stream })).await?;

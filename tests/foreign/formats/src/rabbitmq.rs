@@ -2,7 +2,14 @@
 
 use std::time::Duration;
 
-use consign::{Message, message::PropertyValue};
+use consign::{
+    Message,
+    consumer::Consumer,
+    message::{EntityPath, PropertyValue},
+    routing::Body,
+    rpc::{Correlate, Reply, Responder},
+    transport::SendService,
+};
 use consign_rabbitmq::QueueSettings;
 use serde_json::{Value, json};
 use tower::BoxError;
@@ -114,4 +121,23 @@ pub(crate) async fn to_pika(lab: &Lab) -> Result<(), BoxError> {
     same("text", headers["text"].as_str(), Some("value"))?;
     same("number", headers["number"].as_i64(), Some(5))?;
     same("truth", headers["truth"].as_bool(), Some(true))
+}
+
+/// A responder, which a client calls as RabbitMQ's tutorial says: with a CorrelationId, and without a MessageId.
+pub(crate) async fn called_by_pika(lab: &Lab, replies: &str) -> Result<(), BoxError> {
+    let (queue, rabbit) = (queue(lab).await?, lab.rabbit.clone());
+    let answer = async |Body(order): Body<Order>| Reply(order.total * 2.0);
+    let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(rabbit.sender(to.as_str())?)))
+        .correlate(Correlate::CorrelationIdOrMessageId)
+        .codecs(codecs()?)
+        .answer("double", answer)
+        .build()?;
+    let consumer = tokio::spawn(Consumer::new(lab.rabbit.receiver(&queue)?, responder).run());
+    let got = lab.python("pika_call", json!({ "url": lab.rabbit_url, "queue": queue, "replies": replies })).await;
+    consumer.abort();
+    lab.rabbit.delete(&queue).await?;
+    let got = got?;
+    same("the CorrelationId", got["correlation_id"].as_str(), Some("call-7"))?;
+    same("the ContentType", got["content_type"].as_str(), Some("application/json"))?;
+    same("the reply", got["body"].as_f64(), Some(Order::new().total * 2.0))
 }
