@@ -12,6 +12,7 @@ import gzip
 import json
 import sys
 import time
+import zlib
 
 WAIT = 15
 TIME = datetime.datetime(2026, 2, 3, 4, 5, 6, 789000, tzinfo=datetime.timezone.utc)
@@ -352,9 +353,18 @@ def compressed_gzip(body, variant):
     raise ValueError(variant)
 
 
+def compressed_deflate(body, variant):
+    match variant:
+        case "zlib":
+            return zlib.compress(body)
+        case "raw":
+            return zlib.compress(body, wbits=-15)
+    raise ValueError(variant)
+
+
 def compress(encoding, variant, body):
     body = base64.b64decode(body)
-    body = {"zstd": compressed_zstd, "gzip": compressed_gzip}[encoding](body, variant)
+    body = {"zstd": compressed_zstd, "gzip": compressed_gzip, "deflate": compressed_deflate}[encoding](body, variant)
     return base64.b64encode(body).decode()
 
 
@@ -363,7 +373,8 @@ def decompress(encoding, body):
 
     body = base64.b64decode(body)
     # The calls that a program writes first.
-    decompressed = gzip.decompress(body) if encoding == "gzip" else zstandard.ZstdDecompressor().decompress(body)
+    zstd = zstandard.ZstdDecompressor().decompress
+    decompressed = {"gzip": gzip.decompress, "deflate": zlib.decompress, "zstd": zstd}[encoding](body)
     return base64.b64encode(decompressed).decode()
 
 

@@ -55,6 +55,8 @@ pub(crate) const CASES: &[Case] = cases! {
     "gzip of Python, level 1": encodings::from_python("gzip", "level 1");
     "gzip of Python, with a name and a time": encodings::from_python("gzip", "with a name and a time");
     "gzip of Python, two members": encodings::from_python("gzip", "two members");
+    "zlib of Python": encodings::from_python("deflate", "zlib");
+    "zlib of Python, without a header": encodings::from_python("deflate", "raw");
     "zstandard of Python": encodings::from_python("zstd", "one-shot");
     "zstandard of Python, level 19": encodings::from_python("zstd", "level 19");
     "zstandard of Python, checksum": encodings::from_python("zstd", "checksum");
@@ -63,6 +65,7 @@ pub(crate) const CASES: &[Case] = cases! {
     "zstandard of Python, two frames": encodings::from_python("zstd", "two frames");
     "zstandard of Python, behind a skippable frame": encodings::from_python("zstd", "behind a skippable frame");
     "Python reads gzip": encodings::to_python("gzip");
+    "Python reads deflate": encodings::to_python("deflate");
     "Python reads zstandard": encodings::to_python("zstd");
 
     "signed and encrypted messages, by cryptography": encrypted::vectors;

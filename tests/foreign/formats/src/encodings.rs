@@ -1,4 +1,4 @@
-//! Python's `gzip` and `zstandard`.
+//! Python's `gzip`, `zlib` and `zstandard`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +20,11 @@ fn text() -> String {
 }
 
 fn encoding(name: &str) -> Encoding {
-    if name == "gzip" { Encoding::Gzip } else { Encoding::Zstd }
+    match name {
+        "gzip" => Encoding::Gzip,
+        "deflate" => Encoding::Deflate,
+        _ => Encoding::Zstd,
+    }
 }
 
 /// The body that a service is called with.
