@@ -44,6 +44,10 @@ const peers = {
   '@msgpack/msgpack, big integers': [
     '@msgpack/msgpack', 'msgpack', (value) => msgpack.encode(value, msgpackOfBigInts), (body) => msgpack.decode(body, msgpackOfBigInts),
   ],
+  '@msgpack/msgpack, integers as floats': [
+    '@msgpack/msgpack', 'msgpack', (value) => msgpack.encode(value, { forceIntegerToFloat: true }),
+    (body) => msgpack.decode(body, msgpackOfBigInts),
+  ],
   msgpackr: ['msgpackr', 'msgpack', (value) => msgpackr.pack(value), (body) => msgpackr.unpack(body)],
   'msgpackr, short floats': ['msgpackr', 'msgpack', (value) => packrOf32.pack(value), (body) => packrOf32.unpack(body)],
   'msgpack-lite': ['msgpack-lite', 'msgpack', (value) => msgpackLite.encode(value), (body) => msgpackLite.decode(body)],

@@ -53,6 +53,7 @@ PEERS = {
     "u-msgpack": ("u-msgpack-python", "msgpack", umsgpack.packb, umsgpack.unpackb),
     "cbor2": ("cbor2", "cbor", cbor2.dumps, cbor2.loads),
     "cbor2, canonical": ("cbor2", "cbor", lambda v: cbor2.dumps(v, canonical=True), cbor2.loads),
+    "cbor2, indefinite": ("cbor2", "cbor", lambda v: cbor2.dumps(v, indefinite_containers=True), cbor2.loads),
     "cbor2, dates as numbers": ("cbor2", "cbor", lambda v: cbor2.dumps(v, datetime_as_timestamp=True), cbor2.loads),
 }
 

@@ -300,6 +300,22 @@ def nats_json_send(url, subject):
     nats_send(url, subject, headers, json.dumps(ORDER).encode())
 
 
+def cloud_event_nats_send(url, subject):
+    from cloudevents.core.bindings import http
+
+    # The binding of NATS encodes the values of headers as that of HTTP does.
+    message = http.to_binary_event(event(ORDER))
+    nats_send(url, subject, dict(message.headers), message.body)
+
+
+def cloud_event_nats_receive(url, stream):
+    from cloudevents.core.bindings import http
+
+    message = nats_last(url, stream)
+    headers = {name.lower(): value for name, value in message.headers.items()}
+    return shown(http.from_http_event(http.HTTPMessage(headers, message.data)))
+
+
 def nats_receive(url, stream):
     message = nats_last(url, stream)
     return {"headers": message.headers, "body": message.data.decode()}

@@ -135,8 +135,8 @@ enum Action {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Either {
-    Integer(i64),
-    Float(f64),
+    // Of the numbers of JavaScript no decoder can say whether one was an integer.
+    Number(f64),
     Text(String),
 }
 

@@ -35,6 +35,7 @@ pub(crate) const CASES: &[Case] = cases! {
     "CloudEvents of Python, AMQP binding, binary": cloud_events::from_python("amqp", "binary");
     "CloudEvents of Python, RabbitMQ binding, structured": cloud_events::from_python("rabbitmq", "structured");
     "CloudEvents of Python, RabbitMQ binding, binary": cloud_events::from_python("rabbitmq", "binary");
+    "CloudEvents of Python, NATS, binary": cloud_events::from_python_by_nats;
     "CloudEvents of Python, batch": cloud_events::batch_from_python;
     "CloudEvents of JavaScript: binary, structured, batch": cloud_events::from_node;
     "Python reads CloudEvents, AMQP binding, structured": cloud_events::to_python("amqp", Mode::Structured);
@@ -43,6 +44,7 @@ pub(crate) const CASES: &[Case] = cases! {
     "Python reads CloudEvents, RabbitMQ binding, structured": cloud_events::to_python("rabbitmq", Mode::Structured);
     "Python reads CloudEvents, RabbitMQ binding, binary":
         cloud_events::to_python("rabbitmq", Mode::BinaryWith(Prefix::Ce));
+    "Python reads CloudEvents, NATS, binary": cloud_events::to_python_by_nats;
     "Python reads CloudEvents, batch": cloud_events::batch_to_python;
     "JavaScript reads CloudEvents: binary, structured, batch": cloud_events::to_node;
 

@@ -10,7 +10,7 @@ use tower::BoxError;
 
 use crate::{
     lab::{Lab, Order, codecs, same},
-    rabbitmq,
+    nats, rabbitmq,
 };
 
 /// What the programs say of their event, as text.
@@ -76,6 +76,17 @@ fn check_json(attributes: &Value, data: &Value) -> Result<(), BoxError> {
 pub(crate) async fn to_python(lab: &Lab, binding: &str, mode: Mode) -> Result<(), BoxError> {
     let message = event()?.to_message(mode)?;
     let got = rabbitmq::to_python(lab, "cloud_event_receive", json!({ "binding": binding }), message).await?;
+    check_json(&got["attributes"], &got["data"])
+}
+
+pub(crate) async fn from_python_by_nats(lab: &Lab) -> Result<(), BoxError> {
+    let (message, _) = nats::by_step(lab, "cloud_event_nats_send").await?;
+    check(&CloudEvent::from_message(&message)?)
+}
+
+pub(crate) async fn to_python_by_nats(lab: &Lab) -> Result<(), BoxError> {
+    let message = event()?.to_message(Mode::BinaryWith(Prefix::Ce))?;
+    let got = nats::to_step(lab, "cloud_event_nats_receive", message).await?;
     check_json(&got["attributes"], &got["data"])
 }
 
