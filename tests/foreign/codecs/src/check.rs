@@ -26,6 +26,9 @@ pub(crate) enum Outcome {
     Differs(String),
 }
 
+/// A body, or why there is none.
+pub(crate) type Body = Result<Vec<u8>, String>;
+
 /// A body by a peer in Rust, and why it does not hold the value, if it does not.
 pub(crate) struct Written {
     pub(crate) peer: &'static Peer,
@@ -39,7 +42,7 @@ pub(crate) struct Checks {
     /// Reads a body as this library does.
     pub(crate) read: fn(&Codecs<Set>, content_type: &str, body: &[u8], Described<'_>) -> Outcome,
     /// Writes the value in a format as this library does.
-    pub(crate) write: fn(&Codecs<Set>, content_type: &str, Described<'_>) -> Result<Vec<u8>, String>,
+    pub(crate) write: fn(&Codecs<Set>, content_type: &str, Described<'_>) -> Body,
     /// Writes the value by every peer in Rust.
     pub(crate) by_peers: fn(Described<'_>) -> Vec<Written>,
     /// Reads a body by one peer in Rust.
@@ -82,11 +85,7 @@ fn read<T: DeserializeOwned + Debug>(
     compare(&text::<T>(described), got.map(|value| format!("{value:?}")).map_err(|failure| failure.to_string()))
 }
 
-fn write<T: Serialize + DeserializeOwned>(
-    codecs: &Codecs<Set>,
-    content_type: &str,
-    described: Described<'_>,
-) -> Result<Vec<u8>, String> {
+fn write<T: Serialize + DeserializeOwned>(codecs: &Codecs<Set>, content_type: &str, described: Described<'_>) -> Body {
     let value: T = described.expected().map_err(|error| error.to_string())?;
     codecs.encode_as(&value, content_type).map(|encoded| encoded.body.to_vec()).map_err(|error| error.to_string())
 }

@@ -4,17 +4,17 @@ use consign::cloud_events::{Mode, Prefix};
 use futures_util::future::LocalBoxFuture;
 use tower::BoxError;
 
-use crate::{cloud_events, encodings, encrypted, lab::Lab, nats, rabbitmq, traces};
+use crate::{cloud_events, encodings, encrypted, environment::Environment, nats, rabbitmq, traces};
 
 /// One exchange with a program of another language.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    pub(crate) run: for<'l> fn(&'l Lab) -> LocalBoxFuture<'l, Result<(), BoxError>>,
+    pub(crate) run: for<'e> fn(&'e Environment) -> LocalBoxFuture<'e, Result<(), BoxError>>,
 }
 
 macro_rules! cases {
     ($($name:literal: $module:ident :: $run:ident $(( $($argument:expr),+ ))?;)*) => {
-        &[$(Case { name: $name, run: |lab| Box::pin($module::$run(lab $(, $($argument),+)?)) }),*]
+        &[$(Case { name: $name, run: |env| Box::pin($module::$run(env $(, $($argument),+)?)) }),*]
     };
 }
 

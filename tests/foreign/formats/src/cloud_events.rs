@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tower::BoxError;
 
 use crate::{
-    lab::{Lab, Order, codecs, same},
+    environment::{Environment, Order, codecs, same},
     nats, rabbitmq,
 };
 
@@ -52,9 +52,9 @@ fn check(event: &CloudEvent) -> Result<(), BoxError> {
     same("data", event.decode::<Order, _>(&codecs()?)?, Order::new())
 }
 
-pub(crate) async fn from_python(lab: &Lab, binding: &str, mode: &str) -> Result<(), BoxError> {
+pub(crate) async fn from_python(env: &Environment, binding: &str, mode: &str) -> Result<(), BoxError> {
     let arguments = json!({ "binding": binding, "mode": mode });
-    let (message, _) = rabbitmq::from_python(lab, "cloud_event_send", arguments).await?;
+    let (message, _) = rabbitmq::from_python(env, "cloud_event_send", arguments).await?;
     check(&CloudEvent::from_message(&message)?)
 }
 
@@ -73,20 +73,20 @@ fn check_json(attributes: &Value, data: &Value) -> Result<(), BoxError> {
     same("data", data, &serde_json::to_value(Order::new())?)
 }
 
-pub(crate) async fn to_python(lab: &Lab, binding: &str, mode: Mode) -> Result<(), BoxError> {
+pub(crate) async fn to_python(env: &Environment, binding: &str, mode: Mode) -> Result<(), BoxError> {
     let message = event()?.to_message(mode)?;
-    let got = rabbitmq::to_python(lab, "cloud_event_receive", json!({ "binding": binding }), message).await?;
+    let got = rabbitmq::to_python(env, "cloud_event_receive", json!({ "binding": binding }), message).await?;
     check_json(&got["attributes"], &got["data"])
 }
 
-pub(crate) async fn from_python_by_nats(lab: &Lab) -> Result<(), BoxError> {
-    let (message, _) = nats::by_step(lab, "cloud_event_nats_send").await?;
+pub(crate) async fn from_python_by_nats(env: &Environment) -> Result<(), BoxError> {
+    let (message, _) = nats::by_step(env, "cloud_event_nats_send").await?;
     check(&CloudEvent::from_message(&message)?)
 }
 
-pub(crate) async fn to_python_by_nats(lab: &Lab) -> Result<(), BoxError> {
+pub(crate) async fn to_python_by_nats(env: &Environment) -> Result<(), BoxError> {
     let message = event()?.to_message(Mode::BinaryWith(Prefix::Ce))?;
-    let got = nats::to_step(lab, "cloud_event_nats_receive", message).await?;
+    let got = nats::to_step(env, "cloud_event_nats_receive", message).await?;
     check_json(&got["attributes"], &got["data"])
 }
 
@@ -101,13 +101,13 @@ fn check_batch(message: &Message) -> Result<(), BoxError> {
     batch.iter().try_for_each(check)
 }
 
-pub(crate) async fn batch_from_python(lab: &Lab) -> Result<(), BoxError> {
-    let (message, _) = rabbitmq::from_python(lab, "cloud_event_batch_send", json!({})).await?;
+pub(crate) async fn batch_from_python(env: &Environment) -> Result<(), BoxError> {
+    let (message, _) = rabbitmq::from_python(env, "cloud_event_batch_send", json!({})).await?;
     check_batch(&message)
 }
 
-pub(crate) async fn batch_to_python(lab: &Lab) -> Result<(), BoxError> {
-    let got = rabbitmq::to_python(lab, "cloud_event_batch_receive", json!({}), batch()?.to_message()?).await?;
+pub(crate) async fn batch_to_python(env: &Environment) -> Result<(), BoxError> {
+    let got = rabbitmq::to_python(env, "cloud_event_batch_receive", json!({}), batch()?.to_message()?).await?;
     let events = got["events"].as_array().ok_or("no events")?;
     same("the number of events", events.len(), 3)?;
     events.iter().try_for_each(|event| check_json(&event["attributes"], &event["data"]))
@@ -125,8 +125,8 @@ fn message_of(sent: &Value) -> Result<Message, BoxError> {
     Ok(message.build(sent["body"].as_str().unwrap_or_default().to_owned())?)
 }
 
-pub(crate) async fn from_node(lab: &Lab) -> Result<(), BoxError> {
-    let sent = lab.node("write", None).await?;
+pub(crate) async fn from_node(env: &Environment) -> Result<(), BoxError> {
+    let sent = env.node("write", None).await?;
     let check = |each: &Value| {
         let message = message_of(each)?;
         if each["name"] == "batch" { check_batch(&message) } else { check(&CloudEvent::from_message(&message)?) }
@@ -138,11 +138,11 @@ fn named(name: &Value, error: &BoxError) -> BoxError {
     format!("{}: {error}", name.as_str().unwrap_or_default()).into()
 }
 
-pub(crate) async fn to_node(lab: &Lab) -> Result<(), BoxError> {
+pub(crate) async fn to_node(env: &Environment) -> Result<(), BoxError> {
     let binary = event()?.to_message(Mode::BinaryWith(Prefix::Ce))?;
     let sent = [binary, event()?.to_message(Mode::Structured)?, batch()?.to_message()?];
     let sent = sent.iter().map(headers).collect::<Result<Vec<_>, _>>()?;
-    let got = lab.node("read", Some(sent.into())).await?;
+    let got = env.node("read", Some(sent.into())).await?;
     for (name, events) in ["binary", "structured", "batch"].into_iter().zip(got.as_array().into_iter().flatten()) {
         let events = events.as_array().ok_or("no events")?;
         same(name, events.len(), if name == "batch" { 3 } else { 1 })?;

@@ -11,7 +11,7 @@ use consign::{
 use serde_json::json;
 use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 
-use crate::lab::{Lab, same};
+use crate::environment::{Environment, same};
 
 /// Lines that are alike, and not the same.
 fn text() -> String {
@@ -41,9 +41,9 @@ impl Seen {
     }
 }
 
-pub(crate) async fn from_python(lab: &Lab, name: &str, variant: &str) -> Result<(), BoxError> {
+pub(crate) async fn from_python(env: &Environment, name: &str, variant: &str) -> Result<(), BoxError> {
     let body = STANDARD.encode(text());
-    let answer = lab.python("compress", json!({ "encoding": name, "variant": variant, "body": body })).await?;
+    let answer = env.python("compress", json!({ "encoding": name, "variant": variant, "body": body })).await?;
     let mut message = Message::new(STANDARD.decode(answer.as_str().unwrap_or_default())?);
     message.properties_mut().pass_through_mut().content_encoding = Some(name.to_owned().into());
     let seen = Seen::default();
@@ -57,7 +57,7 @@ pub(crate) async fn from_python(lab: &Lab, name: &str, variant: &str) -> Result<
     same("the body is the same", seen.take() == text().as_bytes(), true)
 }
 
-pub(crate) async fn to_python(lab: &Lab, name: &str) -> Result<(), BoxError> {
+pub(crate) async fn to_python(env: &Environment, name: &str) -> Result<(), BoxError> {
     let seen = Seen::default();
     let transport = service_fn(|message: Message| {
         seen.set(&message);
@@ -67,6 +67,6 @@ pub(crate) async fn to_python(lab: &Lab, name: &str) -> Result<(), BoxError> {
     layers.oneshot(Message::new(text())).await?;
     let body = seen.take();
     same("the body is compressed", body.len() < text().len() / 2, true)?;
-    let answer = lab.python("decompress", json!({ "encoding": name, "body": STANDARD.encode(body) })).await?;
+    let answer = env.python("decompress", json!({ "encoding": name, "body": STANDARD.encode(body) })).await?;
     same("the body is the same", STANDARD.decode(answer.as_str().unwrap_or_default())? == text().as_bytes(), true)
 }

@@ -2,12 +2,12 @@
 
 use tower::BoxError;
 
-use crate::{LeftOut, lab::Lab};
+use crate::{LeftOut, environment::Environment};
 
 /// The vectors of `docs/vectors`, by `encrypted/check_vectors.py`.
-pub(crate) async fn vectors(lab: &Lab) -> Result<(), BoxError> {
-    let vectors = lab.repository("docs/vectors");
-    match lab.script("encrypted/check_vectors.py", &[vectors]).await? {
+pub(crate) async fn vectors(env: &Environment) -> Result<(), BoxError> {
+    let vectors = env.repository("docs/vectors");
+    match env.script("encrypted/check_vectors.py", &[vectors]).await? {
         Some(_) => Ok(()),
         None => Err(LeftOut("there is no encrypted/check_vectors.py".into()).into()),
     }

@@ -8,7 +8,7 @@ mod cases;
 mod cloud_events;
 mod encodings;
 mod encrypted;
-mod lab;
+mod environment;
 mod nats;
 mod rabbitmq;
 mod traces;
@@ -20,7 +20,7 @@ use tower::BoxError;
 
 use crate::{
     cases::{CASES, Case},
-    lab::Lab,
+    environment::Environment,
 };
 
 /// Longer than any case takes.
@@ -55,14 +55,14 @@ async fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let json = arguments.next().as_deref() == Some("--json");
-    let lab = match Lab::new(folder.into()).await {
-        Ok(lab) => lab,
+    let env = match Environment::new(folder.into()).await {
+        Ok(env) => env,
         Err(error) => {
             eprintln!("{error}; scripts/brokers starts the servers");
             return ExitCode::FAILURE;
         }
     };
-    let outcomes: Vec<_> = stream::iter(CASES).map(|case| run(case, &lab)).buffered(AT_ONCE).collect().await;
+    let outcomes: Vec<_> = stream::iter(CASES).map(|case| run(case, &env)).buffered(AT_ONCE).collect().await;
     let failed = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_))).count();
     if json {
         println!("{}", as_json(&outcomes));
@@ -76,12 +76,12 @@ async fn main() -> ExitCode {
         }
         println!("{} case(s), {failed} failed", outcomes.len());
     }
-    lab.close().await;
+    env.close().await;
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn run<'c>(case: &'c Case, lab: &Lab) -> (&'c Case, Outcome) {
-    let outcome = match tokio::time::timeout(LONG, (case.run)(lab)).await {
+async fn run<'c>(case: &'c Case, env: &Environment) -> (&'c Case, Outcome) {
+    let outcome = match tokio::time::timeout(LONG, (case.run)(env)).await {
         Ok(Ok(())) => Outcome::Passed,
         Ok(Err(error)) => match error.downcast::<LeftOut>() {
             Ok(why) => Outcome::LeftOut(why.0),

@@ -14,59 +14,63 @@ use consign_rabbitmq::QueueSettings;
 use serde_json::{Value, json};
 use tower::BoxError;
 
-use crate::lab::{Lab, Order, codecs, order, receive, same, send, unique};
+use crate::environment::{Environment, Order, codecs, order, receive, same, send, unique};
 
 /// A queue that is deleted by its owner.
-pub(crate) async fn queue(lab: &Lab) -> Result<String, BoxError> {
+pub(crate) async fn queue(env: &Environment) -> Result<String, BoxError> {
     let queue = unique();
-    lab.rabbit.create_queue(&queue, QueueSettings::default()).await?;
+    env.rabbit.create_queue(&queue, QueueSettings::default()).await?;
     Ok(queue)
 }
 
 /// Sends by a step of Python, and receives the message.
-pub(crate) async fn from_python(lab: &Lab, step: &str, mut arguments: Value) -> Result<(Message, Value), BoxError> {
-    let queue = queue(lab).await?;
-    arguments["url"] = json!(lab.rabbit_url);
+pub(crate) async fn from_python(
+    env: &Environment,
+    step: &str,
+    mut arguments: Value,
+) -> Result<(Message, Value), BoxError> {
+    let queue = queue(env).await?;
+    arguments["url"] = json!(env.rabbit_url);
     arguments["queue"] = json!(queue);
-    let answer = lab.python(step, arguments).await?;
-    let message = receive(lab.rabbit.receiver(&queue)?).await?;
-    lab.rabbit.delete(&queue).await?;
+    let answer = env.python(step, arguments).await?;
+    let message = receive(env.rabbit.receiver(&queue)?).await?;
+    env.rabbit.delete(&queue).await?;
     Ok((message, answer))
 }
 
 /// Sends a message, and receives it by a step of Python.
 pub(crate) async fn to_python(
-    lab: &Lab,
+    env: &Environment,
     step: &str,
     mut arguments: Value,
     message: Message,
 ) -> Result<Value, BoxError> {
-    let queue = queue(lab).await?;
-    send(lab.rabbit.sender(&queue)?, message).await?;
-    arguments["url"] = json!(lab.rabbit_url);
+    let queue = queue(env).await?;
+    send(env.rabbit.sender(&queue)?, message).await?;
+    arguments["url"] = json!(env.rabbit_url);
     arguments["queue"] = json!(queue);
-    let answer = lab.python(step, arguments).await?;
-    lab.rabbit.delete(&queue).await?;
+    let answer = env.python(step, arguments).await?;
+    env.rabbit.delete(&queue).await?;
     Ok(answer)
 }
 
-pub(crate) async fn from_kombu(lab: &Lab, serializer: &str) -> Result<(), BoxError> {
-    let (message, _) = from_python(lab, "kombu_send", json!({ "serializer": serializer })).await?;
+pub(crate) async fn from_kombu(env: &Environment, serializer: &str) -> Result<(), BoxError> {
+    let (message, _) = from_python(env, "kombu_send", json!({ "serializer": serializer })).await?;
     let origin = message.application().get("origin").and_then(PropertyValue::as_str);
     same("the header", origin, Some("kombu"))?;
     same("the body", message.decode::<Order, _>(&codecs()?)?, Order::new())
 }
 
-pub(crate) async fn to_kombu(lab: &Lab) -> Result<(), BoxError> {
+pub(crate) async fn to_kombu(env: &Environment) -> Result<(), BoxError> {
     let message = order(Message::builder().property("origin", "consign"))?;
-    let got = to_python(lab, "kombu_receive", json!({}), message).await?;
+    let got = to_python(env, "kombu_receive", json!({}), message).await?;
     same("the body", &got["payload"], &serde_json::to_value(Order::new())?)?;
     same("the ContentType", got["content_type"].as_str(), Some("application/json"))?;
     same("the header", got["headers"]["origin"].as_str(), Some("consign"))
 }
 
-pub(crate) async fn from_pika(lab: &Lab) -> Result<(), BoxError> {
-    let (message, _) = from_python(lab, "pika_send", json!({})).await?;
+pub(crate) async fn from_pika(env: &Environment) -> Result<(), BoxError> {
+    let (message, _) = from_python(env, "pika_send", json!({})).await?;
     same("the body", message.decode::<Order, _>(&codecs()?)?, Order::new())?;
     same("the MessageId", message.message_id(), Some("order-7"))?;
     same("the CorrelationId", message.correlation_id(), Some("trace-7"))?;
@@ -91,7 +95,7 @@ pub(crate) async fn from_pika(lab: &Lab) -> Result<(), BoxError> {
     same("missing headers", missing, Vec::<&str>::new())
 }
 
-pub(crate) async fn to_pika(lab: &Lab) -> Result<(), BoxError> {
+pub(crate) async fn to_pika(env: &Environment) -> Result<(), BoxError> {
     let message = order(
         Message::builder()
             .message_id("order-7")
@@ -103,7 +107,7 @@ pub(crate) async fn to_pika(lab: &Lab) -> Result<(), BoxError> {
             .property("number", 5)
             .property("truth", true),
     )?;
-    let got = to_python(lab, "pika_receive", json!({}), message).await?;
+    let got = to_python(env, "pika_receive", json!({}), message).await?;
     let body: Value = serde_json::from_str(got["body"].as_str().unwrap_or_default())?;
     same("the body", body, serde_json::to_value(Order::new())?)?;
     let properties = &got["properties"];
@@ -124,18 +128,18 @@ pub(crate) async fn to_pika(lab: &Lab) -> Result<(), BoxError> {
 }
 
 /// A responder, which a client calls as RabbitMQ's tutorial says: with a CorrelationId, and without a MessageId.
-pub(crate) async fn called_by_pika(lab: &Lab, replies: &str) -> Result<(), BoxError> {
-    let (queue, rabbit) = (queue(lab).await?, lab.rabbit.clone());
+pub(crate) async fn called_by_pika(env: &Environment, replies: &str) -> Result<(), BoxError> {
+    let (queue, rabbit) = (queue(env).await?, env.rabbit.clone());
     let answer = async |Body(order): Body<Order>| Reply(order.total * 2.0);
     let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(rabbit.sender(to.as_str())?)))
         .correlate(Correlate::CorrelationIdOrMessageId)
         .codecs(codecs()?)
         .answer("double", answer)
         .build()?;
-    let consumer = tokio::spawn(Consumer::new(lab.rabbit.receiver(&queue)?, responder).run());
-    let got = lab.python("pika_call", json!({ "url": lab.rabbit_url, "queue": queue, "replies": replies })).await;
+    let consumer = tokio::spawn(Consumer::new(env.rabbit.receiver(&queue)?, responder).run());
+    let got = env.python("pika_call", json!({ "url": env.rabbit_url, "queue": queue, "replies": replies })).await;
     consumer.abort();
-    lab.rabbit.delete(&queue).await?;
+    env.rabbit.delete(&queue).await?;
     let got = got?;
     same("the CorrelationId", got["correlation_id"].as_str(), Some("call-7"))?;
     same("the ContentType", got["content_type"].as_str(), Some("application/json"))?;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 
 use crate::{
-    lab::{Lab, codecs, same},
+    environment::{Environment, codecs, same},
     nats, rabbitmq,
 };
 
@@ -62,29 +62,29 @@ impl Observed {
     }
 }
 
-pub(crate) async fn from_python_by_rabbitmq(lab: &Lab) -> Result<(), BoxError> {
-    let (message, sent) = rabbitmq::from_python(lab, "trace_rabbitmq_send", json!({})).await?;
+pub(crate) async fn from_python_by_rabbitmq(env: &Environment) -> Result<(), BoxError> {
+    let (message, sent) = rabbitmq::from_python(env, "trace_rabbitmq_send", json!({})).await?;
     Observed::new("rabbitmq").handle(message, &sent).await
 }
 
-pub(crate) async fn to_python_by_rabbitmq(lab: &Lab) -> Result<(), BoxError> {
-    let (observed, queue) = (Observed::new("rabbitmq"), rabbitmq::queue(lab).await?);
-    observed.send(lab.rabbit.sender(&queue)?).await?;
-    let read = lab.python("trace_rabbitmq_receive", json!({ "url": lab.rabbit_url, "queue": queue })).await?;
-    lab.rabbit.delete(&queue).await?;
+pub(crate) async fn to_python_by_rabbitmq(env: &Environment) -> Result<(), BoxError> {
+    let (observed, queue) = (Observed::new("rabbitmq"), rabbitmq::queue(env).await?);
+    observed.send(env.rabbit.sender(&queue)?).await?;
+    let read = env.python("trace_rabbitmq_receive", json!({ "url": env.rabbit_url, "queue": queue })).await?;
+    env.rabbit.delete(&queue).await?;
     observed.check(&read)
 }
 
-pub(crate) async fn from_python_by_nats(lab: &Lab) -> Result<(), BoxError> {
-    let (message, sent) = nats::by_step(lab, "trace_nats_send").await?;
+pub(crate) async fn from_python_by_nats(env: &Environment) -> Result<(), BoxError> {
+    let (message, sent) = nats::by_step(env, "trace_nats_send").await?;
     Observed::new("nats").handle(message, &sent).await
 }
 
-pub(crate) async fn to_python_by_nats(lab: &Lab) -> Result<(), BoxError> {
-    let (observed, queue) = (Observed::new("nats"), nats::queue(lab).await?);
-    observed.send(lab.nats.sender(&queue).await?).await?;
+pub(crate) async fn to_python_by_nats(env: &Environment) -> Result<(), BoxError> {
+    let (observed, queue) = (Observed::new("nats"), nats::queue(env).await?);
+    observed.send(env.nats.sender(&queue).await?).await?;
     let stream = format!("foreign_{queue}");
-    let read = lab.python("trace_nats_receive", json!({ "url": lab.nats_url, "stream": stream })).await?;
-    lab.nats.delete(&queue).await?;
+    let read = env.python("trace_nats_receive", json!({ "url": env.nats_url, "stream": stream })).await?;
+    env.nats.delete(&queue).await?;
     observed.check(&read)
 }

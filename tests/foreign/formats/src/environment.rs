@@ -34,7 +34,7 @@ impl Order {
 }
 
 /// What is there for every case.
-pub(crate) struct Lab {
+pub(crate) struct Environment {
     folder: PathBuf,
     package: PathBuf,
     pub(crate) rabbit_url: String,
@@ -43,7 +43,7 @@ pub(crate) struct Lab {
     pub(crate) nats: Nats,
 }
 
-impl Lab {
+impl Environment {
     pub(crate) async fn new(folder: PathBuf) -> Result<Self, BoxError> {
         let variable = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.into());
         let rabbit_url = variable("CONSIGN_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672/%2f");
