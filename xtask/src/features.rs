@@ -18,7 +18,7 @@ const GROUPS: &[&[&str]] = &[
     &["bincode", "postcard"],
     &["protobuf", "erased"],
     &["embedded", "durable", "testing"],
-    &["gzip", "zstd"],
+    &["gzip", "zstd", "deflate"],
     &["encryption", "signing"],
     &["claim-check"],
     &["cloud-events", "interop"],

@@ -17,7 +17,7 @@ use tower::{ServiceBuilder, ServiceExt};
 use crate::{LONG, queue};
 
 fn keys(byte: u8) -> Keys {
-    Keys::new(Key::new("2026", [byte; 32]).unwrap())
+    Keys::new(Key::new("2026", [byte; 32]).expect("a valid id"))
 }
 
 #[tokio::test]
