@@ -60,9 +60,9 @@ impl Write for Sink<'_> {
     }
 }
 
-/// What a value's own `Serialize` said.
+/// What a value's own `Serialize` said. It is small, since each write returns one or none.
 #[derive(Debug)]
-pub(super) struct Refusal(String);
+pub(super) struct Refusal(Box<str>);
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,15 +73,16 @@ impl fmt::Display for Refusal {
 impl error::Error for Refusal {}
 
 impl ser::Error for Refusal {
+    #[cold]
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
+        Self(message.to_string().into())
     }
 }
 
 impl From<enc::Error<Infallible>> for Refusal {
     #[cold]
     fn from(error: enc::Error<Infallible>) -> Self {
-        Self(error.to_string())
+        Self(error.to_string().into())
     }
 }
 
