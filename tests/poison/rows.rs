@@ -244,8 +244,8 @@ fn msgpack() -> Vec<Row> {
         ),
         row("f_1_msgpack_not_utf_8", MSGPACK_NOT_UTF_8).fails(
             "DeserializationFailed",
-            "msgpack;exact;Utf8;",
-            "msgpack: not valid text in its charset",
+            "msgpack;exact;Utf8;9;sku",
+            "msgpack: not valid text in its charset at `sku`, byte 9",
         ),
         row("msgpack_reserved_marker", MSGPACK_RESERVED).fails(
             "DeserializationFailed",
@@ -300,8 +300,8 @@ fn cbor() -> Vec<Row> {
     vec![
         row("cbor_of_another_type", CBOR_WRONG_TYPE).fails(
             "DeserializationFailed",
-            "cbor;exact;Type;;id;u64",
-            "cbor: the value is not of the expected type: expected u64 at `id`",
+            "cbor;exact;Type;4;id;u64;text",
+            "cbor: the value is not of the expected type: expected u64, found text at `id`, byte 4",
         ),
         row("cbor_truncated", CBOR_TRUNCATED).fails(
             "DeserializationFailed",
@@ -315,8 +315,8 @@ fn cbor() -> Vec<Row> {
         ),
         row("f_1_cbor_not_utf_8", CBOR_NOT_UTF_8).fails(
             "DeserializationFailed",
-            "cbor;exact;Utf8;;sku",
-            "cbor: not valid text in its charset at `sku`",
+            "cbor;exact;Utf8;9;sku",
+            "cbor: not valid text in its charset at `sku`, byte 9",
         ),
         row("cbor_break_alone", CBOR_BREAK_ALONE).fails(
             "DeserializationFailed",
