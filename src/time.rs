@@ -16,8 +16,9 @@ use consign_codecs::instant::date;
 
 /// Milliseconds since the Unix epoch, UTC. It saturates at [`Timestamp::MAX`], which stands for "never".
 ///
-/// As a field of a body it is read from whatever its format has for an instant, and what is finer than a millisecond is cut
-/// off:
+/// # In bodies
+///
+/// A timestamp is read from these forms. Fractions of a millisecond are discarded.
 ///
 /// | in the body | read as |
 /// |---|---|
@@ -26,7 +27,7 @@ use consign_codecs::instant::date;
 /// | the timestamp extension of `MessagePack` (type -1) | that instant |
 /// | CBOR's tag 1: seconds since 1970, as an integer or a float | that instant |
 ///
-/// It is written as text into JSON and other formats for people, and into the others as milliseconds.
+/// It is written as text in JSON and other human-readable formats, and as milliseconds in the others.
 ///
 /// ```
 /// use consign::time::Timestamp;

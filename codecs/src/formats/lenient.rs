@@ -17,8 +17,8 @@ pub(super) struct Lenient<T> {
     mode: Mode,
 }
 
-/// What a float that is a whole number is, where any value is taken: serde reads what it has to read twice that way, and
-/// the type behind it may be an integer.
+/// What a float that is a whole number becomes in an untyped value. Serde buffers fields of internally tagged enums and
+/// flattened fields as untyped values, and the type of the field may be an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     WholeFloats,

@@ -20,12 +20,16 @@ use crate::{
 /// A body is walked once, without recursion, before it is read: depth, lengths and counts, also of fields that the
 /// type ignores, and that the body ends with the value. `&str` and `&[u8]` borrow from the body.
 ///
-/// It reads numbers by value, whatever their width: an integer into a float, a float that is a whole number into an integer
-/// of up to 64 bits, a float of 64 bits into an `f32` (the nearest; out of its range is refused). A `Vec<u8>` is written as
-/// an array of numbers, as serde has it, and read from a byte string too; a type such as `serde_bytes::ByteBuf` writes one.
+/// # Interoperability
 ///
-/// The timestamp extension is read into text, as RFC 3339 has it. Other extensions are refused, unless they are in a field
-/// that the type ignores.
+/// Numbers of any width are read. An integer is read into a float. A float that is a whole number is read into an integer of
+/// up to 64 bits. A float of 64 bits is rounded to the nearest `f32`, and refused if it is out of range.
+///
+/// A `Vec<u8>` is written as an array of numbers, and read from an array or a byte string. A type such as
+/// `serde_bytes::ByteBuf` is written as a byte string.
+///
+/// The timestamp extension is read into text, in the form of RFC 3339. Other extensions are refused, except in fields that
+/// the type ignores.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -97,7 +101,7 @@ fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T,
     read_as(body, limits, Mode::WholeFloats).or_else(|error| read_again(body, limits, error))
 }
 
-/// Reads whole floats as integers wherever any value is taken. If that does not help, `error` is explained.
+/// Reads the body once more, with whole floats in untyped values as integers. If that fails too, explains `error`.
 #[cold]
 #[inline(never)]
 fn read_again<'de, T: Deserialize<'de>>(

@@ -21,22 +21,23 @@ use crate::{
 /// A body is walked once, without recursion, before it is read: depth (a tag is a level), lengths and counts, also of
 /// fields that the type ignores, and that the body ends with the item. `&str` and `&[u8]` borrow from the body.
 ///
-/// It reads what other encoders write:
+/// # Interoperability
 ///
-/// - Numbers by value, whatever their width: an integer into a float, a float that is a whole number into an integer of
-///   up to 64 bits, a float of 64 bits into an `f32` (the nearest; out of its range is refused), and the big integers of
-///   tags 2 and 3 of up to 128 bits.
-/// - Arrays, maps and strings of definite and of indefinite length, and heads that are wider than they need be.
-/// - Enums as serde has them: a variant without data is its name, one with data a map from its name. A unit variant may be
-///   a map from its name to null.
-/// - A byte string into `Vec<u8>` and `[u8; N]`, and into types such as `serde_bytes::ByteBuf`.
+/// The codec reads these forms in addition to the ones that it writes:
 ///
-/// Tags are ignored, with two exceptions. Tag 1 (seconds since 1970) is a number where the type is a number, and the text of
-/// RFC 3339 where it is text or takes anything. References inside a body (tags 25, 28, 29, 256) are refused with
-/// [`DecodeErrorKind::Type`], unless they are in a field that the type ignores.
+/// - Numbers of any width. An integer is read into a float. A float that is a whole number is read into an integer of up to
+///   64 bits. A float of 64 bits is rounded to the nearest `f32`, and refused if it is out of range. Big integers (tags 2 and
+///   3) are read up to 128 bits.
+/// - Arrays, maps and strings of indefinite length, and lengths that are encoded in more bytes than necessary.
+/// - An enum variant with data from any map of one entry, and a unit variant from a map from its name to null.
+/// - A byte string into `Vec<u8>`, `[u8; N]`, and types such as `serde_bytes::ByteBuf`.
+/// - Undefined and the empty array as unit. Unit and `None` are written as null.
 ///
-/// Unit, as every absent value, is written as null; undefined and an empty array are read as unit too. A struct is a map
-/// with names, and not read from an array.
+/// Tags are ignored, with two exceptions. Tag 1 (seconds since 1970) is read as a number into numeric types, and as RFC 3339
+/// text into text and untyped values. References inside a body (tags 25, 28, 29, 256) are refused with
+/// [`DecodeErrorKind::Type`], except in fields that the type ignores.
+///
+/// A struct is a map with names. It is not read from an array.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -93,7 +94,7 @@ fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T,
     read_from(&mut Reader::new(body, limits)).or_else(|error| read_again(body, limits, error))
 }
 
-/// Reads whole floats as integers wherever any value is taken. If that does not help, `error` is explained.
+/// Reads the body once more, with whole floats in untyped values as integers. If that fails too, explains `error`.
 #[cold]
 #[inline(never)]
 fn read_again<'de, T: Deserialize<'de>>(

@@ -58,8 +58,8 @@ impl<'de> Reader<'de> {
         Self { len: body.len(), left, item: left.len(), tag: (usize::MAX, 0), options, has_whole_integers: false }
     }
 
-    /// Takes floats that are whole numbers for integers wherever any value is taken: serde reads what it has to read twice
-    /// that way, and the type behind it may be an integer.
+    /// Reads floats that are whole numbers as integers in untyped values. Serde buffers fields of internally tagged enums
+    /// and flattened fields as untyped values, and the type of the field may be an integer.
     pub(super) const fn with_whole_integers(mut self) -> Self {
         self.has_whole_integers = true;
         self
