@@ -72,14 +72,10 @@ impl Environment {
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Runs a file of Python in this package, if there is one.
-    pub(crate) async fn script(&self, path: &str, arguments: &[PathBuf]) -> Result<Option<String>, BoxError> {
-        let script = self.package.join(path);
-        if !script.exists() {
-            return Ok(None);
-        }
+    /// Runs a file of Python in this package.
+    pub(crate) async fn script(&self, path: &str, arguments: &[PathBuf]) -> Result<String, BoxError> {
         let mut command = Command::new(self.folder.join("venv/bin/python"));
-        answer(command.arg(script).args(arguments)).await.map(Some)
+        answer(command.arg(self.package.join(path)).args(arguments)).await
     }
 
     /// A path inside the repository.

@@ -31,21 +31,8 @@ const AT_ONCE: usize = 4;
 /// What became of a case.
 enum Outcome {
     Passed,
-    LeftOut(String),
     Failed(BoxError),
 }
-
-/// Why a case was not run.
-#[derive(Debug)]
-struct LeftOut(String);
-
-impl std::fmt::Display for LeftOut {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for LeftOut {}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -69,9 +56,8 @@ async fn main() -> ExitCode {
     } else {
         for (case, outcome) in &outcomes {
             match outcome {
-                Outcome::Passed => println!("pass      {}", case.name),
-                Outcome::LeftOut(why) => println!("left out  {}: {why}", case.name),
-                Outcome::Failed(error) => println!("FAIL      {}: {error}", case.name),
+                Outcome::Passed => println!("pass  {}", case.name),
+                Outcome::Failed(error) => println!("FAIL  {}: {error}", case.name),
             }
         }
         println!("{} case(s), {failed} failed", outcomes.len());
@@ -83,10 +69,7 @@ async fn main() -> ExitCode {
 async fn run<'c>(case: &'c Case, env: &Environment) -> (&'c Case, Outcome) {
     let outcome = match tokio::time::timeout(LONG, (case.run)(env)).await {
         Ok(Ok(())) => Outcome::Passed,
-        Ok(Err(error)) => match error.downcast::<LeftOut>() {
-            Ok(why) => Outcome::LeftOut(why.0),
-            Err(error) => Outcome::Failed(error),
-        },
+        Ok(Err(error)) => Outcome::Failed(error),
         Err(elapsed) => Outcome::Failed(elapsed.into()),
     };
     (case, outcome)
@@ -96,7 +79,6 @@ fn as_json(outcomes: &[(&Case, Outcome)]) -> serde_json::Value {
     let case = |(case, outcome): &(&Case, Outcome)| {
         let (outcome, reason) = match outcome {
             Outcome::Passed => ("passed", None),
-            Outcome::LeftOut(why) => ("left out", Some(why.clone())),
             Outcome::Failed(error) => ("failed", Some(error.to_string())),
         };
         serde_json::json!({ "case": case.name, "outcome": outcome, "reason": reason })
