@@ -35,7 +35,8 @@ pub(crate) fn explain(
     mut read: impl FnMut(&Trace),
     locate: impl FnOnce(&[Step]) -> Option<Position>,
 ) -> DecodeError {
-    if matches!(error.kind(), DecodeErrorKind::Trailing | DecodeErrorKind::EmptyBody) {
+    // Of too many elements there is nothing to be found but the number, at the price of so many steps.
+    if matches!(error.kind(), DecodeErrorKind::Trailing | DecodeErrorKind::EmptyBody | DecodeErrorKind::Count) {
         return error;
     }
     let trace = Trace::default();
