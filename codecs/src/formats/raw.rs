@@ -16,7 +16,7 @@ mod writer;
 /// The bytes as they are: `application/octet-stream`.
 ///
 /// It reads `&[u8]`, `Vec<u8>`, `[u8; N]` and types that read themselves from a byte string, and writes byte strings
-/// and sequences of `u8`. Any other value is refused: [`DecodeErrorKind::Type`], and
+/// and sequences of `u8`. Any other value is refused: [`DecodeErrorKind::Type`](crate::DecodeErrorKind::Type), and
 /// [`EncodeErrorKind::Unsupported`](crate::EncodeErrorKind::Unsupported).
 ///
 /// An empty body is the empty byte string, and none to an `Option`. [`Limits::elements`](crate::Limits::elements) does
