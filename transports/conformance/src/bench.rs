@@ -147,13 +147,22 @@ impl<'b, B: Backend> Bench<'b, B> {
 
     /// Up to `max` messages that are there; none after [`Timing::patience`].
     pub(crate) async fn try_receive(&self, from: &EntityPath, max: usize) -> Result<Vec<Delivery<B::Lease>>, Failure> {
+        self.receive_within(self.timing.patience, from, max).await
+    }
+
+    async fn receive_within(
+        &self,
+        wait: Duration,
+        from: &EntityPath,
+        max: usize,
+    ) -> Result<Vec<Delivery<B::Lease>>, Failure> {
         let mut receivers = self.receivers.lock().await;
         let key = from.to_string();
         if !receivers.contains_key(&key) {
             receivers.insert(key.clone(), self.receiver(from).await?);
         }
         let Some(receiver) = receivers.get_mut(&key) else { return Ok(Vec::new()) };
-        let received = self.try_receive_by(receiver, max).await;
+        let received = receive_batch_within(wait, receiver, max).await;
         if received.is_err() {
             receivers.remove(&key);
         }
@@ -165,20 +174,17 @@ impl<'b, B: Backend> Bench<'b, B> {
         receiver: &mut R,
         max: usize,
     ) -> Result<Vec<Delivery<R::Lease>>, Failure> {
-        match tokio::time::timeout(self.timing.patience, receiver.receive_batch(max)).await {
-            Ok(received) => Ok(received?),
-            Err(_) => Ok(Vec::new()),
-        }
+        receive_batch_within(self.timing.patience, receiver, max).await
     }
 
-    /// The next message, which must be there.
+    /// The next message, which must be there. It may come late by [`Timing::margin`].
     pub(crate) async fn receive(&self, from: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
-        let received = self.try_receive(from, 1).await?.pop();
+        let received = self.receive_within(self.timing.margin, from, 1).await?.pop();
         received.ok_or_else(|| Failure::behaviour(format!("{from} has no message to give")))
     }
 
     pub(crate) async fn receive_by<R: Receiver>(&self, receiver: &mut R) -> Result<Delivery<R::Lease>, Failure> {
-        let received = self.try_receive_by(receiver, 1).await?.pop();
+        let received = receive_batch_within(self.timing.margin, receiver, 1).await?.pop();
         received.ok_or_else(|| Failure::behaviour("the receiver has no message to give"))
     }
 
@@ -290,4 +296,15 @@ pub(crate) fn texts<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<
 /// The reason and the description of a dead letter.
 pub(crate) fn why(message: &Message) -> (&str, &str) {
     (message.dead_letter_reason().unwrap_or_default(), message.dead_letter_description().unwrap_or_default())
+}
+
+async fn receive_batch_within<R: Receiver>(
+    wait: Duration,
+    receiver: &mut R,
+    max: usize,
+) -> Result<Vec<Delivery<R::Lease>>, Failure> {
+    match tokio::time::timeout(wait, receiver.receive_batch(max)).await {
+        Ok(received) => Ok(received?),
+        Err(_) => Ok(Vec::new()),
+    }
 }
