@@ -260,7 +260,7 @@ fn p_102_references_inside_a_body_are_refused_by_name() {
         let said = refuses::<Value>(digits);
         assert!(said.contains(&format!("tag {tag}")) && said.contains("references"), "{said}");
     }
-    // Where nobody looks, they do no harm.
+    // In a field that the type ignores they do no harm.
     reads("a2 6161 01 6162 82 d81900 d81d00", Known { a: 1 });
 }
 

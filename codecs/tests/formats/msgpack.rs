@@ -121,7 +121,7 @@ fn p_105_variants_by_other_encoders() {
         reads(&format!("{map} a753746f70706564 c0"), Event::Stopped);
     }
     reads("a753746f70706564", Event::Stopped);
-    // An extension of another's is stepped over where nobody looks, and refused elsewhere.
+    // An extension of another's is skipped in a field that the type ignores, and refused elsewhere.
     reads("de0002 a161 d40000 a162 01", Known { b: 1 });
     refuses::<Value>("d40000");
 }

@@ -28,7 +28,7 @@ pub(super) fn fit(properties: &mut Properties, added: &[Box<str>]) {
         }
     }
     let long: usize = texts.iter().map(|(_, length)| length).sum();
-    // Where a transport has brought more than there is room for, that is nothing to make up for.
+    // What a transport delivered beyond the limit is kept.
     let others = size - fixed - long;
     let room = if others > ALL_PROPERTIES_BYTES { ALL_PROPERTIES_BYTES } else { ALL_PROPERTIES_BYTES - others };
     let most = |name: &str, cap: usize| cap.min(PROPERTY_BYTES.saturating_sub(name.len()));
