@@ -9,6 +9,8 @@ use uuid::Uuid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     U64,
+    F32,
+    F64,
     Char,
     Decimal,
     Uuid,
@@ -19,8 +21,10 @@ pub(super) enum Type {
 }
 
 impl Type {
-    const ALL: [(Self, &'static str); 8] = [
+    const ALL: [(Self, &'static str); 10] = [
         (Self::U64, "u64"),
+        (Self::F32, "f32"),
+        (Self::F64, "f64"),
         (Self::Char, "char"),
         (Self::Decimal, "decimal128"),
         (Self::Uuid, "uuid"),
@@ -53,6 +57,9 @@ pub(super) fn write(value: &PropertyValue) -> Option<(AMQPValue, Option<Type>)> 
         PropertyValue::I16(value) => (AMQPValue::ShortInt(*value), None),
         PropertyValue::I32(value) => (AMQPValue::LongInt(*value), None),
         PropertyValue::I64(value) => (AMQPValue::LongLongInt(*value), None),
+        // RabbitMQ closes the connection for a float that is not a finite number.
+        PropertyValue::F32(value) if !value.is_finite() => (text(&value.to_string()), Some(Type::F32)),
+        PropertyValue::F64(value) if !value.is_finite() => (text(&value.to_string()), Some(Type::F64)),
         PropertyValue::F32(value) => (AMQPValue::Float(*value), None),
         PropertyValue::F64(value) => (AMQPValue::Double(*value), None),
         PropertyValue::Char(value) => (text(value.encode_utf8(&mut [0; 4])), Some(Type::Char)),
@@ -124,6 +131,8 @@ fn read_as(header: &AMQPValue, kind: Type) -> Option<PropertyValue> {
     };
     Some(match kind {
         Type::U64 => text()?.parse::<u64>().ok()?.into(),
+        Type::F32 => text()?.parse::<f32>().ok()?.into(),
+        Type::F64 => text()?.parse::<f64>().ok()?.into(),
         Type::Char => text()?.parse::<char>().ok()?.into(),
         Type::Decimal => match header {
             AMQPValue::ByteArray(value) => PropertyValue::Decimal(value.as_slice().try_into().ok()?),

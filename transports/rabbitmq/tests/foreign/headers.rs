@@ -276,3 +276,26 @@ async fn k_116_messages_of_earlier_versions_are_read_as_they_were_sent() {
     other.end().await;
     bench.end().await;
 }
+
+#[tokio::test]
+async fn k_117_floats_that_are_not_finite_numbers_arrive() {
+    let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
+    let values: [(&str, PropertyValue); 4] = [
+        ("nan", f64::NAN.into()),
+        ("infinite", f64::INFINITY.into()),
+        ("narrow", f32::NEG_INFINITY.into()),
+        ("finite", f64::MAX.into()),
+    ];
+    let mut message = Message::new("body");
+    for (name, value) in values.clone() {
+        message.properties_mut().application_mut().insert(name, value);
+    }
+    bench.rabbit.sender(&bench.queue).unwrap().send(message).await.unwrap();
+    let delivery = bench.receiver().receive_within(SOON).await.unwrap();
+    for (name, value) in values {
+        // A NaN is not equal to itself.
+        assert_eq!(format!("{:?}", delivery.message.application().get(name).unwrap()), format!("{value:?}"), "{name}");
+    }
+    delivery.complete().await.unwrap();
+    bench.end().await;
+}
