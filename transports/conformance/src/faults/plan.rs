@@ -15,9 +15,9 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// A fresh seed, 100 random faults, 6 workers and 1 restart.
+    /// A fresh seed, 60 random faults, 6 workers and 1 restart.
     fn default() -> Self {
-        Self { seed: fastrand::u64(..), faults: 100, workers: 6, restarts: 1 }
+        Self { seed: fastrand::u64(..), faults: 60, workers: 6, restarts: 1 }
     }
 }
 
