@@ -4,7 +4,7 @@
 //! group together and each feature alone as well. Clippy instead of a plain check because it can deny warnings without building
 //! the dependencies anew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     if !ungrouped.is_empty() {
         return Err(Error::Ungrouped(ungrouped));
     }
-    let builds: BTreeSet<Build> = packages.iter().flat_map(|package| package.builds(options.long)).collect();
+    let builds = builds(&packages, options.long);
     let mut failed = Vec::new();
     for build in &builds {
         eprintln!("{}", build.name());
@@ -55,21 +55,22 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     if failed.is_empty() { Ok(()) } else { Err(Error::Features(failed)) }
 }
 
-/// A member with some of its features, or with none.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Members with some of their features, or with none.
+#[derive(Debug, PartialEq, Eq)]
 struct Build {
-    package: String,
+    packages: Vec<String>,
     features: Vec<String>,
 }
 
 impl Build {
     fn name(&self) -> String {
         let features = if self.features.is_empty() { "(none)".to_owned() } else { self.features.join(",") };
-        format!("{}/{features}", self.package)
+        format!("{}/{features}", self.packages.join("+"))
     }
 
     fn check(&self) -> Result<(), Error> {
-        let mut command = cargo(["clippy", "--quiet", "--package", &self.package, "--no-default-features"]);
+        let mut command = cargo(["clippy", "--quiet", "--no-default-features"]);
+        command.args(self.packages.iter().flat_map(|package| ["--package", package]));
         if !self.features.is_empty() {
             command.args(["--features", &self.features.join(",")]);
         }
@@ -81,15 +82,35 @@ impl Build {
 struct Package {
     name: String,
     features: BTreeSet<String>,
+    /// It enables features of the library, which would then not be checked alone beside it.
+    is_on_top: bool,
 }
 
 fn packages(metadata: &Value) -> Vec<Package> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     packages
-        .filter_map(|package| Some((package["name"].as_str()?, package["features"].as_object()?)))
-        .filter(|(_, features)| !features.is_empty())
-        .map(|(name, features)| Package { name: name.into(), features: features.keys().cloned().collect() })
+        .filter_map(|package| Some((package, package["name"].as_str()?, package["features"].as_object()?)))
+        .filter(|(.., features)| !features.is_empty())
+        .map(|(package, name, features)| {
+            let dependencies = package["dependencies"].as_array();
+            Package {
+                name: name.into(),
+                features: features.keys().cloned().collect(),
+                is_on_top: dependencies.into_iter().flatten().any(|dependency| dependency["name"] == "consign"),
+            }
+        })
         .collect()
+}
+
+/// One build for each set of features, of all packages that have it.
+fn builds(packages: &[Package], long: bool) -> Vec<Build> {
+    let mut builds = BTreeMap::<_, Vec<String>>::new();
+    for package in packages {
+        for features in package.sets(long) {
+            builds.entry((package.is_on_top, features)).or_default().push(package.name.clone());
+        }
+    }
+    builds.into_iter().map(|((_, features), packages)| Build { packages, features }).collect()
 }
 
 impl Package {
@@ -105,23 +126,20 @@ impl Package {
     }
 
     /// None, and the first of each group; where `long` is set, each group and each feature too.
-    fn builds(&self, long: bool) -> Vec<Build> {
-        let build = |features: &[&str]| Build {
-            package: self.name.clone(),
-            features: features.iter().copied().map(String::from).collect(),
-        };
-        let mut builds = vec![build(&[])];
+    fn sets(&self, long: bool) -> BTreeSet<Vec<String>> {
+        let mut sets = BTreeSet::from([Vec::new()]);
         for group in GROUPS {
-            let own: Vec<&str> = group.iter().copied().filter(|feature| self.features.contains(*feature)).collect();
-            if let Some(first) = own.first() {
-                builds.push(build(&[first]));
-                builds.extend(long.then(|| build(&own)));
+            let own: Vec<String> =
+                group.iter().filter(|feature| self.features.contains(**feature)).map(ToString::to_string).collect();
+            sets.extend(own.first().map(|first| vec![first.clone()]));
+            if long {
+                sets.insert(own);
             }
         }
         if long {
-            builds.extend(self.features.iter().map(|feature| build(&[feature])));
+            sets.extend(self.features.iter().map(|feature| vec![feature.clone()]));
         }
-        builds
+        sets
     }
 }
 
@@ -130,7 +148,8 @@ mod tests {
     use super::*;
 
     fn package(features: &[&str]) -> Package {
-        Package { name: "a".into(), features: features.iter().copied().map(String::from).collect() }
+        let features = features.iter().copied().map(String::from).collect();
+        Package { name: "a".into(), features, is_on_top: false }
     }
 
     #[test]
@@ -138,14 +157,13 @@ mod tests {
         let metadata = json!({ "packages": [
             { "name": "a", "features": { "default": ["json"], "json": [], "cbor": [], "gzip": [] } },
             { "name": "b", "features": {} },
+            { "name": "c", "features": { "json": [], "cbor": [] }, "dependencies": [{ "name": "bytes" }] },
+            { "name": "d", "features": { "json": [] }, "dependencies": [{ "name": "consign" }] },
         ]});
-        let names = |long| -> Vec<_> {
-            let packages = packages(&metadata);
-            let builds: BTreeSet<_> = packages.iter().flat_map(|package| package.builds(long)).collect();
-            builds.iter().map(Build::name).collect()
-        };
-        assert_eq!(names(false), ["a/(none)", "a/gzip", "a/json"]);
-        assert_eq!(names(true), ["a/(none)", "a/cbor", "a/default", "a/gzip", "a/json", "a/json,cbor"]);
+        let names = |long| builds(&packages(&metadata), long).iter().map(Build::name).collect::<Vec<_>>();
+        assert_eq!(names(false), ["a+c/(none)", "a/gzip", "a+c/json", "d/(none)", "d/json"]);
+        let long = names(true);
+        assert_eq!(long[..6], ["a+c/(none)", "a+c/cbor", "a/default", "a/gzip", "a+c/json", "a+c/json,cbor"]);
     }
 
     #[test]
