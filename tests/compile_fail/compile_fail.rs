@@ -1,8 +1,7 @@
 //! What must not compile, and what the compiler says then.
 //!
-//! After a change of the texts: `TRYBUILD=overwrite cargo test --features full --test compile_fail`, and read them as a
+//! After a change of the texts: `TRYBUILD=overwrite cargo test -p compile-fail`, and read them as a
 //! user would.
-#![cfg(feature = "full")]
 
 use std::{
     env,
@@ -23,5 +22,5 @@ fn x_11_misuse_does_not_compile_and_says_what_to_do() {
         let _ = writeln!(io::stderr(), "LEFT OUT: the expected texts of compile errors are those of {COMPILER}x");
         return;
     }
-    trybuild::TestCases::new().compile_fail("tests/compile_fail/*_*.rs");
+    trybuild::TestCases::new().compile_fail("cases/*.rs");
 }
