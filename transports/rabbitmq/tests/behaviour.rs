@@ -22,7 +22,7 @@ use consign::{
     message::EntityPath,
     settlement::{DeadLetter, DeadLetterReason},
     time::{Clock, SystemClock},
-    transport::{Batch, Delivery, ErrorKind, Lease, ManageError, Receiver as _, ReceiverExt, Sender as _},
+    transport::{Batch, Delivery, ErrorKind, Lease, Receiver as _, ReceiverExt, Sender as _},
 };
 use consign_conformance::faults::{Direction, How, Proxy, Trip};
 use consign_rabbitmq::{
@@ -78,18 +78,8 @@ impl Bench {
         all
     }
 
-    /// Deletes the queue. A `basic.cancel-ok` that lapin does not expect, which it may meet when receives are dropped, ends the
-    /// connection; that is retryable.
     async fn end(self) {
-        let mut deleted = self.rabbit.delete(&self.queue).await;
-        if deleted.as_ref().is_err_and(ManageError::is_retryable) {
-            // The first call may have deleted it.
-            deleted = match self.rabbit.delete(&self.queue).await {
-                Err(error) if error.kind() == ErrorKind::EntityNotFound => Ok(()),
-                again => again,
-            };
-        }
-        deleted.expect("a broker that answers");
+        self.rabbit.delete(&self.queue).await.expect("a broker that answers");
         self.rabbit.close().await;
     }
 }
