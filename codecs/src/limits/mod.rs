@@ -44,7 +44,7 @@ pub struct Limits {
     /// Elements of the whole body: those of all arrays and the entries of all maps, together. Default 65,536, at most
     /// [`Limits::MAX_ELEMENTS`].
     ///
-    /// A struct with names in the bytes is a map. A struct or a tuple in bincode and postcard is no container of the body,
+    /// A struct with names in the bytes is a map. A struct or a tuple in bincode and postcard is not a container of the body,
     /// and its fields do not count. Of protobuf the fields of all messages count, to within a factor of three.
     pub elements: usize,
 }

@@ -254,7 +254,7 @@ fn p_124_elements_are_limited_over_the_whole_body() {
             }
         }
         for codec in POSITIONAL {
-            // What the type counts is no element of the body.
+            // What the type counts is not an element of the body.
             let body = codec.encode(&vec![(1_u8, 2_u8, 3_u8); 10]).unwrap();
             assert!(codec.decode_within::<Vec<(u8, u8, u8)>>(&body, &limits).is_ok(), "{codec:?}");
         }
