@@ -165,7 +165,7 @@ fn run<S>(
     let all = Arc::clone(&done.all);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let service = service(done, answers.sender().expect("a queue takes messages"));
-    let mut consumer = Consumer::new(queue.receiver(), service);
+    let mut consumer = Consumer::without_clone(queue.receiver(), service);
     if let Some(slots) = slots {
         consumer = consumer.concurrency(slots);
     }

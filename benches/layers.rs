@@ -126,7 +126,7 @@ async fn through_sending(message: Message, next: SendNext<Transport>) -> Result<
 }
 
 fn later(to: QueueSender) -> DelayedRetries<QueueSender> {
-    DelayedRetries::new(to, Backoff::exponential(LOCK))
+    DelayedRetries::new(to, Backoff::exponential(LOCK)).expect("a queue schedules messages")
 }
 
 /// Every layer of a receiving stack, in its order.
@@ -290,7 +290,7 @@ where
         sender.send(message).now_or_never().expect("ready at once").expect("accepted");
     }
     let left = Arc::new(Left { messages: AtomicU64::new(count), none: Notify::new() });
-    let consumer = Consumer::new(queue.receiver(), stack(Handler(Arc::clone(&left)), sender));
+    let consumer = Consumer::without_clone(queue.receiver(), stack(Handler(Arc::clone(&left)), sender));
     let mut consumer = Some(consumer.run_until(async move { left.none.notified().await }));
     let runtime = runtime();
     counted(&mut || {

@@ -180,7 +180,7 @@ where
     let done = Done { left: Arc::new(AtomicU64::new(count)), all: Arc::new(Notify::new()) };
     let all = Arc::clone(&done.all);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let consumer = Consumer::new(queue.receiver(), stack(done));
+    let consumer = Consumer::without_clone(queue.receiver(), stack(done));
     let mut consumer = Some(consumer.run_until(async move { all.notified().await }));
     counted(&mut || {
         let stats = runtime.block_on(consumer.take().expect("one run")).expect("no failure");

@@ -40,7 +40,7 @@ impl Message {
             return Err(Undecodable::content_encoding(encoding));
         }
         let Some(body) = self.payload() else {
-            return Err(Undecodable::not_bytes());
+            return Err(Undecodable::not_bytes(self.body()));
         };
         let content_type = self.content_type().or_else(|| self.is_text().then_some("text/plain"));
         Ok((content_type, body))

@@ -114,6 +114,26 @@ async fn w_04_many_windows_that_end_at_once_are_exact_too() {
 }
 
 #[tokio::test]
+async fn w_19_a_lease_is_renewed_until_somebody_else_has_the_id() {
+    let bench = Bench::new().await;
+    let store = bench.store();
+    let token = reserve(store, b"a").await;
+    for _ in 0..3 {
+        bench.advance(almost(LEASE)).await;
+        store.renew(&token, LEASE).await.unwrap();
+    }
+    assert!(matches!(begin(store, b"a").await, Begin::InProgress { .. }), "reserved for three leases");
+    // One that is over is renewed too, as long as nobody has the id.
+    bench.advance(LEASE).await;
+    store.renew(&token, LEASE).await.unwrap();
+    assert!(matches!(begin(store, b"a").await, Begin::InProgress { .. }));
+    bench.advance(LEASE).await;
+    let other = reserve(store, b"a").await;
+    assert_eq!(store.renew(&token, LEASE).await.unwrap_err().kind(), StoreErrorKind::Superseded);
+    store.commit(&other).await.unwrap();
+}
+
+#[tokio::test]
 async fn w_06_what_is_forgotten_is_unknown_and_what_is_committed_is_not_forgotten() {
     let mut bench = Bench::new().await;
     let forgotten = reserve(bench.store(), b"a").await;

@@ -23,9 +23,9 @@ pub enum EntityKind {
 impl EntityKind {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Queue => "Queue",
-            Self::Topic => "Topic",
-            Self::Subscription => "Subscription",
+            Self::Queue => "queue",
+            Self::Topic => "topic",
+            Self::Subscription => "subscription",
         }
     }
 }

@@ -34,6 +34,7 @@ mod lease;
 #[cfg(feature = "durable")]
 mod lines;
 mod namespace;
+mod panics;
 mod queue;
 mod receiver;
 mod rejection;
@@ -83,13 +84,14 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// What a broker can do unless it was opened otherwise: [`Broker::capabilities`]. It has everything but three things of its own, which are made of others: a delayed retry, which is a
-    /// copy for later and a completion in one transaction; request and reply, which take two queues; and the release of
-    /// what a lost connection held, for there are none, and whoever holds locks for others gives them back.
+    /// What a broker can do unless it was opened otherwise: [`Broker::capabilities`]. Two capabilities are made of others:
+    /// a delayed retry is a copy for later and a completion in one transaction, and request and reply takes two queues.
+    /// One is unsupported: a delivery that is dropped is abandoned and counts, also when its receiver is dropped with it.
+    /// To return a message uncounted, call [`release`](crate::transport::Lease::release).
     pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
         .with(Capability::DelayedRetry, Level::Emulated)
         .with(Capability::RequestReply, Level::Emulated)
-        .with(Capability::ReleaseOnDisconnect, Level::Emulated);
+        .with(Capability::ReleaseOnDisconnect, Level::Unsupported);
 
     /// What this one can do: [`Broker::CAPABILITIES`], but that a send ends before the message is stored
     /// ([`Capability::Acceptance`]) where the store was opened with a relaxed durability. In memory a message is stored as

@@ -1,8 +1,12 @@
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::{
     Acknowledged, Quirks,
     engine::{Change, Engine, Now, Peeked, StoreId},
+    panics::{self, Poisoned},
     waiters::Waiters,
 };
 #[cfg(feature = "durable")]
@@ -16,27 +20,40 @@ use crate::{Message, message::LockToken, sync::Mutex, time::Clock, transport::Ma
 pub(super) struct Namespace {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// As it is named in what it says of a refusal.
-    pub(super) name: Arc<str>,
     /// What makes the numbers of this broker's locks unlike those of any other.
     locks: u128,
+    /// Whether a call panicked within the engine.
+    is_poisoned: AtomicBool,
     #[cfg(feature = "durable")]
     recorder: Option<Recorder>,
+}
+
+/// Whether the time is written although nothing has changed. What waits is due by the latest time that was written if UTC
+/// has stepped back when the store is opened again.
+#[cfg(feature = "durable")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stamp {
+    No,
+    /// If anything waits for its time.
+    IfDue,
+    Yes,
 }
 
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) waiters: Waiters,
+    /// Engines in which a call panicked. They are dropped last: what they hold may be the user's.
+    abandoned: Vec<Engine>,
 }
 
 impl Namespace {
     pub(super) fn new(clock: Arc<dyn Clock>, quirks: Quirks) -> Self {
-        let state = State { engine: Engine::new(quirks), waiters: Waiters::default() };
+        let state = State::new(Engine::new(quirks));
         Self {
             clock,
             state: Mutex::new(state),
-            name: Arc::from("local"),
             locks: uuid::Uuid::new_v4().as_u128(),
+            is_poisoned: AtomicBool::new(false),
             #[cfg(feature = "durable")]
             recorder: None,
         }
@@ -53,11 +70,19 @@ impl Namespace {
 
     /// Runs a command on the engine and wakes whom its effects concern. A waker is the user's code, and so is the drop of
     /// a message, so these run outside the lock.
+    ///
+    /// If the command panics, what it did is half done. No other call sees that, and none is answered any more.
     #[inline]
     pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.state.lock();
-        let answer = command(&mut state);
+        // After a panic these are dropped in the reverse order, so that the first is dropped without the lock.
+        let failing = Failing(self);
+        let mut guard = self.state.lock();
+        let applying = Applying { is_poisoned: &self.is_poisoned, state: &mut guard };
+        let state = &mut *applying.state;
+        let answer = command(state);
         if state.is_quiet() {
+            applying.end();
+            failing.end();
             return answer;
         }
         state.note_effects();
@@ -76,14 +101,74 @@ impl Namespace {
         }
         let mut woken = state.waiters.next_woken();
         let dropped = state.engine.take_dropped();
-        drop(state);
+        applying.end();
+        failing.end();
+        drop(guard);
         while let Some(waker) = woken {
-            waker.wake();
+            panics::wake(waker);
             woken = self.state.lock().waiters.next_woken();
         }
-        // Last, for a drop that panics must not cost anyone the wake-up.
-        drop(dropped);
+        dropped.release();
         answer
+    }
+
+    /// A call panicked within the engine: nothing is answered or stored any more.
+    #[cold]
+    fn fail(&self) {
+        tracing::error!("a call panicked within the broker, which answers nothing any more");
+        #[cfg(feature = "durable")]
+        if let Some(recorder) = &self.recorder {
+            recorder.fail(Poisoned.into());
+        }
+        self.with(|state| state.waiters.owe_everyone());
+    }
+
+    /// Fails after a call that panicked within the engine.
+    #[inline]
+    pub(super) fn check_whole<E: From<Poisoned>>(&self) -> Result<(), E> {
+        if self.is_poisoned.load(Ordering::Relaxed) { Err(Poisoned.into()) } else { Ok(()) }
+    }
+}
+
+/// A command that is applied. Dropped by a panic, it puts an engine without entities in the place of the one that is half
+/// changed, so that no other call sees that one and nothing of it is stored.
+struct Applying<'a> {
+    is_poisoned: &'a AtomicBool,
+    state: &'a mut State,
+}
+
+impl Applying<'_> {
+    /// It is applied.
+    #[inline]
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Applying<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.is_poisoned.store(true, Ordering::Relaxed);
+        let empty = self.state.engine.without_entities();
+        let half_changed = std::mem::replace(&mut self.state.engine, empty);
+        self.state.abandoned.push(half_changed);
+    }
+}
+
+/// Fails the broker when it is dropped by a panic.
+struct Failing<'a>(&'a Namespace);
+
+impl Failing<'_> {
+    #[inline]
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Failing<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.0.fail();
     }
 }
 
@@ -149,7 +234,7 @@ impl Namespace {
 
     pub(super) fn on_disk(clock: Arc<dyn Clock>, engine: Engine, recorder: Recorder) -> Self {
         let mut namespace = Self::new(clock, Quirks::default());
-        namespace.state = Mutex::new(State { engine, waiters: Waiters::default() });
+        namespace.state = Mutex::new(State::new(engine));
         namespace.recorder = Some(recorder);
         namespace
     }
@@ -159,11 +244,16 @@ impl Namespace {
     }
 
     /// Writes to `batch` what has changed, and tells which batch it is and what may leave memory once that is on the disk.
-    pub(super) fn take_changes(&self, batch: &mut Batch) -> (u64, Vec<Wanted>) {
+    pub(super) fn take_changes(&self, batch: &mut Batch, stamp: Stamp) -> (u64, Vec<Wanted>) {
         let now = self.now();
         self.with(|state| {
             let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
-            let written = state.engine.take_changes(now, recorder.identity(), batch);
+            let stamp = match stamp {
+                Stamp::No => false,
+                Stamp::IfDue => state.engine.next_deadline().is_some(),
+                Stamp::Yes => !self.is_poisoned.load(Ordering::Relaxed),
+            };
+            let written = state.engine.take_changes(now, recorder.identity(), batch, stamp);
             (recorder.turn(), written)
         })
     }
@@ -171,7 +261,7 @@ impl Namespace {
     pub(super) fn flushed(&self) -> Acknowledged<(), StorageError> {
         match &self.recorder {
             Some(recorder) => Acknowledged::when(recorder.flushed(), self.check_open()),
-            None => Acknowledged::ready(Ok(())),
+            None => Acknowledged::ready(self.check_open()),
         }
     }
 
@@ -195,12 +285,13 @@ impl Namespace {
         self.recorder.as_ref()?.failure()
     }
 
-    /// Fails when nothing is stored any more, so that a call has no effect that nobody would find again.
+    /// Fails when nothing is stored any more, so that a call has no effect that nobody would find again, and after a call
+    /// that panicked within the engine.
     #[inline]
-    pub(super) fn check_open<E: From<StorageError>>(&self) -> Result<(), E> {
+    pub(super) fn check_open<E: From<StorageError> + From<Poisoned>>(&self) -> Result<(), E> {
         match self.failure() {
             Some(failure) => Err(failure.clone().into()),
-            None => Ok(()),
+            None => self.check_whole(),
         }
     }
 
@@ -229,9 +320,8 @@ impl Namespace {
 #[cfg(not(feature = "durable"))]
 impl Namespace {
     #[inline]
-    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as it is where there may be a disk")]
-    pub(super) fn check_open<E>(&self) -> Result<(), E> {
-        Ok(())
+    pub(super) fn check_open<E: From<Poisoned>>(&self) -> Result<(), E> {
+        self.check_whole()
     }
 
     /// The answer to a call, when it is as safe as it is to be.
@@ -255,7 +345,7 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         let mut last = Batch::default();
         if self.recorder.is_some() {
-            self.take_changes(&mut last);
+            self.take_changes(&mut last, Stamp::Yes);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.end(last);
@@ -264,6 +354,10 @@ impl Drop for Namespace {
 }
 
 impl State {
+    fn new(engine: Engine) -> Self {
+        Self { engine, waiters: Waiters::default(), abandoned: Vec::new() }
+    }
+
     /// Whether nobody is to be woken and nothing is to be dropped, as after most calls.
     #[inline]
     fn is_quiet(&self) -> bool {
@@ -271,7 +365,7 @@ impl State {
     }
 
     fn note_effects(&mut self) {
-        let Self { engine, waiters } = self;
+        let Self { engine, waiters, .. } = self;
         for line in engine.arrivals().drain(..) {
             waiters.owe(line, 1);
         }

@@ -11,7 +11,7 @@ use crate::{
     Message,
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Delivery, ErrorKind, ManageError, ReceiveError, SendError},
+    transport::{Delivery, EntityInfo, ErrorKind, ManageError, ReceiveError, SendError},
 };
 
 /// A queue of the embedded broker, or the part of a subscription that is received from, or a sub-queue of either.
@@ -192,6 +192,18 @@ impl Queue {
         let now = self.namespace.now();
         let settings = self.namespace.with(|state| state.engine.queue_settings(now, self.store));
         settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.entity.to_string()))
+    }
+}
+
+impl Queue {
+    /// For log lines. Of a dead letter no number of deliveries is the last.
+    #[cold]
+    pub(super) fn info(&self) -> EntityInfo {
+        let info = EntityInfo::new(self.path().as_str());
+        match self.settings() {
+            Ok(settings) if self.part == Part::Main => info.with_max_delivery_count(settings.max_delivery_count),
+            _ => info,
+        }
     }
 }
 

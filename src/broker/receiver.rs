@@ -9,7 +9,7 @@ use std::{future::Future, pin::Pin};
 #[cfg(feature = "durable")]
 use super::durable::{Commit, Recorder};
 use super::{
-    Queue,
+    Broker, Queue,
     engine::{Line, Source},
     lease::QueueLease,
     wait::Wait,
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Message,
     message::SequenceNumber,
-    transport::{Delivery, ReceiveError, Receiver},
+    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver},
 };
 
 /// How a receiver takes messages.
@@ -88,6 +88,14 @@ impl Receiver for QueueReceiver {
     fn stop(&mut self) {
         let (store, part) = (self.queue.store, self.queue.part);
         self.wait.stop(|engine| engine.has_ready(store, part));
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Broker { namespace: Arc::clone(&self.queue.namespace) }.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.queue.info()
     }
 }
 

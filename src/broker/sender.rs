@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::{
-    Acknowledged, EntityKind,
+    Acknowledged, Broker, EntityKind,
     engine::{Engine, Now, StoreId, arrival},
     namespace::Namespace,
     rejection::rejection,
@@ -14,7 +14,7 @@ use crate::{
     Message,
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Batch, PresettledSender, SendError, Sender},
+    transport::{Batch, Capabilities, PresettledSender, SendError, Sender},
 };
 
 /// Sends to a queue or a topic of the embedded broker. A send has happened when the call returns; its future is ready when
@@ -58,7 +58,7 @@ impl QueueSender {
     /// A refusal of this sender, with what the broker says of each.
     #[cold]
     pub(super) fn rejection(&self, error: SendError, at: Timestamp) -> SendError {
-        rejection(error, &self.namespace.name, self.kind.name(), &self.path, at)
+        rejection(error, self.kind.name(), &self.path, at)
     }
 
     /// The path of the entity.
@@ -109,6 +109,10 @@ impl Sender for QueueSender {
     fn send_batch(&self, batch: Batch) -> Self::Send {
         let arrivals = batch.0.into_iter().map(|message| arrival(message, None)).collect();
         self.with(|engine, now| engine.send_all(now, self.store, arrivals, true)).map(drop)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Broker::CAPABILITIES
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Acknowledged, Queue, ReceiveMode,
+    Acknowledged, Broker, Queue, ReceiveMode,
     engine::{Accepted, Line, Refused, Source},
     lease::QueueLease,
     receiver::{Removed, poll_source},
@@ -19,7 +19,10 @@ use crate::{
     Message,
     message::{Field, InvalidArgument, Problem, SequenceNumber, limits},
     time::Timestamp,
-    transport::{AcceptSession, Delivery, ErrorKind, ReceiveError, Receiver, Session, SessionSource, SettleError},
+    transport::{
+        AcceptSession, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SessionSource,
+        SettleError,
+    },
 };
 
 /// Locks the sessions of an entity of the embedded broker.
@@ -95,6 +98,10 @@ impl SessionSource for SessionAcceptor {
         let store = self.queue.store;
         self.wait.stop(|engine| engine.has_session(store));
     }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.queue.info()
+    }
 }
 
 impl AcceptSession for SessionAcceptor {
@@ -103,6 +110,10 @@ impl AcceptSession for SessionAcceptor {
 
     fn accept(&mut self, id: &str) -> Self::Accept {
         ready(Self::accept(self, id))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Broker { namespace: Arc::clone(&self.queue.namespace) }.capabilities()
     }
 }
 
@@ -249,6 +260,14 @@ impl Receiver for SessionReceiver {
 
     fn stop(&mut self) {
         self.wait.stop(|_| false);
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Broker { namespace: Arc::clone(&self.queue.namespace) }.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.queue.info()
     }
 }
 

@@ -236,6 +236,7 @@ impl Transaction {
         if let Some(failure) = self.namespace.failure() {
             return Err(Cause::Storage(failure.clone()));
         }
+        self.namespace.check_whole().map_err(Cause::Send)?;
         let now = self.namespace.now();
         let Self { namespace, operations, senders, .. } = self;
         namespace.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {

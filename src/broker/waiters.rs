@@ -95,7 +95,6 @@ impl Waiters {
     }
 
     /// Everyone is to be woken.
-    #[cfg(feature = "durable")]
     pub(super) fn owe_everyone(&mut self) {
         let waiting = self.lines.iter().filter(|(_, waiting)| !waiting.is_empty());
         self.owed.extend(waiting.map(|(&line, waiting)| (line, waiting.len())));

@@ -119,7 +119,7 @@ impl fmt::Display for CloudEventError {
                 write!(f, "the CloudEvent is not a JSON object, or the batch not an array: line {line} column {column}")
             }
             Self::Data => f.write_str("the data of the CloudEvent is there twice, or not of the type that is declared"),
-            Self::NotBytes => f.write_str("the body is an AMQP value or sequence"),
+            Self::NotBytes => f.write_str("the body is an AMQP value or sequence, and bytes were expected"),
             Self::Message(error) => fmt::Display::fmt(error, f),
         }
     }

@@ -13,11 +13,13 @@ use tower_service::Service;
 use super::{
     ConsumeError, Run,
     health::Failure,
+    log::Receiving,
     run::Turn,
     slot::{Ended, Held, caught, lock_of},
 };
 use crate::{
     Disposition, Message,
+    message::Holding,
     transport::{Delivery, ErrorKind, ReceiveError, Receiver},
 };
 
@@ -52,7 +54,9 @@ where
         match self.receiver.poll_receive(cx, wanted, &mut self.batch) {
             Poll::Pending => false,
             Poll::Ready(Ok(_)) if !self.batch.is_empty() => {
-                self.receive_failures = 0;
+                if self.receive_failures > 0 {
+                    self.receives_again();
+                }
                 self.batch.reverse();
                 // These locks begin now, and not when the turn began.
                 turn.forget();
@@ -71,18 +75,26 @@ where
         }
     }
 
+    #[cold]
+    fn receives_again(&mut self) {
+        let failures = std::mem::take(&mut self.receive_failures);
+        self.options.log.receives_again(&self.receiver.entity_info(), failures);
+    }
+
     /// A failure that may pass is met with a pause of 100 ms, doubled each time up to 10 s.
     #[cold]
     fn receive_failed(&mut self, error: ReceiveError) {
-        tracing::warn!(%error, "receiving failed");
         self.options.health.failed(Failure::Receive(error.kind()));
+        let info = self.receiver.entity_info();
         if !error.is_retryable() {
+            self.options.log.receive_failed(&info, Receiving::Messages, &error, None);
             self.begin_drain(Some(ConsumeError::receive(error)));
             return;
         }
         self.receiver.stop();
         let pause = Duration::from_millis(100 << self.receive_failures.min(7)).min(Duration::from_secs(10));
         self.receive_failures += 1;
+        self.options.log.receive_failed(&info, Receiving::Messages, &error, Some(pause));
         let until = Instant::now() + pause;
         self.paused_until = Some(until);
         self.deadline.include(until);
@@ -97,28 +109,21 @@ where
                 *left -= 1;
                 continue;
             }
-            let service = &mut self.service;
-            match caught(|| service.poll_ready(cx)) {
-                Some(Poll::Ready(Ok(()))) => {}
-                Some(Poll::Pending) => {
+            match self.poll_stack(cx) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return false,
+                Poll::Pending => {
                     self.batch_waits(turn);
                     return false;
                 }
-                Some(Poll::Ready(Err(error))) => {
-                    self.options.health.failed(Failure::Stack);
-                    self.begin_drain(Some(ConsumeError::service(error.into())));
-                    return false;
-                }
-                None => {
-                    self.options.health.failed(Failure::Stack);
-                    self.begin_drain(Some(ConsumeError::service("the stack panicked in poll_ready".into())));
-                    return false;
-                }
             }
-            let Some(Delivery { message, lease }) = self.batch.pop() else { break };
+            let Some(Delivery { mut message, lease }) = self.batch.pop() else { break };
             self.free.pop();
             *left -= 1;
             self.options.stats.count_handled();
+            if self.options.max_held > 0 {
+                message.set_holding(Holding::May);
+            }
             let kept = message.clone();
             let service = &mut self.service;
             match self.slots[slot].start(|| service.call(message)) {
@@ -126,10 +131,10 @@ where
                     self.free.push(slot);
                     self.gathered.push(lease);
                 }
-                Poll::Ready(ended) => self.ended(slot, Held { lease, message: kept }, ended),
+                Poll::Ready(ended) => self.ended(slot, Held { lease, message: kept, before: None }, ended),
                 Poll::Pending => {
                     let place = &mut self.slots[slot];
-                    place.held = Some(Held { lease, message: kept });
+                    place.held = Some(Held { lease, message: kept, before: None });
                     place.locked_at = self.batch_at;
                     self.still_running(slot, turn);
                 }
@@ -139,6 +144,31 @@ where
             self.batch_waits(turn);
         }
         true
+    }
+
+    /// Makes the stack ready. `false` if it never will be: then the consumer stops.
+    #[inline]
+    pub(super) fn poll_stack(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let service = &mut self.service;
+        match caught(|| service.poll_ready(cx)) {
+            Some(Poll::Ready(Ok(()))) => Poll::Ready(true),
+            Some(Poll::Pending) => {
+                self.may_hold_place = true;
+                Poll::Pending
+            }
+            Some(Poll::Ready(Err(error))) => self.stack_failed(error.into()),
+            None => self.stack_failed("the stack panicked in poll_ready".into()),
+        }
+    }
+
+    #[cold]
+    fn stack_failed(&mut self, error: BoxError) -> Poll<bool> {
+        self.options.health.failed(Failure::Stack);
+        let (log, info) = (&mut self.options.log, self.receiver.entity_info());
+        // Showing the error is the user's code.
+        caught(|| log.stack_failed(&info, &*error));
+        self.begin_drain(Some(ConsumeError::service(error)));
+        Poll::Ready(false)
     }
 
     /// Gives the oldest message of the batch back if too little of its lock is left for a handler. A handler before it
@@ -154,6 +184,9 @@ where
         self.pace.is_slow();
         if let Some(delivery) = self.batch.pop() {
             self.release(delivery);
+        }
+        if self.batch.is_empty() {
+            self.give_up_place();
         }
         true
     }

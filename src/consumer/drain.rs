@@ -12,11 +12,11 @@ use tokio::time::{Sleep, sleep};
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{ConsumeError, Stats, run::Run, slot::Settling};
-use crate::{Disposition, Message, transport::Receiver};
+use super::{ConsumeError, Stats, run::Run};
+use crate::{Disposition, Message, settlement::Changes, transport::Receiver};
 
 /// How long settlements may take after the last handler was dropped.
-const SETTLE_GRACE: Duration = Duration::from_secs(1);
+pub(super) const SETTLE_GRACE: Duration = Duration::from_secs(1);
 
 /// A consumer that stops.
 pub(super) struct Drain {
@@ -39,6 +39,8 @@ where
         while let Some(delivery) = self.batch.pop() {
             self.release(delivery);
         }
+        self.release_kept();
+        self.give_up_place();
         let timer = Box::pin(sleep(self.options.drain));
         self.drain = Some(Drain { cause, timer, is_over: false });
     }
@@ -60,15 +62,7 @@ where
                 return Poll::Pending;
             }
             if drain.is_over {
-                for _ in 0..self.releases.len() {
-                    self.options.stats.count_settle_failed();
-                }
-                self.releases.clear();
-                self.options.stats.count_all_settle_failed(self.gathered.give_up());
-                for slot in self.slots.iter_mut().filter(|slot| slot.is_settling()) {
-                    slot.forget_settling();
-                    self.options.stats.count_settle_failed();
-                }
+                self.give_up_all();
                 return Poll::Ready(self.drained());
             }
             drain.is_over = true;
@@ -79,8 +73,25 @@ where
 
     pub(super) fn poll_releases(&mut self, cx: &mut Context<'_>) {
         while !self.releases.is_empty() {
-            let Poll::Ready(Some(result)) = self.releases.poll_next_unpin(cx) else { return };
-            self.settled(Settling::Release, result);
+            let Poll::Ready(Some(answer)) = self.releases.poll_next_unpin(cx) else { return };
+            match answer {
+                Ok(result) => self.released(result),
+                Err(_) => self.unanswered(1, None),
+            }
+        }
+    }
+
+    /// Waits for no answer any more.
+    #[cold]
+    fn give_up_all(&mut self) {
+        let mut unanswered = self.releases.len() as u64 + self.gathered.give_up();
+        self.releases.clear();
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_settling()) {
+            slot.forget_settling();
+            unanswered += 1;
+        }
+        if unanswered > 0 {
+            self.unanswered(unanswered, None);
         }
     }
 
@@ -93,10 +104,18 @@ where
 
     /// Drops the handlers that still run and abandons their messages.
     fn cancel_all(&mut self) {
+        let handlers = self.slots.iter().filter(|slot| slot.is_calling()).count();
+        if handlers > 0 {
+            self.options.log.drain_timed_out(&self.receiver.entity_info(), handlers);
+        }
         for slot in 0..self.slots.len() {
             if let Some(held) = self.slots[slot].end_call() {
                 self.options.stats.count_cancelled();
-                self.settle(slot, held, Disposition::ABANDON);
+                self.settle(
+                    slot,
+                    held,
+                    Disposition::Abandon(Changes::because("the drain timeout passed before the handler ended")),
+                );
             }
         }
     }

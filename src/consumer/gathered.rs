@@ -2,7 +2,10 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use crate::transport::{Lease, SettleError};
 
@@ -14,17 +17,21 @@ pub(super) struct Gathered<L: Lease> {
     /// the last stands for all.
     waiting: Option<Waiting<L::Settle>>,
     next: Option<Waiting<L::Settle>>,
+    /// How long an answer may take.
+    timeout: Duration,
 }
 
 struct Waiting<S> {
     answer: Pin<Box<S>>,
     messages: u64,
+    /// When it is given up.
+    by: Instant,
 }
 
 impl<L: Lease> Gathered<L> {
-    pub(super) fn with_capacity(count: usize) -> Self {
+    pub(super) fn with_capacity(count: usize, timeout: Duration) -> Self {
         let count = if L::COMPLETES_TOGETHER { count } else { 0 };
-        Self { batch: Vec::with_capacity(count), failures: Vec::new(), waiting: None, next: None }
+        Self { batch: Vec::with_capacity(count), failures: Vec::new(), waiting: None, next: None, timeout }
     }
 
     #[inline]
@@ -56,13 +63,30 @@ impl<L: Lease> Gathered<L> {
 
     #[cold]
     fn wait_for(&mut self, answer: L::Settle, messages: u64) {
-        let answer = Box::pin(answer);
+        let (answer, by) = (Box::pin(answer), Instant::now() + self.timeout);
         if self.waiting.is_none() {
-            self.waiting = Some(Waiting { answer, messages });
+            self.waiting = Some(Waiting { answer, messages, by });
         } else {
             let before = self.next.take().map_or(0, |next| next.messages);
-            self.next = Some(Waiting { answer, messages: before + messages });
+            self.next = Some(Waiting { answer, messages: before + messages, by });
         }
+    }
+
+    /// When the next answer is given up.
+    #[inline]
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.waiting.as_ref().map(|waiting| waiting.by)
+    }
+
+    /// Gives up what should have been answered. Tells how many completions that are.
+    #[cold]
+    pub(super) fn give_up_due(&mut self, now: Instant) -> u64 {
+        let mut messages = 0;
+        while let Some(waiting) = self.waiting.take_if(|waiting| waiting.by <= now) {
+            messages += waiting.messages;
+            self.waiting = self.next.take();
+        }
+        messages
     }
 
     #[inline]

@@ -46,7 +46,8 @@ pub enum ConsumerState {
     Ended,
 }
 
-/// What failed last in a consumer.
+/// What failed last in a consumer. The kind is [`ServiceTimeout`](ErrorKind::ServiceTimeout) where the broker did not answer
+/// within the operation timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
@@ -60,8 +61,12 @@ pub enum Failure {
     Receive(ErrorKind),
     /// A lock was lost before its message was settled.
     LockLost,
-    /// A settlement failed, or was not answered.
-    Settle(Option<ErrorKind>),
+    /// A settlement or a release failed.
+    Settle(ErrorKind),
+    /// The lock of a message or a session was not renewed. That of a session is given up.
+    Renew(ErrorKind),
+    /// A session was not closed.
+    Close(ErrorKind),
 }
 
 /// How a consumer is at one time.
@@ -74,7 +79,7 @@ pub struct ConsumerSnapshot {
     pub slots: usize,
     /// In how many of them a handler runs, or its message is being settled.
     pub in_use: usize,
-    /// Messages that were received and wait for a slot.
+    /// Messages that were received and wait for a slot, and those that are held outside of the slots.
     pub waiting: usize,
     /// Messages that were handed to the stack.
     pub handled: u64,
@@ -86,6 +91,8 @@ pub struct ConsumerSnapshot {
     pub dead_lettered: u64,
     /// Messages that were deferred.
     pub deferred: u64,
+    /// Operations of the transport that were not answered in time: [`Stats::timed_out`].
+    pub timed_out: u64,
     /// What failed last, if anything did.
     pub last_failure: Option<Failure>,
 }
@@ -164,6 +171,7 @@ impl Health {
             abandoned: stats.abandoned(),
             dead_lettered: stats.dead_lettered(),
             deferred: stats.deferred(),
+            timed_out: stats.timed_out(),
             last_failure: *self.shared.last.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
@@ -188,8 +196,9 @@ impl fmt::Display for Failure {
             Self::Stack => f.write_str("stack"),
             Self::Receive(kind) => write!(f, "receive: {kind:?}"),
             Self::LockLost => f.write_str("lock lost"),
-            Self::Settle(Some(kind)) => write!(f, "settle: {kind:?}"),
-            Self::Settle(None) => f.write_str("settle: no answer"),
+            Self::Settle(kind) => write!(f, "settle: {kind:?}"),
+            Self::Renew(kind) => write!(f, "renew: {kind:?}"),
+            Self::Close(kind) => write!(f, "close: {kind:?}"),
         }
     }
 }
@@ -208,6 +217,9 @@ impl fmt::Display for ConsumerSnapshot {
         write!(f, "{state}, {in_use} of {slots} slots, {waiting} waiting, {} handled", self.handled)?;
         write!(f, ", {} completed, {} abandoned", self.completed, self.abandoned)?;
         write!(f, ", {} dead-lettered, {} deferred", self.dead_lettered, self.deferred)?;
+        if self.timed_out > 0 {
+            write!(f, ", {} timed out", self.timed_out)?;
+        }
         match &self.last_failure {
             Some(failure) => write!(f, ", last failure {failure}"),
             None => f.write_str(", no failure"),

@@ -15,16 +15,16 @@
 //! let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
 //! queue.sender()?.send(Message::new("one order")).await?;
 //!
-//! let (done, finished) = tokio::sync::oneshot::channel();
-//! let mut done = Some(done);
+//! let (done, mut finished) = tokio::sync::mpsc::channel(1);
 //! let handler = service_fn(move |message: Message| {
-//!     done.take().map(|done| done.send(()));
+//!     let done = done.clone();
 //!     async move {
 //!         assert_eq!(message.payload(), Some(&b"one order"[..]));
+//!         done.send(()).await?;
 //!         Ok::<_, BoxError>(Disposition::Complete)
 //!     }
 //! });
-//! let stats = Consumer::new(queue.receiver(), handler).concurrency(16).run_until(finished).await?;
+//! let stats = Consumer::new(queue.receiver(), handler).concurrency(16).run_until(finished.recv()).await?;
 //! assert_eq!(stats.completed(), 1);
 //! # Ok(())
 //! # }
@@ -42,11 +42,19 @@
 //!   consumer receives again, polls a handler that was waiting, or waits itself.
 //! - What is counted was answered by the broker. One on a disk answers when it has written, and handlers that were completed
 //!   together do not wait for that; the end of the consumer does.
+//! - A message whose id another consumer is handling takes no slot: see [`Consumer::max_held`].
 //! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock is
 //!   lost all the same, its future is dropped, and the message comes again.
-//! - On shutdown it stops receiving, gives back what no handler has seen without counting it, waits for handlers up to
-//!   the drain timeout, then drops the rest and abandons their messages. When it has ended its settlements are answered:
-//!   a broker on a disk has them, and can be [closed](crate::broker::Broker::close).
+//! - On shutdown it stops receiving, releases what no handler has seen without counting it, waits for handlers up to the
+//!   drain timeout, then drops the rest and abandons their messages. A shutdown ends within the drain timeout plus 1 second
+//!   for those settlements; that of a [`SessionConsumer`] within the drain timeout plus 2 seconds, for it also closes
+//!   sessions. When it has ended its settlements are answered: a broker on a disk has them, and can be
+//!   [closed](crate::broker::Broker::close).
+//! - An operation of the transport that is not answered within the [operation timeout](Consumer::operation_timeout) has
+//!   failed as [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout): [`Health`] shows it, [`Stats::timed_out`]
+//!   counts it, and a warning is logged. Only a receive, and the acceptance of the next session, wait without a deadline.
+//! - The consumer holds a place in the stack, such as a permit of a concurrency limit, only while it holds a message. When
+//!   it has released its last message and the stack is not ready yet, it goes on with a clone of the stack.
 //! - A dead letter is cut to what a broker takes before it is sent there.
 //!
 //! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.
@@ -57,6 +65,8 @@ mod drain;
 mod error;
 mod gathered;
 mod health;
+mod kept;
+mod log;
 mod outcome;
 mod pace;
 mod renewal;
@@ -65,6 +75,7 @@ mod sessions;
 mod settings;
 mod slot;
 mod stats;
+mod why;
 mod woken;
 
 use std::{
@@ -76,6 +87,7 @@ use std::{
 use tower::BoxError;
 use tower_service::Service;
 
+use self::log::Log;
 pub use self::{
     error::{ConsumeError, ConsumeErrorKind},
     health::{ConsumerSnapshot, ConsumerState, Failure, Health},
@@ -84,13 +96,18 @@ pub use self::{
     settings::{Settings, SettingsError, SettingsErrorKind},
     stats::Stats,
 };
-use crate::{Disposition, Message, settlement::DeadLetter, transport::Receiver};
+use crate::{
+    Disposition, Message,
+    settlement::{Changes, DeadLetter},
+    transport::{Receiver, deadline as operation},
+};
 
 /// Receives messages and settles them by what a stack answers. It does nothing until it is run.
 #[must_use = "a consumer does nothing until it is run"]
 pub struct Consumer<R, S> {
     receiver: R,
     service: S,
+    clone_service: Option<fn(&S) -> S>,
     options: Options,
 }
 
@@ -99,20 +116,39 @@ pub(crate) struct Options {
     prefetch: usize,
     renewal: Duration,
     drain: Duration,
+    max_held: usize,
+    operation: Duration,
     stats: Stats,
     health: Health,
     undeliverable: Option<Box<dyn FnMut(Undeliverable) + Send>>,
+    log: Log,
+}
+
+/// The outcome of a message that cannot have it.
+enum NotSettled {
+    DeadLetter(DeadLetter),
+    Otherwise(Changes),
 }
 
 impl Options {
     /// Hands a message to the sink. A panic of it is caught.
     #[cold]
-    fn undeliverable(&mut self, message: Message, dead_letter: Option<DeadLetter>) {
+    fn undeliverable(&mut self, receiver: &impl Receiver, message: &Message, not: NotSettled) {
         self.stats.count_undeliverable();
+        let info = receiver.entity_info();
+        let error = match &not {
+            NotSettled::DeadLetter(letter) => Some(&*letter.description),
+            NotSettled::Otherwise(changes) => changes.cause(),
+        };
+        self.log.undeliverable(&info, message, error, self.undeliverable.is_some());
         let Some(sink) = &mut self.undeliverable else { return };
-        let undeliverable = Undeliverable { message, dead_letter };
+        let dead_letter = match not {
+            NotSettled::DeadLetter(letter) => Some(letter),
+            NotSettled::Otherwise(_) => None,
+        };
+        let undeliverable = Undeliverable { message: message.clone(), dead_letter };
         if slot::caught(|| sink(undeliverable)).is_none() {
-            tracing::warn!("what takes undeliverable messages panicked");
+            self.log.sink_panicked(&info, Some(message));
         }
     }
 }
@@ -140,9 +176,20 @@ where
     /// Most handlers at once.
     pub const MAX_CONCURRENCY: usize = 4_096;
 
-    /// A consumer of what `receiver` delivers, handled by `service`.
-    pub fn new(receiver: R, service: S) -> Self {
-        Self { receiver, service, options: Settings::new().options() }
+    /// A consumer of what `receiver` delivers, handled by `service`. A clone of `service` takes over when the consumer has to
+    /// give up a place that it holds in it.
+    pub fn new(receiver: R, service: S) -> Self
+    where
+        S: Clone,
+    {
+        Self { clone_service: Some(S::clone), ..Self::without_clone(receiver, service) }
+    }
+
+    /// A consumer whose `service` is not [`Clone`], such as tower's `RateLimit`. It cannot give up a place that it holds in
+    /// the service: when it has released its messages while the service was not ready, it may keep a permit of a shared
+    /// limit, or its turn to get one, until it receives again.
+    pub fn without_clone(receiver: R, service: S) -> Self {
+        Self { receiver, service, clone_service: None, options: Settings::new().options() }
     }
 
     /// How many messages are handled at once: 1 to [`Consumer::MAX_CONCURRENCY`], by default 16. What is outside is
@@ -166,9 +213,38 @@ where
         self
     }
 
-    /// How long a shutdown waits for handlers that run: by default 30 seconds.
+    /// How long a shutdown waits for handlers that run: by default 30 seconds. The shutdown ends at most 1 second later:
+    /// so long it waits for settlements.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.options.drain = timeout;
+        self
+    }
+
+    /// How many messages are held outside of the slots, by default 256: messages whose id another consumer is handling, as
+    /// [`DedupLayer`](crate::middleware::dedup::DedupLayer) finds out, and those that wait for the delay of an
+    /// [abandon](Disposition::abandon_after) where the transport has none. Their locks are renewed, they are handed to the
+    /// stack again when something may have changed, and waiting does not count as a delivery. One message more is released
+    /// for a few seconds, without a count, where the transport can do that
+    /// ([`Lease::release_after`](crate::transport::Lease::release_after)); else it waits in its slot. With 0 the layer waits
+    /// in the slot.
+    pub fn max_held(mut self, messages: usize) -> Self {
+        self.options.max_held = messages;
+        self
+    }
+
+    /// How long the transport may take to answer a settlement, a release or a renewal: by default 60 seconds, at least a
+    /// millisecond and at most a year. One that is not answered by then has failed as
+    /// [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout), and the consumer goes on. A settlement is given up
+    /// when the lock of its message has ended, if that is earlier.
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.options.operation = operation::clamped(timeout);
+        self
+    }
+
+    /// The name of the entity in log lines, for a receiver that does not have it: see
+    /// [`Receiver::entity_info`].
+    pub fn entity(mut self, name: &str) -> Self {
+        self.options.log.set_entity(name);
         self
     }
 
@@ -213,7 +289,7 @@ where
 
     /// Runs until `shutdown` is ready, and drains.
     pub fn run_until<F: Future>(self, shutdown: F) -> Run<R, S, F> {
-        Run::new(self.receiver, self.service, self.options, shutdown)
+        Run::new(self.receiver, self.service, self.clone_service, self.options, shutdown)
     }
 }
 

@@ -11,15 +11,17 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    Options,
+    NotSettled, Options,
     health::Failure,
     run::{Run, Turn},
     slot::{Ended, Held, Settling, caught, lock_of},
+    why::Why,
 };
 use crate::{
     Disposition, Message,
-    settlement::IntoDisposition,
-    transport::{Delivery, Lease, Receiver, SettleError},
+    middleware::catch_panic::Panicked,
+    settlement::{Changes, IntoDisposition, cause_of},
+    transport::{Delivery, ErrorKind, Lease, Receiver, SettleError, deadline::Timed},
 };
 
 impl<R, S, F> Run<R, S, F>
@@ -55,8 +57,8 @@ where
                 let disposition = self.call_failed(error);
                 self.settle(slot, held, disposition);
             }
-            Ended::Panicked => {
-                let disposition = self.call_panicked();
+            Ended::Panicked(panicked) => {
+                let disposition = self.call_panicked(&panicked);
                 self.settle(slot, held, disposition);
             }
         }
@@ -79,9 +81,39 @@ where
     }
 
     fn complete_together(&mut self) {
-        let options = &self.options;
-        let completed = self.gathered.complete(|failure| count_settled(options, Settling::Complete, Err(failure)));
+        let (options, receiver) = (&mut self.options, &self.receiver);
+        let completed = self
+            .gathered
+            .complete(|failure| settle_failed(options, receiver, Settling::Complete, &failure, None, None));
         options.stats.count_all_completed(completed);
+        if let Some(by) = self.gathered.due() {
+            self.deadline.include(by);
+        }
+    }
+
+    /// Gives up completions that should have been answered.
+    #[inline]
+    pub(super) fn give_up_completions(&mut self, now: Instant) {
+        match self.gathered.due() {
+            None => {}
+            Some(by) if now < by => self.deadline.include(by),
+            Some(_) => {
+                let messages = self.gathered.give_up_due(now);
+                self.unanswered(messages, None);
+                if let Some(next) = self.gathered.due() {
+                    self.deadline.include(next);
+                }
+            }
+        }
+    }
+
+    /// So many settlements or releases were not answered in time.
+    #[cold]
+    pub(super) fn unanswered(&mut self, settlements: u64, message: Option<&Message>) {
+        let messages = message.is_none().then_some(settlements);
+        self.options.log.not_answered(&self.receiver.entity_info(), message, messages);
+        self.options.health.failed(Failure::Settle(ErrorKind::ServiceTimeout));
+        self.options.stats.count_all_unanswered(settlements);
     }
 
     /// Counts completions whose answers have come. Tells whether any has.
@@ -98,8 +130,9 @@ where
             match answer {
                 Ok(()) => self.options.stats.count_all_completed(messages),
                 Err(error) => {
-                    tracing::warn!(%error, messages, "completions failed");
-                    self.options.health.failed(Failure::Settle(Some(error.kind())));
+                    let info = self.receiver.entity_info();
+                    self.options.log.settle_failed(&info, None, &error, "complete", Some(messages), None);
+                    self.options.health.failed(Failure::Settle(error.kind()));
                     self.options.stats.count_all_settle_failed(messages);
                 }
             }
@@ -112,8 +145,13 @@ where
     fn call_failed(&mut self, error: S::Error) -> Disposition {
         let disposition = caught(|| {
             let error: BoxError = error.into();
-            tracing::debug!(%error, "a call of the stack failed");
-            error.into_disposition()
+            let code = if error.is::<Panicked>() { "Panicked" } else { Changes::HANDLER_FAILED };
+            match error.into_disposition() {
+                Disposition::Abandon(changes) if code != Changes::HANDLER_FAILED => {
+                    Disposition::Abandon(Changes::coded(code, changes.cause().unwrap_or_default()))
+                }
+                disposition => disposition,
+            }
         });
         match disposition {
             Some(disposition) => {
@@ -121,53 +159,65 @@ where
                 self.options.health.failed(Failure::Handler);
                 disposition
             }
-            None => self.call_panicked(),
+            None => self.call_panicked(&Panicked::in_error()),
         }
     }
 
     #[cold]
-    fn call_panicked(&mut self) -> Disposition {
-        tracing::warn!("a call of the stack panicked");
+    fn call_panicked(&mut self, panicked: &Panicked) -> Disposition {
         self.options.stats.count_panicked();
         self.options.health.failed(Failure::Panic);
-        Disposition::ABANDON
+        Disposition::Abandon(Changes::coded("Panicked", cause_of(panicked)))
     }
 
     /// Settles the message of a call that is over.
     #[inline]
     pub(super) fn settle(&mut self, slot: usize, held: Held<R::Lease>, disposition: Disposition) {
+        let disposition = match disposition {
+            Disposition::Abandon(changes) if changes.then().is_some() => return self.keep(slot, held, changes),
+            other => other,
+        };
         let Held { lease, message, .. } = held;
         let lock = lock_of(&lease);
         let disposition = match disposition {
-            Disposition::Complete if lock.is_some() => {
-                drop(message);
-                Disposition::Complete
-            }
-            other => match self.settle_otherwise(message, lock.is_some(), other) {
+            Disposition::Complete if lock.is_some() => Disposition::Complete,
+            other => match self.settle_otherwise(slot, &message, lock.is_some(), other) {
                 Some(disposition) => disposition,
                 None => return self.free.push(slot),
             },
         };
-        self.slots[slot].start_settling(Settling::by(&disposition), lease.settle(disposition));
-        self.poll_settle(slot);
-        if self.slots[slot].is_settling() {
-            self.await_settlement(slot, lock.unwrap_or_default());
+        self.settle_by(slot, message, Settling::by(&disposition), lease.settle(disposition), lock.unwrap_or_default());
+    }
+
+    #[inline]
+    pub(super) fn settle_by(
+        &mut self,
+        slot: usize,
+        message: Message,
+        settling: Settling,
+        settle: <R::Lease as Lease>::Settle,
+        lock: Duration,
+    ) {
+        self.slots[slot].start_settling(settling, settle);
+        match self.slots[slot].poll_settle() {
+            Poll::Ready((settling, result)) => self.settled(slot, settling, result, Some(&message)),
+            Poll::Pending => self.await_settlement(slot, message, lock),
         }
     }
 
-    /// A settlement that is not answered within a lock is given up: it would have come too late.
+    /// A settlement that is not answered in time is given up; within a lock in any case: it would have come too late.
     #[cold]
-    fn await_settlement(&mut self, slot: usize, lock: Duration) {
-        let by = Instant::now() + lock;
+    fn await_settlement(&mut self, slot: usize, message: Message, lock: Duration) {
+        let by = Instant::now() + lock.min(self.options.operation);
+        self.slots[slot].settled = Some(message);
         self.slots[slot].settle_by = Some(by);
         self.deadline.include(by);
     }
 
     #[cold]
     pub(super) fn give_settlement_up(&mut self, slot: usize) {
-        tracing::warn!("a settlement was not answered");
-        self.options.health.failed(Failure::Settle(None));
-        self.options.stats.count_settle_failed();
+        let message = self.slots[slot].settled.take();
+        self.unanswered(1, message.as_ref());
         self.slots[slot].forget_settling();
         self.free.push(slot);
     }
@@ -175,68 +225,154 @@ where
     /// The settlement of a message that has no lock, or for an outcome other than complete. `None` if the message is
     /// gone and cannot be settled.
     #[cold]
-    fn settle_otherwise(&mut self, message: Message, is_locked: bool, disposition: Disposition) -> Option<Disposition> {
+    fn settle_otherwise(
+        &mut self,
+        slot: usize,
+        message: &Message,
+        is_locked: bool,
+        disposition: Disposition,
+    ) -> Option<Disposition> {
         let is_dead = message.received().is_some_and(|received| received.dead_lettered);
-        let dead_letter = match disposition {
-            Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => Some(*dead_letter),
+        self.slots[slot].why = None;
+        let not = match disposition {
+            Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => NotSettled::DeadLetter(*dead_letter),
             Disposition::DeadLetter(mut dead_letter) => {
+                self.slots[slot].why = Some(Box::new(Why::dead_letter(&dead_letter)));
                 dead_letter.fit(message.properties());
                 return Some(Disposition::DeadLetter(dead_letter));
+            }
+            Disposition::Abandon(changes) if is_locked => {
+                let (disposition, why) = self.abandon(message, is_dead, changes);
+                self.slots[slot].why = why.map(Box::new);
+                return Some(disposition);
             }
             Disposition::Complete if !is_locked => {
                 self.options.stats.count_completed();
                 return None;
             }
-            _ if !is_locked => None,
+            Disposition::Abandon(changes) => NotSettled::Otherwise(changes),
+            _ if !is_locked => NotSettled::Otherwise(Changes::NONE),
             disposition => return Some(disposition),
         };
-        self.options.undeliverable(message, dead_letter);
+        self.options.undeliverable(&self.receiver, message, not);
         is_locked.then_some(Disposition::DEFER)
+    }
+
+    /// An abandoned message is redelivered, and after the last delivery dead-lettered: with the cause, if there is one.
+    fn abandon(&mut self, message: &Message, is_dead: bool, changes: Changes) -> (Disposition, Option<Why>) {
+        let why = Why::abandon(&changes);
+        if why.is_none() || is_dead {
+            return (Disposition::Abandon(changes), why);
+        }
+        match message.received().filter(|_| self.is_last(message)) {
+            Some(received) => {
+                let (why, mut dead_letter) = Why::last(received, changes);
+                dead_letter.fit(message.properties());
+                (Disposition::DeadLetter(Box::new(dead_letter)), Some(why))
+            }
+            None => (Disposition::Abandon(changes), why),
+        }
+    }
+
+    /// Whether the message is dead-lettered when it is abandoned.
+    pub(super) fn is_last(&self, message: &Message) -> bool {
+        let max = self.receiver.entity_info().max_delivery_count;
+        let received = message.received().filter(|received| !received.dead_lettered);
+        received.is_some_and(|received| max.is_some_and(|max| received.delivery_count >= max))
     }
 
     /// Gives a message back that no handler has seen.
     pub(super) fn release(&mut self, delivery: Delivery<R::Lease>) {
         let Delivery { message, lease } = delivery;
         if lease.lock_duration().is_some() {
-            self.releases.push(lease.release());
+            self.releases.push(Timed::new(lease.release(), self.options.operation));
         } else {
-            self.options.undeliverable(message, None);
+            self.options.undeliverable(&self.receiver, &message, NotSettled::Otherwise(Changes::NONE));
         }
     }
 
     #[inline]
     pub(super) fn poll_settle(&mut self, slot: usize) {
         if let Poll::Ready((settling, result)) = self.slots[slot].poll_settle() {
-            self.settled(settling, result);
-            self.free.push(slot);
+            let message = self.slots[slot].settled.take();
+            self.settled(slot, settling, result, message.as_ref());
         }
     }
 
+    /// A settlement is answered.
     #[inline]
-    pub(super) fn settled(&self, settling: Settling, result: Result<(), SettleError>) {
-        count_settled(&self.options, settling, result);
+    fn settled(&mut self, slot: usize, settling: Settling, result: Result<(), SettleError>, message: Option<&Message>) {
+        match (settling, result) {
+            (Settling::Complete, Ok(())) => self.options.stats.count_completed(),
+            (settling, result) => self.settled_otherwise(slot, settling, result, message),
+        }
+        self.free.push(slot);
     }
-}
 
-#[inline]
-fn count_settled(options: &Options, settling: Settling, result: Result<(), SettleError>) {
-    let stats = &options.stats;
-    match result {
-        Ok(()) => match settling {
+    #[cold]
+    fn settled_otherwise(
+        &mut self,
+        slot: usize,
+        settling: Settling,
+        result: Result<(), SettleError>,
+        message: Option<&Message>,
+    ) {
+        let why = self.slots[slot].why.take();
+        let Self { options, receiver, .. } = self;
+        if let Err(error) = result {
+            settle_failed(options, receiver, settling, &error, message, why.as_deref());
+            return;
+        }
+        let stats = &options.stats;
+        match settling {
             Settling::Complete => stats.count_completed(),
             Settling::Abandon => stats.count_abandoned(),
             Settling::DeadLetter => stats.count_dead_lettered(),
             Settling::Defer => stats.count_deferred(),
             Settling::Release => stats.count_released(),
-        },
-        Err(error) if error.is_lock_lost() => {
-            options.health.failed(Failure::LockLost);
-            stats.count_lock_lost();
         }
-        Err(error) => {
-            options.health.failed(Failure::Settle(Some(error.kind())));
-            tracing::warn!(%error, ?settling, "a settlement failed");
-            stats.count_settle_failed();
+        match (settling, why) {
+            (Settling::DeadLetter, Some(why)) => options.log.dead_lettered(&receiver.entity_info(), message, &why),
+            (Settling::Abandon, Some(why)) => options.log.abandoned(&receiver.entity_info(), message, &why),
+            (Settling::Abandon, None) => {
+                let info = receiver.entity_info();
+                let received = message.and_then(Message::received).filter(|received| !received.dead_lettered);
+                if received
+                    .is_some_and(|received| info.max_delivery_count.is_some_and(|max| received.delivery_count >= max))
+                {
+                    options.log.abandoned_last(&info, message);
+                }
+            }
+            _ => {}
         }
+    }
+
+    /// A message that no handler has seen was given back, or was not.
+    pub(super) fn released(&mut self, result: Result<(), SettleError>) {
+        match result {
+            Ok(()) => self.options.stats.count_released(),
+            Err(error) => settle_failed(&mut self.options, &self.receiver, Settling::Release, &error, None, None),
+        }
+    }
+}
+
+#[cold]
+fn settle_failed(
+    options: &mut Options,
+    receiver: &impl Receiver,
+    settling: Settling,
+    error: &SettleError,
+    message: Option<&Message>,
+    why: Option<&Why>,
+) {
+    let info = receiver.entity_info();
+    if error.is_lock_lost() {
+        options.health.failed(Failure::LockLost);
+        options.stats.count_lock_lost();
+        options.log.settled_too_late(&info, message, settling.name(), why);
+    } else {
+        options.health.failed(Failure::Settle(error.kind()));
+        options.stats.count_settle_failed();
+        options.log.settle_failed(&info, message, error, settling.name(), None, why);
     }
 }

@@ -10,13 +10,15 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
+    Options,
+    health::Failure,
     run::{Run, Turn},
     slot::{Renewing, lock_of},
 };
 use crate::{
     Disposition, Message,
     middleware::renewal::Renewal,
-    transport::{Lease, Receiver},
+    transport::{Lease, Receiver, SettleError, deadline::Unanswered},
 };
 
 impl<R, S, F> Run<R, S, F>
@@ -62,9 +64,16 @@ where
             } else if renewing.asked.is_none() {
                 renewing.asked = Some((now, Box::pin(held.lease.renew())));
                 // An answer that does not come must not outlive the lock.
-                renewing.due = renewing.ends();
+                renewing.due = renewing.ends().min(now + self.options.operation);
                 self.deadline.include(renewing.due);
                 self.poll_renewal(slot);
+            } else {
+                renewing.asked = None;
+                renewing.schedule_retry(self.deadline.epoch, now);
+                self.deadline.include(renewing.due);
+                self.options.stats.count_timed_out();
+                let unanswered = Unanswered::after(self.options.operation).into();
+                renewal_failed(&mut self.options, &self.receiver, Some(&held.message), &unanswered);
             }
         }
     }
@@ -85,7 +94,8 @@ where
             }
             Err(error) if error.is_lock_lost() => return self.lock_lost(slot),
             Err(error) => {
-                tracing::warn!(%error, "a lock was not renewed");
+                let message = place.held.as_ref().map(|held| &held.message);
+                renewal_failed(&mut self.options, &self.receiver, message, &error);
                 renewing.schedule_retry(self.deadline.epoch, Instant::now());
             }
         }
@@ -95,17 +105,35 @@ where
     /// Drops a handler that has no right to its message any more. The lease goes with it; the broker knows.
     #[cold]
     fn lock_lost(&mut self, slot: usize) {
-        tracing::warn!("a lock was lost while its handler ran; the handler is cancelled");
+        let place = &self.slots[slot];
+        let message = place.held.as_ref().map(|held| &held.message);
+        self.options.log.lock_lost(&self.receiver.entity_info(), message);
+        if place.renewing.as_ref().is_some_and(|renewing| renewing.asked.is_some()) {
+            self.options.stats.count_timed_out();
+        }
         self.options.stats.count_cancelled();
         self.options.stats.count_lock_lost();
+        self.options.health.failed(Failure::LockLost);
         drop(self.slots[slot].end_call());
         self.free.push(slot);
     }
 }
 
+/// A renewal failed that is repeated while the lock holds.
+#[cold]
+pub(super) fn renewal_failed(
+    options: &mut Options,
+    receiver: &impl Receiver,
+    message: Option<&Message>,
+    error: &SettleError,
+) {
+    options.log.not_renewed(&receiver.entity_info(), message, error);
+    options.health.failed(Failure::Renew(error.kind()));
+}
+
 impl<L: Lease> Renewing<L> {
     /// When the lock runs out unless it is renewed.
-    fn ends(&self) -> Instant {
+    pub(super) fn ends(&self) -> Instant {
         self.last + self.lock
     }
 
@@ -120,7 +148,7 @@ impl<L: Lease> Renewing<L> {
         };
     }
 
-    fn schedule_retry(&mut self, epoch: Instant, now: Instant) {
+    pub(super) fn schedule_retry(&mut self, epoch: Instant, now: Instant) {
         let since = |at: Instant| at.saturating_duration_since(epoch);
         let wait = Renewal::new(self.lock).retry(since(self.last), since(now));
         self.due = wait.map_or_else(|| self.ends(), |wait| now + wait);

@@ -1,6 +1,7 @@
 use std::{
     fmt,
     future::Future,
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -12,18 +13,20 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    ConsumeError, Options, Stats,
+    ConsumeError, NotSettled, Options, Stats,
     deadline::Deadline,
     drain::Drain,
     gathered::Gathered,
     health::{ConsumerState, Share},
+    kept::Kept,
     pace::Pace,
-    slot::{Held, Slot},
+    slot::{Held, Slot, caught},
     woken::WokenSet,
 };
 use crate::{
     Disposition, Message,
-    transport::{Delivery, Lease, Receiver},
+    settlement::Changes,
+    transport::{Delivery, Lease, Receiver, deadline::Timed},
 };
 
 /// A running consumer: a future that ends when the consumer has drained. Dropped, it drops its handlers, abandons their
@@ -36,6 +39,10 @@ where
 {
     pub(super) receiver: R,
     pub(super) service: S,
+    /// Makes the clone of the stack that takes the place of one that holds a place.
+    clone_service: Option<fn(&S) -> S>,
+    /// Whether the stack was made ready, or began to be, and may hold a place.
+    pub(super) may_hold_place: bool,
     pub(super) options: Options,
     shutdown: Pin<Box<F>>,
     pub(super) slots: Box<[Slot<S::Future, R::Lease>]>,
@@ -49,7 +56,8 @@ where
     pub(super) batch_at: Option<Instant>,
     pub(super) pace: Pace,
     pub(super) gathered: Gathered<R::Lease>,
-    pub(super) releases: FuturesUnordered<<R::Lease as Lease>::Settle>,
+    pub(super) kept: Kept<R::Lease>,
+    pub(super) releases: FuturesUnordered<Timed<<R::Lease as Lease>::Settle>>,
     pub(super) paused_until: Option<Instant>,
     pub(super) receive_failures: u32,
     pub(super) deadline: Deadline,
@@ -84,12 +92,20 @@ where
     S::Error: Into<BoxError>,
     F: Future,
 {
-    pub(super) fn new(receiver: R, service: S, options: Options, shutdown: F) -> Self {
+    pub(super) fn new(
+        receiver: R,
+        service: S,
+        clone_service: Option<fn(&S) -> S>,
+        options: Options,
+        shutdown: F,
+    ) -> Self {
         let count = options.concurrency;
         let woken = WokenSet::new(count);
         Self {
             receiver,
             service,
+            clone_service,
+            may_hold_place: false,
             shutdown: Box::pin(shutdown),
             slots: (0..count).map(|slot| Slot::new(&woken, slot)).collect(),
             free: (0..count).rev().collect(),
@@ -98,7 +114,8 @@ where
             batch: Vec::with_capacity(count + options.prefetch),
             batch_at: None,
             pace: Pace::default(),
-            gathered: Gathered::with_capacity(count + options.prefetch),
+            gathered: Gathered::with_capacity(count + options.prefetch, options.operation),
+            kept: Kept::default(),
             releases: FuturesUnordered::new(),
             paused_until: None,
             receive_failures: 0,
@@ -127,8 +144,10 @@ where
             return Poll::Ready(result);
         }
         self.poll_woken(&mut turn);
+        self.poll_kept(cx);
         loop {
             if self.drain.is_none() {
+                self.call_kept(cx, &mut turn);
                 let is_fed = !self.free.is_empty() && self.receive(cx, &mut turn);
                 let is_ready = is_fed && self.hand_out(cx, &mut turn, &mut left);
                 if left == 0 {
@@ -144,6 +163,9 @@ where
             }
             if let Poll::Ready(result) = self.poll_drain(cx) {
                 return Poll::Ready(result);
+            }
+            if let Some(due) = self.options.log.due() {
+                self.deadline.include(due);
             }
             self.woken.register(cx.waker());
             if !self.woken.is_empty() {
@@ -181,6 +203,21 @@ where
         }
     }
 
+    /// Gives up the place that the stack may hold, such as a permit or a turn to get one: nobody else can have it. Cloning
+    /// and dropping the stack is the user's code.
+    #[cold]
+    pub(super) fn give_up_place(&mut self) {
+        if !self.kept.is_due()
+            && mem::take(&mut self.may_hold_place)
+            && let Some(clone) = self.clone_service
+        {
+            let service = &mut self.service;
+            if caught(|| *service = clone(service)).is_none() {
+                tracing::warn!("the stack panicked when it was cloned: it may still hold a place");
+            }
+        }
+    }
+
     /// Whether a timer has run out, and what was due has been done.
     fn poll_deadline(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> bool {
         if !self.deadline.poll(cx) {
@@ -188,7 +225,12 @@ where
         }
         let now = *turn.now.insert(Instant::now());
         self.deadline.next = None;
+        if self.options.log.due().is_some() {
+            self.options.log.summaries();
+        }
         self.renew_due(now);
+        self.kept_due(now, cx);
+        self.give_up_completions(now);
         while self.give_back_if_old() {}
         if !self.batch.is_empty() {
             self.batch_waits(turn);
@@ -221,7 +263,7 @@ where
             cx.waker().wake_by_ref();
         }
         let in_use = self.slots.len() - self.free.len();
-        let (waiting, is_draining) = (self.batch.len(), self.drain.is_some());
+        let (waiting, is_draining) = (self.batch.len() + self.kept.len(), self.drain.is_some());
         let Self { options, share, .. } = &mut *self;
         options.health.show(share, in_use, waiting);
         options.health.is(match polled {
@@ -242,16 +284,17 @@ where
         for slot in &mut self.slots {
             let held = slot.end_call();
             if let Some(Held { message, .. }) = held.filter(|held| held.lease.lock_duration().is_none()) {
-                self.options.undeliverable(message, None);
+                self.options.undeliverable(&self.receiver, &message, NotSettled::Otherwise(Changes::NONE));
             }
         }
-        for Delivery { message, lease } in self.batch.drain(..) {
+        for Delivery { message, lease } in self.kept.drain().chain(self.batch.drain(..)) {
             if lease.lock_duration().is_some() {
                 drop(lease.release());
             } else {
-                self.options.undeliverable(message, None);
+                self.options.undeliverable(&self.receiver, &message, NotSettled::Otherwise(Changes::NONE));
             }
         }
+        self.options.log.end();
         self.options.health.show(&mut self.share, 0, 0);
         self.options.health.is(ConsumerState::Ended);
     }

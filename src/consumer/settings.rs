@@ -2,8 +2,11 @@ use std::{error, fmt, time::Duration};
 
 use serde::Serialize;
 
-use super::{Consumer, Options, Stats, health::Health};
-use crate::time::as_millis;
+use super::{Consumer, Options, Stats, health::Health, log::Log};
+use crate::{
+    time::as_millis,
+    transport::deadline::{self as operation, OPERATION_TIMEOUT},
+};
 
 /// How a consumer works, as one value that is checked. Its setters take what they are given; [`Settings::check`] refuses what
 /// [`Consumer`]'s own setters bring inside.
@@ -17,6 +20,9 @@ pub struct Settings {
     renew_for: Duration,
     #[serde(serialize_with = "as_millis::one", rename = "drain_timeout_ms")]
     drain_timeout: Duration,
+    max_held: usize,
+    #[serde(serialize_with = "as_millis::one", rename = "operation_timeout_ms")]
+    operation_timeout: Duration,
 }
 
 /// Which setting is wrong.
@@ -31,6 +37,8 @@ pub enum SettingsErrorKind {
     TooMuchPrefetch,
     /// The time for renewals is over before the first one is due.
     RenewalTooShort,
+    /// Operations of the transport would have no time to be answered, or longer than a year.
+    OperationTimeout,
 }
 
 /// Settings that a consumer cannot have. `Display` says in one sentence what to change.
@@ -44,6 +52,9 @@ impl Settings {
     /// Most handlers at once, and most messages ahead.
     pub const MAX_CONCURRENCY: usize = 4_096;
 
+    /// How many messages are held outside of the slots by default.
+    pub const MAX_HELD: usize = 256;
+
     /// What a consumer has by default.
     #[must_use]
     pub const fn new() -> Self {
@@ -53,6 +64,8 @@ impl Settings {
             lock: None,
             renew_for: Duration::from_secs(300),
             drain_timeout: Duration::from_secs(30),
+            max_held: Self::MAX_HELD,
+            operation_timeout: OPERATION_TIMEOUT,
         }
     }
 
@@ -84,17 +97,33 @@ impl Settings {
         self
     }
 
-    /// How long a shutdown waits for handlers that run: by default 30 seconds.
+    /// How long a shutdown waits for handlers that run: by default 30 seconds. It ends at most 1 second later.
     #[must_use]
     pub const fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
         self
     }
 
+    /// How many messages are held outside of the slots, by default [`Settings::MAX_HELD`]:
+    /// [`Consumer::max_held`](Consumer::max_held).
+    #[must_use]
+    pub const fn max_held(mut self, messages: usize) -> Self {
+        self.max_held = messages;
+        self
+    }
+
+    /// How long the transport may take to answer a settlement, a release or a renewal: 1 ms to a year, by default 60
+    /// seconds.
+    #[must_use]
+    pub const fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.operation_timeout = timeout;
+        self
+    }
+
     /// Whether a consumer can have them. Errors: the first one that is wrong.
     pub fn check(&self) -> Result<(), SettingsError> {
         use SettingsErrorKind as Kind;
-        let Self { concurrency, prefetch, lock, renew_for, .. } = *self;
+        let Self { concurrency, prefetch, lock, renew_for, operation_timeout, .. } = *self;
         let max = Self::MAX_CONCURRENCY;
         let wrong = if concurrency == 0 {
             (Kind::NoConcurrency, "the consumer handles 0 messages at once, so none ever: set at least 1".to_owned())
@@ -111,6 +140,10 @@ impl Settings {
                 lock / 2
             );
             (Kind::RenewalTooShort, mend)
+        } else if operation_timeout != operation::clamped(operation_timeout) {
+            let mend =
+                format!("the consumer waits {operation_timeout:?} for answers of its transport: set 1 ms to a year");
+            (Kind::OperationTimeout, mend)
         } else {
             return Ok(());
         };
@@ -124,9 +157,12 @@ impl Settings {
             prefetch: self.prefetch,
             renewal: self.renew_for,
             drain: self.drain_timeout,
+            max_held: self.max_held,
+            operation: self.operation_timeout,
             health: Health::new(self.concurrency, stats.clone()),
             stats,
             undeliverable: None,
+            log: Log::new(),
         }
     }
 }
@@ -139,9 +175,12 @@ impl Default for Settings {
 
 impl<R, S> Consumer<R, S> {
     /// A consumer with these settings. Errors: those of [`Settings::check`].
-    pub fn configured(receiver: R, service: S, settings: &Settings) -> Result<Self, SettingsError> {
+    pub fn configured(receiver: R, service: S, settings: &Settings) -> Result<Self, SettingsError>
+    where
+        S: Clone,
+    {
         settings.check()?;
-        Ok(Self { receiver, service, options: settings.options() })
+        Ok(Self { receiver, service, clone_service: Some(S::clone), options: settings.options() })
     }
 }
 
@@ -165,7 +204,11 @@ impl fmt::Display for Settings {
         } else {
             write!(f, "renewed for {:?}", self.renew_for)?;
         }
-        write!(f, ", drains for {:?}", self.drain_timeout)
+        write!(f, ", drains for {:?}, operations within {:?}", self.drain_timeout, self.operation_timeout)?;
+        if self.max_held != Self::MAX_HELD {
+            write!(f, ", holds up to {}", self.max_held)?;
+        }
+        Ok(())
     }
 }
 

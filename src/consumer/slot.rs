@@ -1,7 +1,5 @@
 use std::{
-    any::Any,
     future::Future,
-    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
@@ -11,14 +9,15 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::woken::WokenSet;
+use super::{why::Why, woken::WokenSet};
 use crate::{
     Disposition, Message,
+    middleware::catch_panic::Panicked,
     transport::{Lease, SettleError},
 };
 
 /// What a longer lock is taken for: a year.
-const LONGEST_LOCK: Duration = Duration::from_secs(365 * 24 * 3_600);
+pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// The place where one message at a time is handled and settled. Its boxes are made once and used again.
 pub(super) struct Slot<F, L: Lease> {
@@ -27,6 +26,10 @@ pub(super) struct Slot<F, L: Lease> {
     settling: Settling,
     /// When a settlement that was not answered at once is given up.
     pub(super) settle_by: Option<Instant>,
+    /// The message of a settlement that was not answered at once.
+    pub(super) settled: Option<Message>,
+    /// Why it is not completed.
+    pub(super) why: Option<Box<Why>>,
     /// It is there exactly while a call goes on.
     pub(super) held: Option<Held<L>>,
     /// When its lock was taken, if that was not in this turn of the driver.
@@ -41,6 +44,15 @@ pub(super) struct Held<L> {
     pub(super) lease: L,
     /// As it was received.
     pub(super) message: Message,
+    /// If it was held outside of the slots before.
+    pub(super) before: Option<Before>,
+}
+
+/// How a message was held outside of the slots.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    pub(super) since: Instant,
+    pub(super) locked_at: Instant,
 }
 
 /// The renewal of the lock of a handler that is still running.
@@ -76,30 +88,35 @@ impl Settling {
     }
 }
 
-/// How a call of the stack ended.
-pub(super) enum Ended<T> {
-    Answered(T),
-    Panicked,
-}
-
-/// Runs code of the user. `None` if it panicked; what the panic carries may panic too when it is dropped.
-#[inline]
-pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(value) => Some(value),
-        Err(payload) => {
-            drop_payload(payload);
-            None
+impl Settling {
+    /// As it is in log lines.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Abandon => "abandon",
+            Self::DeadLetter => "dead_letter",
+            Self::Defer => "defer",
+            Self::Release => "release",
         }
     }
 }
 
-#[cold]
-fn drop_payload(payload: Box<dyn Any + Send>) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        // Who panics twice is not asked a third time.
-        mem::forget(another);
-    }
+/// How a call of the stack ended.
+pub(super) enum Ended<T> {
+    Answered(T),
+    Panicked(Panicked),
+}
+
+/// Runs code of the user. `None` if it panicked.
+#[inline]
+pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
+    panics(run).ok()
+}
+
+/// Runs code of the user, which may panic.
+#[inline]
+fn panics<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(Panicked::new)
 }
 
 /// How long a lease says that its lock holds. A transport may answer with anything, and instants must not overflow.
@@ -115,6 +132,8 @@ impl<F: Future, L: Lease> Slot<F, L> {
             settle: Box::pin(None),
             settling: Settling::Complete,
             settle_by: None,
+            settled: None,
+            why: None,
             held: None,
             locked_at: None,
             renewing: None,
@@ -151,7 +170,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
     fn run(&mut self, begin: impl FnOnce(Pin<&mut Option<F>>)) -> Poll<Ended<F::Output>> {
         let Self { call, waker, .. } = self;
         let mut answer = None;
-        let is_whole = caught(|| {
+        let ran = panics(|| {
             begin(call.as_mut());
             let Some(running) = call.as_mut().as_pin_mut() else { return };
             if let Poll::Ready(ready) = running.poll(&mut Context::from_waker(waker)) {
@@ -161,16 +180,18 @@ impl<F: Future, L: Lease> Slot<F, L> {
         });
         match answer {
             Some(answer) => {
-                if is_whole.is_none() {
+                if ran.is_err() {
                     self.forget_call();
                 }
                 Poll::Ready(Ended::Answered(answer))
             }
-            None if is_whole.is_some() => Poll::Pending,
-            None => {
-                self.drop_call();
-                Poll::Ready(Ended::Panicked)
-            }
+            None => match ran {
+                Ok(()) => Poll::Pending,
+                Err(panicked) => {
+                    self.drop_call();
+                    Poll::Ready(Ended::Panicked(panicked))
+                }
+            },
         }
     }
 

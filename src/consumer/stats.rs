@@ -28,8 +28,13 @@ counters! {
     lock_lost, count_lock_lost;
     /// Settlements that failed for another reason. Whether they had their effect may be unknown.
     settle_failed, count_settle_failed;
+    /// Settlements, releases, renewals and closes that the broker did not answer within the operation timeout, or before a
+    /// shutdown ended. Whether they had their effect is unknown.
+    timed_out, count_timed_out;
     /// Locks that were renewed.
     renewed, count_renewed;
+    /// Messages that were held outside of the slots, each counted once a delivery.
+    held, count_held;
     /// Messages that were given back before a handler saw them.
     released, count_released;
     /// Messages that could not be dead-lettered, because they were received and deleted or are dead letters already.
@@ -45,5 +50,11 @@ impl Stats {
     /// Several at once.
     pub(super) fn count_all_settle_failed(&self, count: u64) {
         self.0.settle_failed.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Several at once, each of which is a settlement that failed too.
+    pub(super) fn count_all_unanswered(&self, count: u64) {
+        self.count_all_settle_failed(count);
+        self.0.timed_out.fetch_add(count, Ordering::Relaxed);
     }
 }

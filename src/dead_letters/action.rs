@@ -82,7 +82,7 @@ impl<S: Sender> Resubmit<S> {
         for change in &self.changes {
             change(&mut properties, &mut body).map_err(|error| Refused::Failed(ActionError::change(error)))?;
         }
-        properties.set_message_token(random_id());
+        properties.renew_message_token(random_id());
         let application = properties.application_mut();
         application.insert(RESUBMIT_COUNT, hops + 1);
         if let Some(first) = dead.original_message_id() {

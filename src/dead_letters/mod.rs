@@ -90,7 +90,7 @@ mod run;
 mod show;
 mod transcode;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
     action::{Action, Purge, Resubmit},
@@ -104,7 +104,10 @@ pub use self::{
 use crate::{
     message::SequenceNumber,
     time::{Clock, SystemClock},
-    transport::{ErrorKind, ReceiveError, Sender},
+    transport::{
+        ErrorKind, ReceiveError, Sender,
+        deadline::{self, OPERATION_TIMEOUT, Timed},
+    },
 };
 
 /// The application property that counts how often a message was resubmitted.
@@ -117,6 +120,7 @@ pub const MAX_HOPS: u32 = 4;
 pub struct DeadLetters<Q> {
     queue: Q,
     clock: Arc<dyn Clock>,
+    operation: Duration,
 }
 
 impl<Q: DeadLetterQueue> DeadLetters<Q> {
@@ -132,7 +136,16 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
     /// The dead letters of this sub-queue, whose ages `clock` says.
     #[must_use]
     pub fn with_clock(queue: Q, clock: impl Clock) -> Self {
-        Self { queue, clock: Arc::new(clock) }
+        Self { queue, clock: Arc::new(clock), operation: OPERATION_TIMEOUT }
+    }
+
+    /// How long the broker may take to answer a peek, a settlement, a renewal or a release, and to accept a copy: by default 60
+    /// seconds, at least a millisecond and at most a year. What is not answered by then has failed as
+    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout).
+    #[must_use]
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.operation = deadline::clamped(timeout);
+        self
     }
 
     /// Looks at up to `max` dead letters that pass `filter`, from sequence number `from` on, in order, without locking or
@@ -180,7 +193,7 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
     ) -> Result<Option<SequenceNumber>, ReceiveError> {
         let now = self.clock.now().utc;
         let mut last = None;
-        for message in self.queue.peek(from, Self::PAGE).await? {
+        for message in Timed::new(self.queue.peek(from, Self::PAGE), self.operation).await?? {
             if !message.received().is_some_and(|received| received.dead_lettered) {
                 return Err(no_dead_letter());
             }

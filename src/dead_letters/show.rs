@@ -124,7 +124,7 @@ impl fmt::Display for BodyShown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n  body ", self.explained)?;
         let Some(payload) = self.explained.message().payload() else {
-            return f.write_str("is no bytes");
+            return write!(f, "is {}, not bytes", self.explained.message().body().kind());
         };
         let shown = &payload[..payload.len().min(self.max)];
         for chunk in shown.utf8_chunks() {

@@ -60,6 +60,15 @@ impl Body {
         }
     }
 
+    /// What kind of body it is, for error texts.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Data(_) => "data sections",
+            Self::Value(value) => value.kind(),
+            Self::Sequence(_) => "an AMQP sequence",
+        }
+    }
+
     /// Bytes that the body counts for against a size limit. Of several sections, and of values in a sequence, each counts
     /// one more, so that empty ones are bounded too.
     #[must_use]

@@ -80,6 +80,8 @@ pub enum Problem {
     },
     /// It names the entity itself.
     IsItself,
+    /// It is not a whole number of milliseconds, zero or more.
+    NotMilliseconds,
 }
 
 impl InvalidArgument {
@@ -136,6 +138,7 @@ impl fmt::Display for InvalidArgument {
             Problem::UnsupportedType(name) => write!(f, "{field} has the type {name}, which a property cannot have"),
             Problem::TooMany { limit } => write!(f, "{field} are more than {limit}"),
             Problem::TooDeep { limit } => write!(f, "{field} has values more than {limit} deep"),
+            Problem::NotMilliseconds => write!(f, "{field} must be a whole number of milliseconds"),
             Problem::IsItself => write!(f, "{field} must not name the entity itself"),
             Problem::ForbiddenCharacter(found) => write!(f, "{field} must not contain {found:?}"),
         }

@@ -10,6 +10,8 @@ pub const PROPERTY_BYTES: usize = 32_767;
 pub const ALL_PROPERTIES_BYTES: usize = 65_534;
 /// Most application properties.
 pub const PROPERTIES: usize = 1_024;
+/// Most levels of a value in a body, an annotation or the footer: a simple value is one level, a list of simple values two.
+pub const VALUE_LEVELS: usize = 32;
 /// Size of a message by default, body and properties: bytes.
 pub const MESSAGE_BYTES: usize = 256 << 10;
 

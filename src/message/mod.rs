@@ -25,6 +25,7 @@ mod properties;
 pub(crate) mod random_id;
 mod received;
 pub(crate) mod text;
+mod timeout;
 mod trace_context;
 mod value;
 
@@ -34,6 +35,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 
 pub use consign_codecs::{ContentType, IntoContentType};
 
+pub(crate) use self::received::Holding;
 pub use self::{
     application_properties::ApplicationProperties,
     body::{Body, Data},
@@ -46,6 +48,8 @@ pub use self::{
     trace_context::{MalformedTrace, TraceContext},
     value::{PropertyValue, Value},
 };
+
+use crate::time::Timestamp;
 
 /// A message. It dereferences to its [`Properties`].
 #[derive(Clone)]
@@ -141,6 +145,25 @@ impl Message {
         self.received.as_ref()
     }
 
+    /// Says whether the consumer that delivers the message keeps it if a layer asks for that.
+    #[inline]
+    pub(crate) fn set_holding(&mut self, holding: Holding) {
+        if let Some(received) = &mut self.received {
+            received.holding = holding;
+        }
+    }
+
+    /// Its lock was renewed.
+    pub(crate) fn set_locked_until(&mut self, until: Timestamp) {
+        if let Some(received) = &mut self.received {
+            received.locked_until = received.locked_until.map(|_| until);
+        }
+    }
+
+    pub(crate) fn holding(&self) -> Holding {
+        self.received.map_or(Holding::No, |received| received.holding)
+    }
+
     /// The path of the entity where the message was dead-lettered, set when it was forwarded from there.
     #[must_use]
     pub fn dead_letter_source(&self) -> Option<&str> {
@@ -151,6 +174,13 @@ impl Message {
     #[must_use]
     pub fn size(&self) -> usize {
         self.content.properties.size() + self.content.body.size()
+    }
+
+    /// Checks what the setters cannot, as a sender does: the limits of [`Properties::check`], and that no value of the body,
+    /// an annotation or the footer has more than [`limits::VALUE_LEVELS`] levels.
+    pub fn check(&self) -> Result<(), InvalidArgument> {
+        self.content.check_levels()?;
+        self.content.properties.check()
     }
 
     /// The message as a transport delivers it. A transport that is sent such a message ignores what was received.
@@ -177,8 +207,32 @@ impl Message {
     }
 }
 
+impl Content {
+    #[inline]
+    fn check_levels(&self) -> Result<(), InvalidArgument> {
+        let limit = limits::VALUE_LEVELS;
+        let fits = |value: &Value| value.is_within(limit);
+        let body = match &self.body {
+            Body::Data(_) => true,
+            Body::Value(value) => fits(value),
+            Body::Sequence(sections) => sections.iter().flatten().all(fits),
+        };
+        let rest = self.properties.pass_through();
+        if body && rest.is_none_or(|rest| rest.annotations.iter().chain(&rest.footer).all(|(_, value)| fits(value))) {
+            return Ok(());
+        }
+        Err(InvalidArgument::new(Field::Message, Problem::TooDeep { limit }))
+    }
+}
+
 #[cfg(feature = "embedded")]
 impl Stored {
+    /// Whether no value has more levels than it may have.
+    #[inline]
+    pub(crate) fn check_levels(&self) -> Result<(), InvalidArgument> {
+        self.0.check_levels()
+    }
+
     pub(crate) fn new(message: Message) -> Self {
         Self(message.content)
     }

@@ -82,7 +82,7 @@ pub enum MessageState {
 }
 
 /// What the broker says of a message that was received or peeked. A sender cannot set any of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Received {
     /// The number that the entity gave.
@@ -104,6 +104,44 @@ pub struct Received {
     pub dead_lettered: bool,
     /// The partition, on a partitioned entity.
     pub partition_id: Option<i16>,
+    pub(crate) holding: Holding,
+}
+
+/// Whether the consumer that delivered a message keeps it if a layer says so. It is no fact of the broker, so all are equal.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Holding {
+    /// No consumer delivered it, or one that keeps none.
+    #[default]
+    No,
+    /// It may be kept.
+    May,
+    /// It was kept, and is handed to the stack again.
+    Was,
+}
+
+impl PartialEq for Holding {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Holding {}
+
+#[expect(clippy::missing_fields_in_debug, reason = "the rest is no fact of the broker")]
+impl fmt::Debug for Received {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Received")
+            .field("sequence_number", &self.sequence_number)
+            .field("enqueued_sequence_number", &self.enqueued_sequence_number)
+            .field("enqueued_time", &self.enqueued_time)
+            .field("expires_at", &self.expires_at)
+            .field("locked_until", &self.locked_until)
+            .field("delivery_count", &self.delivery_count)
+            .field("state", &self.state)
+            .field("dead_lettered", &self.dead_lettered)
+            .field("partition_id", &self.partition_id)
+            .finish()
+    }
 }
 
 impl Received {
@@ -120,6 +158,7 @@ impl Received {
             state: MessageState::Active,
             dead_lettered: false,
             partition_id: None,
+            holding: Holding::No,
         }
     }
 }

@@ -192,6 +192,41 @@ impl Value {
         }
     }
 
+    /// Whether the value has at most this many levels: a simple value is one level, a list of simple values two.
+    #[must_use]
+    pub fn is_within(&self, levels: usize) -> bool {
+        let Some(left) = levels.checked_sub(1) else { return false };
+        let fits = |value: &Self| value.is_within(left);
+        match self {
+            Self::Simple(_) | Self::Symbol(_) => true,
+            Self::List(values) | Self::Array(values) => values.iter().all(fits),
+            Self::Map(entries) => entries.iter().all(|(key, value)| fits(key) && fits(value)),
+            Self::Described(pair) => fits(&pair.0) && fits(&pair.1),
+        }
+    }
+
+    /// For error texts.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Simple(PropertyValue::String(_)) => "an AMQP string value",
+            Self::Simple(PropertyValue::Bytes(_)) => "an AMQP binary value",
+            Self::Simple(PropertyValue::Null) => "an AMQP null value",
+            Self::Simple(PropertyValue::Bool(_)) => "an AMQP boolean value",
+            Self::Simple(PropertyValue::Uuid(_)) => "an AMQP uuid value",
+            Self::Simple(PropertyValue::DateTime(_)) => "an AMQP timestamp value",
+            Self::Simple(PropertyValue::Char(_)) => "an AMQP char value",
+            Self::Described(_)
+            | Self::Simple(PropertyValue::Uri(_) | PropertyValue::DateTimeOffset(_) | PropertyValue::TimeSpan(_)) => {
+                "an AMQP described value"
+            }
+            Self::Simple(_) => "an AMQP number value",
+            Self::Symbol(_) => "an AMQP symbol value",
+            Self::List(_) => "an AMQP list value",
+            Self::Array(_) => "an AMQP array value",
+            Self::Map(_) => "an AMQP map value",
+        }
+    }
+
     pub(super) fn codec_view(&self) -> Option<&[u8]> {
         match self {
             Self::Simple(PropertyValue::Null) => Some(&[]),

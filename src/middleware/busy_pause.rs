@@ -46,8 +46,8 @@
 //! # Order
 //!
 //! Inside of retry. A timeout around it has to be longer than the pause, or calls fail as
-//! [`ServiceTimeout`](ErrorKind::ServiceTimeout) that were never sent. The service inside is made ready before the wait
-//! and called after it, so what reserves a place when it becomes ready keeps it meanwhile.
+//! [`ServiceTimeout`](ErrorKind::ServiceTimeout) that were never sent. A call that waits holds no place in the service
+//! inside, such as a permit of a concurrency limit: that is made ready again when the pause is over.
 //!
 //! # Cost
 //!
@@ -68,10 +68,11 @@ use std::{
 
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
+use tower::util::Oneshot;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::transport::{Delivery, ErrorKind, ReceiveError, Receiver, SendError};
+use crate::transport::{Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, SendError};
 
 /// Makes [`BusyPause`] services. All services, receivers and clones of one layer pause together.
 #[derive(Clone)]
@@ -119,6 +120,11 @@ impl Shared {
         if kind == ErrorKind::ServiceBusy {
             self.begin();
         }
+    }
+
+    #[inline]
+    fn noted<E: Into<SendError>>(&self, result: Result<(), E>) -> Poll<Result<(), SendError>> {
+        Poll::Ready(result.map_err(Into::into).inspect_err(|error: &SendError| self.note(error.kind())))
     }
 }
 
@@ -205,10 +211,10 @@ where
         let state = match self.shared.paused_until() {
             None => State::Sending { send: self.inner.call(request) },
             Some(until) => {
-                let clone = self.inner.clone();
-                // The instance that is ready is the one that is called.
-                let ready = std::mem::replace(&mut self.inner, clone);
-                State::Waiting { timer: Box::pin(sleep_until(until)), next: Some((ready, request)) }
+                // The instance that is ready may hold a place that others need meanwhile.
+                self.inner = self.inner.clone();
+                let next = Some((self.inner.clone(), request));
+                State::Waiting { timer: Box::pin(sleep_until(until)), next }
             }
         };
         ResponseFuture { state, shared: Arc::clone(&self.shared) }
@@ -220,16 +226,17 @@ pin_project! {
     #[must_use = "a send does nothing until it is awaited"]
     pub struct ResponseFuture<S: Service<R>, R> {
         #[pin]
-        state: State<S, S::Future, R>,
+        state: State<S, R>,
         shared: Arc<Shared>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
-    enum State<S, F, R> {
+    enum State<S: Service<R>, R> {
         Waiting { timer: Pin<Box<Sleep>>, next: Option<(S, R)> },
-        Sending { #[pin] send: F },
+        Sending { #[pin] send: S::Future },
+        SendingLate { #[pin] send: Oneshot<S, R> },
     }
 }
 
@@ -245,13 +252,8 @@ where
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                StateProj::Sending { send } => {
-                    let result = ready!(send.poll(cx)).map_err(Into::into);
-                    if let Err(error) = &result {
-                        this.shared.note(error.kind());
-                    }
-                    return Poll::Ready(result);
-                }
+                StateProj::Sending { send } => return this.shared.noted(ready!(send.poll(cx))),
+                StateProj::SendingLate { send } => return this.shared.noted(ready!(send.poll(cx))),
                 StateProj::Waiting { timer, next } => {
                     ready!(timer.as_mut().poll(cx));
                     if let Some(until) = this.shared.paused_until() {
@@ -259,11 +261,10 @@ where
                         timer.as_mut().reset(until);
                         continue;
                     }
-                    let Some((mut ready, request)) = next.take() else {
+                    let Some((inner, request)) = next.take() else {
                         panic!("`ResponseFuture` polled after completion")
                     };
-                    let send = ready.call(request);
-                    this.state.set(State::Sending { send });
+                    this.state.set(State::SendingLate { send: Oneshot::new(inner, request) });
                 }
             }
         }
@@ -315,6 +316,14 @@ impl<R: Receiver> Receiver for PausingReceiver<R> {
     fn stop(&mut self) {
         self.timer = None;
         self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
     }
 }
 

@@ -147,28 +147,40 @@ where
     }
 }
 
-/// A handler panicked. What it said stands in [`payload`](Self::payload) alone: it may quote the message.
-pub struct Panicked(Option<Box<str>>);
+/// A handler panicked. The text of the panic is [`payload`](Self::payload), and the source of this error.
+pub struct Panicked(Option<PanicText>);
+
+/// The text of a panic. It may quote the message.
+struct PanicText(Box<str>);
 
 impl Panicked {
     const LONGEST: usize = 256;
 
     #[cold]
-    fn new(payload: Box<dyn Any + Send>) -> Self {
+    pub(crate) fn new(payload: Box<dyn Any + Send>) -> Self {
         let text = match payload.downcast_ref::<&'static str>() {
             Some(text) => Some(*text),
             None => payload.downcast_ref::<String>().map(String::as_str),
         };
-        let error = Self(text.map(|text| text.chars().flat_map(char::escape_debug).take(Self::LONGEST).collect()));
+        let cut = |text: &str| PanicText(text.chars().flat_map(char::escape_debug).take(Self::LONGEST).collect());
+        let error = Self(text.map(cut));
         // The payload may be of any type, and so may panic when it is dropped.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            // And so may the payload of that panic.
+            std::mem::forget(another);
+        }
         error
+    }
+
+    /// A panic whose text is not kept.
+    pub(crate) const fn in_error() -> Self {
+        Self(None)
     }
 
     /// What the panic said, if that was text: control characters escaped, cut to 256 characters.
     #[must_use]
     pub fn payload(&self) -> Option<&str> {
-        self.0.as_deref()
+        self.0.as_ref().map(|text| &*text.0)
     }
 }
 
@@ -184,4 +196,22 @@ impl fmt::Display for Panicked {
     }
 }
 
-impl error::Error for Panicked {}
+impl error::Error for Panicked {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.0.as_ref().map(|text| text as _)
+    }
+}
+
+impl fmt::Debug for PanicText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PanicText")
+    }
+}
+
+impl fmt::Display for PanicText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl error::Error for PanicText {}

@@ -4,9 +4,18 @@ use consign_codecs::CodecSet;
 
 use super::{Describe, LayerInfo, Side};
 use crate::middleware::{
-    busy_pause::BusyPauseLayer, catch_panic::CatchPanicLayer, circuit_breaker::CircuitBreakerLayer,
-    dead_letter::DeadLetterLayer, dedup::DedupLayer, encode::EncodeLayer, expiry::ExpiryLayer, from_fn::FromFnLayer,
-    in_flight::InFlightLayer, lock_renewal::LockRenewalLayer, message_id::MessageIdLayer, retry::RetryLayer,
+    busy_pause::BusyPauseLayer,
+    catch_panic::CatchPanicLayer,
+    circuit_breaker::CircuitBreakerLayer,
+    dead_letter::DeadLetterLayer,
+    dedup::DedupLayer,
+    encode::EncodeLayer,
+    expiry::ExpiryLayer,
+    from_fn::FromFnLayer,
+    in_flight::InFlightLayer,
+    lock_renewal::LockRenewalLayer,
+    message_id::MessageIdLayer,
+    retry::{Later, RetryLayer},
     size_limit::SizeLimitLayer,
 };
 
@@ -64,11 +73,13 @@ impl<C> Describe for ExpiryLayer<C> {
     }
 }
 
-impl<L> Describe for RetryLayer<L> {
+impl<L: Later> Describe for RetryLayer<L> {
     fn info(&self) -> LayerInfo {
-        receiving("retry")
-            .once()
-            .setting("immediate", self.immediate)
+        let info = receiving("retry").once().setting("immediate", self.immediate);
+        self.later
+            .settings()
+            .into_iter()
+            .fold(info, |info, (name, value)| info.setting(name, value))
             .inside_of("expiry", "the copy of an expired message is sent")
             .outside_of("circuit_breaker", "a failure that is sent again counts as a success")
     }

@@ -24,7 +24,7 @@
 //!     pipeline.describe().to_string(),
 //!     "\
 //! orders, receiving
-//! consumer: 8 at once, prefetch 0, locks of 60s, renewed for 300s, drains for 30s
+//! consumer: 8 at once, prefetch 0, locks of 60s, renewed for 300s, drains for 30s, operations within 60s
 //! layers, outer to inner
 //!   1 dead_letter
 //!   2 catch_panic

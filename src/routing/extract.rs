@@ -70,7 +70,8 @@ impl<S, C> FromMessage<S, C> for Message {
     }
 }
 
-/// The bytes of the body, as they are. A body that is no bytes is empty here; [`Message`] has it.
+/// The bytes of the body, as they are: the data sections, joined, or the bytes of an AMQP binary or string value. A body of
+/// another kind is dead-lettered as `DeserializationFailed`; take [`Message`] to handle it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Raw(
     /// The bytes.
@@ -78,13 +79,16 @@ pub struct Raw(
 );
 
 impl<S, C> FromMessage<S, C> for Raw {
-    type Rejection = Infallible;
+    type Rejection = Undecodable;
 
     #[inline]
-    fn from_message(message: &Message, _: &Context<S, C>) -> Result<Self, Infallible> {
+    fn from_message(message: &Message, _: &Context<S, C>) -> Result<Self, Undecodable> {
         Ok(Self(match message.body() {
             MessageBody::Data(data) => data.joined().clone(),
-            other => other.codec_view().map_or_else(Bytes::new, Bytes::copy_from_slice),
+            other => {
+                let bytes = other.codec_view().ok_or_else(|| Undecodable::not_bytes(other))?;
+                Bytes::copy_from_slice(bytes)
+            }
         }))
     }
 }

@@ -39,7 +39,7 @@ pub enum FaultCode {
     UndecodableRequest,
     /// No handler takes requests of this subject.
     UnknownRequest,
-    /// The request lacks a property that its handler needs.
+    /// The request lacks a property, or has a value in one, that it must not have.
     InvalidRequest,
     /// The handler failed, and would again.
     Failed,
@@ -98,7 +98,7 @@ impl Fault {
             | DeadLetterReason::UnsupportedEncoding
             | DeadLetterReason::LimitExceeded => FaultCode::UndecodableRequest,
             DeadLetterReason::UnknownMessageType => FaultCode::UnknownRequest,
-            DeadLetterReason::MissingProperty => FaultCode::InvalidRequest,
+            DeadLetterReason::MissingProperty | DeadLetterReason::InvalidProperty => FaultCode::InvalidRequest,
             _ => FaultCode::Failed,
         };
         let trail = dead_letter.changes.properties().and_then(|changes| text(changes, DeadLetter::TRAIL));

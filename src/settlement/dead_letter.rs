@@ -1,7 +1,10 @@
 use std::{borrow::Cow, fmt};
 
 use super::Changes;
-use crate::message::{ApplicationProperties, Properties, limits};
+use crate::{
+    Message,
+    message::{ApplicationProperties, Properties, limits},
+};
 
 /// Why a message was dead-lettered. It travels in the application properties `DeadLetterReason` and
 /// `DeadLetterErrorDescription`.
@@ -38,6 +41,8 @@ pub enum DeadLetterReason {
     UnknownMessageType,
     /// A property that the handler needs is missing.
     MissingProperty,
+    /// A property that the handler needs has a value that it must not have.
+    InvalidProperty,
     /// A request without an address for its reply.
     MissingReplyTo,
     /// A request whose reply must go to a session that it does not name.
@@ -93,6 +98,7 @@ impl DeadLetterReason {
             Self::LimitExceeded => "LimitExceeded",
             Self::UnknownMessageType => "UnknownMessageType",
             Self::MissingProperty => "MissingProperty",
+            Self::InvalidProperty => "InvalidProperty",
             Self::MissingReplyTo => "MissingReplyTo",
             Self::MissingReplyToSessionId => "MissingReplyToSessionId",
             Self::ReplyAddressNotAllowed => "ReplyAddressNotAllowed",
@@ -132,6 +138,29 @@ impl DeadLetter {
         Self { reason, description: description.into(), changes: Changes::NONE }
     }
 
+    /// Writes the changes, the reason and the description into the properties of the message. A description that is there
+    /// already is replaced, and removed if this dead letter has none.
+    pub fn write_to(self, properties: &mut ApplicationProperties) {
+        properties.merge(self.changes.into_properties());
+        properties.insert(Self::REASON, self.reason.as_str());
+        properties.remove(Self::DESCRIPTION);
+        if !self.description.is_empty() {
+            properties.insert(Self::DESCRIPTION, self.description.into_owned());
+        }
+    }
+
+    /// Removes the reason, the description and the decode trail from a message that is sent.
+    pub fn remove_from(message: &mut Message) {
+        Self::remove_reason(message);
+        remove(message, Self::TRAIL);
+    }
+
+    /// Removes the reason and the description from a message that is not a dead letter: only dead-lettering sets them.
+    pub fn remove_reason(message: &mut Message) {
+        remove(message, Self::REASON);
+        remove(message, Self::DESCRIPTION);
+    }
+
     /// Cuts what is too long, so that a broker accepts the dead letter beside the properties that are `present`: the reason
     /// and the description to 4,096 UTF-16 code units, and to what is left of the 65,534 bytes and the 1,024 application
     /// properties. What matters least goes first: further properties, then the description, then the trail; the reason
@@ -162,6 +191,13 @@ impl DeadLetter {
             }
         }
         self.changes = kept.into();
+    }
+}
+
+/// A message that lacks the property stays shared.
+fn remove(message: &mut Message, name: &str) {
+    if message.application().get(name).is_some() {
+        message.properties_mut().application_mut().remove(name);
     }
 }
 

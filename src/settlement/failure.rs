@@ -1,13 +1,14 @@
 use std::error;
 
-use super::{Changes, DeadLetterReason, Disposition, IntoDisposition, Undecodable};
+use super::{Changes, DeadLetterReason, Disposition, IntoDisposition, Undecodable, cause_of};
 
 type BoxError = Box<dyn error::Error + Send + Sync>;
 
-/// An [`Undecodable`] is a dead letter. Any other error abandons: the delivery counts, and the message comes again.
+/// An [`Undecodable`] is a dead letter. Any other error abandons: the delivery counts, the message is redelivered, and
+/// [`Changes::cause`] is the text of the error.
 impl IntoDisposition for BoxError {
     fn into_disposition(self) -> Disposition {
-        unless_undecodable(self, |_| Disposition::ABANDON)
+        unless_undecodable(self, |error| Disposition::Abandon(Changes::because(cause_of(&*error))))
     }
 }
 
@@ -64,7 +65,7 @@ impl<E: Into<BoxError>> From<E> for Permanent {
 impl IntoDisposition for Transient {
     #[cold]
     fn into_disposition(self) -> Disposition {
-        unless_undecodable(self.0, |error| Disposition::Abandon(Changes::because(error.to_string())))
+        unless_undecodable(self.0, |error| Disposition::Abandon(Changes::because(cause_of(&*error))))
     }
 }
 

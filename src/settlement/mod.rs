@@ -1,11 +1,13 @@
 //! What becomes of a received message: a [`Disposition`], and what converts into one.
 
+mod cause;
 mod dead_letter;
 mod failure;
 mod undecodable;
 
-use std::{borrow::Cow, convert::Infallible, fmt};
+use std::{borrow::Cow, convert::Infallible, fmt, time::Duration};
 
+pub(crate) use self::cause::cause_of;
 pub use self::{
     dead_letter::{DeadLetter, DeadLetterReason},
     failure::{Permanent, Transient},
@@ -27,15 +29,33 @@ pub enum Disposition {
     Defer(Changes),
 }
 
-/// Application properties to replace or add when a message is settled. Nothing is removed, and what the broker sets
-/// cannot be changed this way.
+/// Application properties to replace or add when a message is settled, and the [delay](Changes::after) before an abandoned
+/// message is delivered again. Nothing is removed, and what the broker sets cannot be changed this way.
 #[derive(Clone, Default)]
 pub struct Changes(Option<Box<Inner>>);
 
 #[derive(Clone, Default)]
 struct Inner {
     properties: ApplicationProperties,
-    cause: Option<Box<str>>,
+    cause: Option<Cause>,
+    then: Option<Then>,
+}
+
+/// What the consumer does with an abandoned message instead of abandoning it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It abandons the message so that it is delivered again after this time.
+    Delay(Duration),
+    /// No handler has seen the message: it keeps the message outside of its slots and calls the stack again. Something
+    /// may have changed after this time, zero if that is not known.
+    Hold(Duration),
+}
+
+#[derive(Clone)]
+struct Cause {
+    /// From a closed list.
+    code: &'static str,
+    text: Box<str>,
 }
 
 impl Changes {
@@ -48,21 +68,89 @@ impl Changes {
         self.0.as_deref().map(|inner| &inner.properties).filter(|properties| !properties.is_empty())
     }
 
-    /// Why the handler gave the message up: the text of a [`Transient`]. It stays in this process, and is not compared.
+    /// Why the handler abandoned the message: the text of its error, with those of the error's sources. It stays in this
+    /// process, and is not compared. A [`Consumer`](crate::consumer::Consumer) logs it.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
-        self.0.as_ref()?.cause.as_deref()
+        Some(&self.0.as_ref()?.cause.as_ref()?.text)
     }
 
+    /// The same changes, and an abandoned message is delivered again after `delay` and not before. The delivery counts.
+    ///
+    /// A [`Consumer`](crate::consumer::Consumer) and [`Delivery::settle`](crate::transport::Delivery::settle) use
+    /// [`Lease::abandon_after`](crate::transport::Lease::abandon_after). Where the transport cannot do that, the consumer
+    /// keeps the message for the delay and abandons it then. [`Lease::settle`](crate::transport::Lease::settle) does not read
+    /// the delay, and neither does a message that is deferred.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.0.get_or_insert_default().then = Some(Then::Delay(delay));
+        self
+    }
+
+    /// The delay before an abandoned message is delivered again.
+    #[must_use]
+    pub fn delay(&self) -> Option<Duration> {
+        match self.then() {
+            Some(Then::Delay(delay)) => Some(delay),
+            _ => None,
+        }
+    }
+
+    /// The same changes, and no delay.
+    pub(crate) fn at_once(mut self) -> Self {
+        if let Some(inner) = &mut self.0 {
+            inner.then = None;
+        }
+        self
+    }
+
+    /// The message is to be kept and handed to the stack again.
+    pub(crate) fn hold(left: Duration) -> Self {
+        Self(Some(Box::new(Inner { then: Some(Then::Hold(left)), ..Inner::default() })))
+    }
+
+    pub(crate) fn then(&self) -> Option<Then> {
+        self.0.as_ref()?.then
+    }
+
+    /// Whether no handler has seen the message. A layer passes such an answer on as it is.
+    pub(crate) fn is_hold(&self) -> bool {
+        matches!(self.then(), Some(Then::Hold(_)))
+    }
+
+    /// The code of what a handler has answered with an error, in log lines.
+    pub(crate) const HANDLER_FAILED: &'static str = "HandlerFailed";
+
     /// Changes nothing, for this cause.
-    pub(crate) fn because(cause: String) -> Self {
-        Self(Some(Box::new(Inner { properties: ApplicationProperties::new(), cause: Some(cause.into()) })))
+    pub(crate) fn because(cause: impl Into<Box<str>>) -> Self {
+        Self::coded(Self::HANDLER_FAILED, cause)
+    }
+
+    /// Changes nothing, for this cause, whose code is from a closed list.
+    pub(crate) fn coded(code: &'static str, cause: impl Into<Box<str>>) -> Self {
+        let cause = Some(Cause { code, text: cause.into() });
+        Self(Some(Box::new(Inner { cause, ..Inner::default() })))
+    }
+
+    /// The code of the cause.
+    pub(crate) fn cause_code(&self) -> Option<&'static str> {
+        Some(self.0.as_ref()?.cause.as_ref()?.code)
     }
 
     /// Takes the properties out.
     #[must_use]
     pub fn into_properties(self) -> ApplicationProperties {
         self.0.map_or_else(ApplicationProperties::new, |inner| inner.properties)
+    }
+
+    /// Takes the properties out that an abandon or a deferral may change: all but the reason and the description of a dead
+    /// letter, which only dead-lettering sets.
+    #[must_use]
+    pub fn into_permitted(self) -> ApplicationProperties {
+        let mut properties = self.into_properties();
+        properties.remove(DeadLetter::REASON);
+        properties.remove(DeadLetter::DESCRIPTION);
+        properties
     }
 
     /// Whether there is nothing to change.
@@ -75,19 +163,24 @@ impl Changes {
 
 impl PartialEq for Changes {
     fn eq(&self, other: &Self) -> bool {
-        self.properties() == other.properties()
+        self.properties() == other.properties() && self.then() == other.then()
     }
 }
 
 impl fmt::Debug for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Changes").field(&self.properties()).finish()
+        let mut tuple = f.debug_tuple("Changes");
+        tuple.field(&self.properties());
+        if let Some(then) = self.then() {
+            tuple.field(&then);
+        }
+        tuple.finish()
     }
 }
 
 impl From<ApplicationProperties> for Changes {
     fn from(properties: ApplicationProperties) -> Self {
-        Self((!properties.is_empty()).then(|| Box::new(Inner { properties, cause: None })))
+        Self((!properties.is_empty()).then(|| Box::new(Inner { properties, ..Inner::default() })))
     }
 }
 
@@ -96,6 +189,12 @@ impl Disposition {
     pub const ABANDON: Self = Self::Abandon(Changes::NONE);
     /// Defer, without changes.
     pub const DEFER: Self = Self::Defer(Changes::NONE);
+
+    /// Abandon, without changes, so that the message is delivered again after `delay`: [`Changes::after`].
+    #[must_use]
+    pub fn abandon_after(delay: Duration) -> Self {
+        Self::Abandon(Changes::NONE.after(delay))
+    }
 
     /// Dead-letter with a reason and a description.
     #[must_use]

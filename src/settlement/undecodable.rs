@@ -3,7 +3,7 @@ use std::{borrow::Cow, error, fmt};
 use consign_codecs::{DecodeFailure, FailureReason};
 
 use super::{DeadLetter, DeadLetterReason, Disposition, IntoDisposition};
-use crate::message::{ApplicationProperties, content_encoding};
+use crate::message::{ApplicationProperties, Body, content_encoding};
 
 /// A message that could not be decoded. As a [`Disposition`] it is a dead letter with the reason, a line for each attempt,
 /// and the attempts in the property `x-decode-trail`. It holds no bytes of the body.
@@ -14,7 +14,8 @@ pub struct Undecodable(Box<Cause>);
 enum Cause {
     Codecs(DecodeFailure),
     ContentEncoding(Box<str>),
-    NotBytes,
+    /// The kind of body.
+    NotBytes(&'static str),
 }
 
 impl Undecodable {
@@ -30,8 +31,8 @@ impl Undecodable {
     }
 
     #[cold]
-    pub(crate) fn not_bytes() -> Self {
-        Self(Box::new(Cause::NotBytes))
+    pub(crate) fn not_bytes(body: &Body) -> Self {
+        Self(Box::new(Cause::NotBytes(body.kind())))
     }
 
     /// What the codecs tried, unless the body never came to them.
@@ -39,7 +40,7 @@ impl Undecodable {
     pub fn failure(&self) -> Option<&DecodeFailure> {
         match &*self.0 {
             Cause::Codecs(failure) => Some(failure),
-            Cause::ContentEncoding(_) | Cause::NotBytes => None,
+            Cause::ContentEncoding(_) | Cause::NotBytes(_) => None,
         }
     }
 
@@ -48,7 +49,7 @@ impl Undecodable {
     pub fn reason(&self) -> DeadLetterReason {
         match &*self.0 {
             Cause::ContentEncoding(_) => DeadLetterReason::UnsupportedEncoding,
-            Cause::NotBytes => DeadLetterReason::DeserializationFailed,
+            Cause::NotBytes(_) => DeadLetterReason::DeserializationFailed,
             Cause::Codecs(failure) => match failure.reason() {
                 FailureReason::UnsupportedContentType => DeadLetterReason::UnsupportedContentType,
                 FailureReason::MalformedContentType => DeadLetterReason::MalformedContentType,
@@ -72,7 +73,10 @@ impl fmt::Display for Undecodable {
                 ),
                 None => write!(f, "the content encoding `{encoding}` is not supported"),
             },
-            Cause::NotBytes => f.write_str("the body is an AMQP value or sequence that byte codecs cannot read"),
+            Cause::NotBytes(kind) => write!(
+                f,
+                "the body is {kind}, and bytes were expected: data sections, or an AMQP binary or string value"
+            ),
         }
     }
 }

@@ -179,7 +179,7 @@ impl TestQueue {
         S::Error: Into<BoxError>,
     {
         let idle = Idle::default();
-        let consumer = Consumer::new(idle.watch(self.queue.receiver()), service).concurrency(1);
+        let consumer = Consumer::without_clone(idle.watch(self.queue.receiver()), service).concurrency(1);
         match consumer.run_until(idle.wait()).await {
             Ok(stats) => stats,
             Err(error) => panic!("{error}"),

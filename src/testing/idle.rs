@@ -8,7 +8,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::transport::{Delivery, ReceiveError, Receiver};
+use crate::transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver};
 
 /// Tells when a receiver found nothing.
 #[derive(Clone, Default)]
@@ -74,5 +74,13 @@ impl<R: Receiver> Receiver for Watched<R> {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
     }
 }

@@ -47,7 +47,7 @@
 //!
 //! fn stack(
 //!     receipts: impl Sender + Clone,
-//! ) -> impl Service<Message, Response = consign::Disposition, Error = impl Into<BoxError>> {
+//! ) -> impl Service<Message, Response = consign::Disposition, Error = impl Into<BoxError>> + Clone {
 //!     let charged = move |Body(order): Body<Order>| charge(order, receipts.clone());
 //!     Router::new(Codecs::json()).route("order.created", charged).build().unwrap()
 //! }

@@ -123,6 +123,23 @@ impl Capability {
         Self::ALL.iter().copied().find(|capability| capability.id() == id)
     }
 
+    /// What to do on a transport without it, where there is something.
+    const fn instead(self) -> Option<&'static str> {
+        Some(match self {
+            Self::TimeToLive => "set a limit of age on the entity, or compare the age of the message in the handler",
+            Self::Scheduling => "keep the message and send it when it is due",
+            Self::DuplicateDetection => "use `DedupLayer` in the consumer",
+            Self::Deferral => "abandon the message, or keep it in a store of the application",
+            Self::SqlRules => "use correlation filters, or filter in the handler",
+            Self::CorrelationFilters => "filter in the handler",
+            Self::AutoForward => "run a consumer that sends the messages on",
+            Self::Transactions => "send before the message is completed, and use `DedupLayer` at the receiver",
+            Self::LargeMessages => "use `CheckInLayer` and `CheckOutLayer`",
+            Self::Purge => "receive and complete the messages",
+            _ => return None,
+        })
+    }
+
     /// Whether it is a promise about other calls and no call of its own. There is then nothing to call that could answer
     /// [`ErrorKind::NotSupported`], so a program that needs it asks when it builds its stack:
     /// [`Capabilities::require`].
@@ -145,10 +162,10 @@ impl Capability {
     }
 }
 
-/// The id and the title.
+/// The title.
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.id(), self.title())
+        f.write_str(self.title())
     }
 }
 
@@ -238,7 +255,7 @@ impl Capabilities {
 
 impl fmt::Debug for Capabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter().map(|(capability, level)| (capability.id(), level))).finish()
+        f.debug_map().entries(self.iter().map(|(capability, level)| (capability.title(), level))).finish()
     }
 }
 
@@ -253,6 +270,12 @@ impl Unsupported {
         Self(capability)
     }
 
+    /// The capability and what to do instead.
+    fn detail(self) -> String {
+        let title = self.0.title();
+        self.0.instead().map_or_else(|| title.to_owned(), |instead| format!("{title}; {instead}"))
+    }
+
     /// What was asked for.
     #[must_use]
     pub const fn capability(&self) -> Capability {
@@ -262,7 +285,8 @@ impl Unsupported {
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the transport does not support: {}", self.0)
+        write!(f, "the transport does not support: {}", self.0)?;
+        self.0.instead().map_or(Ok(()), |instead| write!(f, "; {instead}"))
     }
 }
 
@@ -272,7 +296,7 @@ macro_rules! into_operation_error {
     ($($error:ident),*) => {$(
         impl From<Unsupported> for $error {
             fn from(error: Unsupported) -> Self {
-                Self::new(ErrorKind::NotSupported).with_detail(error.0.to_string()).with_source(error)
+                Self::new(ErrorKind::NotSupported).with_detail(error.detail()).with_source(error)
             }
         }
     )*};
@@ -303,6 +327,13 @@ mod tests {
         assert_eq!(error.capability(), Capability::Purge);
         let error = ManageError::from(error);
         assert!(error.kind() == ErrorKind::NotSupported && !error.is_retryable(), "{error}");
-        assert!(error.to_string().contains("K-36"), "{error}");
+        let text = "manage: the transport does not support this (purge; receive and complete the messages)";
+        assert_eq!(error.to_string(), text);
+        for &capability in Capability::ALL {
+            let shown =
+                format!("{capability} {} {}", Unsupported(capability), SendError::from(Unsupported(capability)));
+            assert!(!shown.contains("K-"), "{shown}");
+        }
+        assert!(!format!("{CAN:?}").contains("K-"));
     }
 }

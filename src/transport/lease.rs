@@ -22,7 +22,7 @@ pub trait Lease: Send + 'static {
     /// handlers have done with, and completes them in one step before it receives again or waits.
     const COMPLETES_TOGETHER: bool = false;
 
-    /// Settles the delivery. The future must be driven to its end; whether a dropped one had its effect is unknown.
+    /// Settles the delivery. It does not read a [delay](Changes::delay). The future must be driven to its end; whether a dropped one had its effect is unknown.
     fn settle(self, disposition: Disposition) -> Self::Settle;
 
     /// Completes all of these at once, and says what came of those that failed. The leases are of one receiver, and are used
@@ -42,6 +42,39 @@ pub trait Lease: Send + 'static {
     /// Gives the lock up without counting the delivery: for messages that no handler has seen. It begins when it is
     /// called: where nothing can wait, as in a drop, the future is dropped.
     fn release(self) -> Self::Settle;
+
+    /// Abandons the message so that it is delivered again after `delay` and not before: the failed delivery counts, and after
+    /// the last one the message is dead-lettered at once. The message keeps its number, its MessageId and, once it is due, its
+    /// place, as far as an abandoned message of the transport does.
+    ///
+    /// `Err` gives the lease back, and nothing has happened: the transport cannot do it for this message. One that can says
+    /// so by [`Capability::DelayedRetry`](super::Capability::DelayedRetry), but for messages of sessions, which those behind
+    /// them would pass.
+    ///
+    /// # Errors
+    ///
+    /// The lease, if the transport has no delays.
+    fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self>
+    where
+        Self: Sized,
+    {
+        let _ = (changes, delay);
+        Err(self)
+    }
+
+    /// Gives the lock up so that the message is delivered again after `delay` and not before, without counting the delivery;
+    /// otherwise as [`abandon_after`](Self::abandon_after).
+    ///
+    /// # Errors
+    ///
+    /// The lease, if the transport has no delays.
+    fn release_after(self, delay: Duration) -> Result<Self::Settle, Self>
+    where
+        Self: Sized,
+    {
+        let _ = delay;
+        Err(self)
+    }
 
     /// Extends the lock to the full lock duration from now, and answers until when it holds.
     fn renew(&self) -> Self::Renew;
@@ -66,9 +99,30 @@ pub struct Delivery<L> {
 }
 
 impl<L: Lease> Delivery<L> {
-    /// Settles by a disposition.
+    /// Settles by a disposition. The [delay](Changes::delay) of an abandoned message has its effect where the transport can
+    /// [delay](Lease::abandon_after) it; elsewhere the message is abandoned at once.
     pub fn settle(self, disposition: Disposition) -> L::Settle {
-        self.lease.settle(disposition)
+        let lease = self.lease;
+        match disposition {
+            Disposition::Abandon(changes) if changes.delay().is_some() => {
+                let delay = changes.delay().unwrap_or_default();
+                match lease.abandon_after(changes.clone(), delay) {
+                    Ok(settle) => settle,
+                    Err(lease) => lease.settle(Disposition::Abandon(changes)),
+                }
+            }
+            disposition => lease.settle(disposition),
+        }
+    }
+
+    /// Gives the message back for `delay`; the failed delivery counts.
+    ///
+    /// # Errors
+    ///
+    /// The delivery, if the transport [cannot delay](Lease::abandon_after) it.
+    pub fn abandon_after(self, delay: Duration) -> Result<L::Settle, Self> {
+        let Self { message, lease } = self;
+        lease.abandon_after(Changes::NONE, delay).map_err(|lease| Self { message, lease })
     }
 
     /// Removes the message.

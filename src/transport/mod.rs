@@ -10,19 +10,27 @@
 //! says so: [`PresettledSender`].
 
 mod capabilities;
+pub(crate) mod deadline;
+mod entity_info;
 mod error;
+mod from_async;
 mod lease;
+mod log_limit;
 mod presettled;
 mod receiver;
 mod sender;
 mod session;
 
+pub(crate) use self::log_limit::{admit, summaries};
 pub use self::{
     capabilities::{Capabilities, Capability, Level, Unsupported},
-    error::{ErrorKind, ManageError, ReceiveError, SendError, SettleError},
+    entity_info::EntityInfo,
+    error::{ErrorKind, ManageError, ReceiveError, SendError, SessionRequired, SettleError},
+    from_async::{AsyncReceiver, FromAsync, Stop},
     lease::{Delivery, Lease},
+    log_limit::log_limit,
     presettled::{HandOver, PresettledSender, PresettledService},
-    receiver::{AsyncReceiver, BoxFuture, FromAsync, Receiver, ReceiverExt},
+    receiver::{BoxFuture, Receiver, ReceiverExt},
     sender::{Batch, Outbound, SendExt, SendService, Sender},
     session::{AcceptSession, Session, SessionSource},
 };

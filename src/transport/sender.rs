@@ -6,7 +6,7 @@ use std::{
 
 use tower_service::Service;
 
-use super::SendError;
+use super::{Capabilities, Level, SendError};
 use crate::{Message, message::Properties};
 
 /// Where messages go. The future of a send ends when the broker has accepted or rejected the message.
@@ -19,6 +19,12 @@ pub trait Sender: Send + Sync + 'static {
 
     /// Sends several messages as one transfer: all are accepted, or none is.
     fn send_batch(&self, batch: Batch) -> Self::Send;
+
+    /// What the transport of this sender can do. A policy that needs more, as
+    /// [`DelayedRetries`](crate::middleware::retry::DelayedRetries) may, is refused when it is built. The default claims nothing.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all(Level::Unsupported)
+    }
 }
 
 /// Messages that are sent as one transfer.

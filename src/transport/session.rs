@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use super::{ReceiveError, Receiver, SettleError};
+use super::{Capabilities, EntityInfo, Level, ReceiveError, Receiver, SettleError};
 use crate::time::Timestamp;
 
 /// Where sessions come from: one after the other they are locked for this process.
@@ -20,6 +20,11 @@ pub trait SessionSource: Send + Unpin {
 
     /// The caller will not poll for now: a wake-up that was meant for it goes to another.
     fn stop(&mut self) {}
+
+    /// The entity, for log lines. By default nothing of it is known.
+    fn entity_info(&self) -> EntityInfo {
+        EntityInfo::default()
+    }
 }
 
 /// A locked session. It delivers the messages of one session in order, and nobody else gets any of them meanwhile.
@@ -52,6 +57,12 @@ pub trait AcceptSession: Send + 'static {
     type Accept: Future<Output = Result<Self::Session, ReceiveError>> + Send + 'static;
 
     /// Locks the session of this id, at most 128 UTF-16 code units, which may have no message so far.
-    /// [`SessionCannotBeLocked`](super::ErrorKind::SessionCannotBeLocked) while another holds it.
+    /// [`SessionCannotBeLocked`](super::ErrorKind::SessionCannotBeLocked) while another holds it. Dropping the future gives up
+    /// the lock that it has taken, or may still take.
     fn accept(&mut self, id: &str) -> Self::Accept;
+
+    /// What the transport can do. The default claims nothing.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all(Level::Unsupported)
+    }
 }

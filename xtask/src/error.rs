@@ -52,6 +52,10 @@ pub(crate) enum Error {
     Rows(Vec<Problem>),
     /// No part of the nightly checks has one of these names.
     NoPart { asked: String, parts: String },
+    /// The test of this transport did not run the suite.
+    NoReport(String),
+    /// `cargo metadata` does not have this package.
+    NoPackage(&'static str),
     /// Parts of the nightly checks that failed.
     Parts(Vec<&'static str>),
     /// Features of a package that no group of `xtask/src/features` names, as `package/feature`.
@@ -84,6 +88,10 @@ impl std::fmt::Display for Error {
             }
             Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
             Self::NoPart { asked, parts } => write!(f, "no part is named `{asked}`; the parts are {parts}"),
+            Self::NoReport(name) => {
+                write!(f, "the suite was not run on {name}: is there a server? See CONTRIBUTING.md")
+            }
+            Self::NoPackage(name) => write!(f, "`cargo metadata` names no package `{name}` with features"),
             Self::Parts(failed) => write!(f, "failed: {}", failed.join(", ")),
             Self::Ungrouped(features) => write!(f, "these features are in no group: {}", features.join(", ")),
             Self::Rows(problems) => {
@@ -114,6 +122,8 @@ impl std::error::Error for Error {
             | Self::Memory { .. }
             | Self::Unnoticed(_)
             | Self::NoPart { .. }
+            | Self::NoReport(_)
+            | Self::NoPackage(_)
             | Self::Parts(_)
             | Self::Ungrouped(_)
             | Self::Rows(_) => None,

@@ -27,12 +27,17 @@ const GROUPS: &[&[&str]] = &[
 ];
 /// Features that stand for others, and those that `cargo xtask sabotage` builds.
 const COMPOSED: &[&str] = &["default", "full"];
+/// What has to be among the packages, or cargo says something else than this reads.
+const LIBRARY: &str = "consign";
 const SABOTAGE: &str = "sabotage-";
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
     let packages = packages(&metadata);
+    if !packages.iter().any(|package| package.name == LIBRARY) {
+        return Err(Error::NoPackage(LIBRARY));
+    }
     let ungrouped: Vec<_> = packages.iter().flat_map(Package::ungrouped).collect();
     if !ungrouped.is_empty() {
         return Err(Error::Ungrouped(ungrouped));

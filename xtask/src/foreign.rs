@@ -1,7 +1,7 @@
 //! `cargo xtask foreign`: this library beside encoders, producers and consumers of Python, Node and Rust.
 //!
 //! `scripts/foreign` installs them. The suite `codecs` is a workspace of its own, for its peers are not held to the policy of
-//! dependencies; the suite `formats` is a member of this one.
+//! dependencies; the suites `formats` and `peers` are members of this one.
 
 use std::process::Command;
 
@@ -17,13 +17,18 @@ struct Suite {
     program: &'static str,
 }
 
-const SUITES: [Suite; 2] = [
+const SUITES: [Suite; 3] = [
     Suite { name: "codecs", build: &["--manifest-path", "tests/foreign/codecs/Cargo.toml"], program: "foreign-codecs" },
     // With the features of `scripts/test`, so that nothing is built again.
     Suite {
         name: "formats",
         build: &["--workspace", "--features", "full", "--example", "foreign-formats"],
         program: "examples/foreign-formats",
+    },
+    Suite {
+        name: "peers",
+        build: &["--workspace", "--features", "full", "--example", "foreign-peers"],
+        program: "examples/foreign-peers",
     },
 ];
 
@@ -54,7 +59,7 @@ mod tests {
     fn suites_are_found_by_name() {
         let names = |name| suites(name).map(|suites| suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
         assert_eq!(names(Some("codecs")).unwrap(), ["codecs"]);
-        assert_eq!(names(None).unwrap(), ["codecs", "formats"]);
+        assert_eq!(names(None).unwrap(), ["codecs", "formats", "peers"]);
         assert!(matches!(names(Some("codec")), Err(Error::NoSuite(name)) if name == "codec"));
     }
 }

@@ -49,13 +49,7 @@ const PARTS: &[Part] = &[
 ];
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let parts: Vec<&Part> = PARTS
-        .iter()
-        .filter(|part| options.only.is_none_or(|only| only.split(',').any(|name| name == part.name)))
-        .collect();
-    if parts.is_empty() {
-        return Err(Error::NoPart { asked: options.only.unwrap_or_default().into(), parts: names(PARTS.iter()) });
-    }
+    let parts = parts(options.only)?;
     fs::create_dir_all(root().join(FOLDER)).map_err(|source| Error::Write { path: root().join(FOLDER), source })?;
     let mut results = Vec::new();
     for part in parts {
@@ -71,6 +65,16 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     }
     let failed: Vec<_> = results.iter().filter(|outcome| !outcome.passed).map(|outcome| outcome.name).collect();
     if failed.is_empty() { Ok(()) } else { Err(Error::Parts(failed)) }
+}
+
+/// All parts, or those with one of these names, of which each has to be there.
+fn parts(only: Option<&str>) -> Result<Vec<&'static Part>, Error> {
+    let Some(only) = only else { return Ok(PARTS.iter().collect()) };
+    let unknown = only.split(',').find(|name| PARTS.iter().all(|part| part.name != *name));
+    match unknown {
+        Some(name) => Err(Error::NoPart { asked: name.into(), parts: names(PARTS.iter()) }),
+        None => Ok(PARTS.iter().filter(|part| only.split(',').any(|name| name == part.name)).collect()),
+    }
 }
 
 fn names<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
@@ -164,6 +168,16 @@ mod tests {
         assert!(page.contains("| kill | `cargo xtask kill` | 3 | passed |"), "{page}");
         assert!(page.contains("| model | `cargo xtask kill` | 3 | FAILED |"), "{page}");
         assert!(page.contains("0 lost") && page.contains("line 99") && !page.contains("line 75\n"), "{page}");
+    }
+
+    #[test]
+    fn each_name_has_to_be_that_of_a_part() {
+        let names = |only| parts(only).map(|parts| parts.iter().map(|part| part.name).collect::<Vec<_>>());
+        assert_eq!(names(Some("kill,model")).unwrap(), ["kill", "model"]);
+        assert_eq!(names(None).unwrap().len(), PARTS.len());
+        for wrong in ["", "kill,", "kill,modle"] {
+            assert!(matches!(names(Some(wrong)), Err(Error::NoPart { .. })), "{wrong}");
+        }
     }
 
     #[test]

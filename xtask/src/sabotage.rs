@@ -17,6 +17,7 @@ const KILL: &[&str] = &["--test", "durable", "i_05_a_killed_process_loses_nothin
 
 const SABOTAGES: &[Sabotage] = &[
     Sabotage { feature: "sabotage-skip-sync", test: &["--lib", "i_02_i_03_i_04_power_loss_loses_no_batch"] },
+    Sabotage { feature: "sabotage-skip-folder-sync", test: &["--lib", "d_240_a_crash_while_a_store_is_created"] },
     Sabotage { feature: "sabotage-acknowledge-before-sync", test: KILL },
     Sabotage { feature: "sabotage-dead-letter-in-two-steps", test: KILL },
     Sabotage { feature: "sabotage-forget-ids", test: KILL },

@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use slab::Slab;
 
 use super::{Batch, StorageError};
+use crate::broker::panics;
 
 /// Which batches are on the disk, who waits for one, and whether the writer has anything to do.
 #[derive(Default)]
@@ -70,7 +71,7 @@ impl Commits {
         let wakers: Vec<Waker> = woken.filter_map(|(_, waiting)| waiting.waker.take()).collect();
         // A waker is the user's code.
         drop(waiting);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(panics::wake);
     }
 
     /// Why nothing is written any more.
@@ -129,13 +130,11 @@ impl Commits {
     }
 
     /// Waits until there is something to write, `most` at most; `false` if this is the last time.
-    pub(crate) fn wait_for_work(&self, most: Option<Duration>) -> bool {
+    pub(crate) fn wait_for_work(&self, most: Duration) -> bool {
         let mut work = self.work.lock();
         while !work.is_there && !work.is_closing {
-            match most {
-                Some(most) if self.has_work.wait_for(&mut work, most).timed_out() => break,
-                Some(_) => {}
-                None => self.has_work.wait(&mut work),
+            if self.has_work.wait_for(&mut work, most).timed_out() {
+                break;
             }
         }
         work.is_there = false;

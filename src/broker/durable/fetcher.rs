@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{Commits, StorageError, StorageErrorKind, Table, corrupted, journal::Reader, key, record::MessageRecord};
 use crate::{
-    broker::{engine::Wanted, namespace::Namespace},
+    broker::{engine::Wanted, namespace::Namespace, panics::caught},
     message::Stored,
 };
 
@@ -69,7 +69,7 @@ impl Fetcher {
     pub(super) fn run(self, namespace: &Weak<Namespace>) {
         while let Some(wanted) = self.next() {
             for some in wanted.chunks(Self::TOGETHER) {
-                if let Err(failure) = self.fetch_some(some, namespace) {
+                if let Err(failure) = caught("fetcher", || self.fetch_some(some, namespace)) {
                     self.fail(failure);
                     if let Some(namespace) = namespace.upgrade() {
                         namespace.wake_all();
@@ -126,7 +126,7 @@ mod tests {
     /// Or a broker would say that it is closed while its folder is still locked.
     #[test]
     fn d_08_what_is_fetched_while_a_journal_is_closed_does_not_end_the_broker() {
-        let journal = RedbJournal::with_storage(SimulatedDisk::new().open(), 1 << 20).unwrap();
+        let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();
         let fetcher = Fetcher::new(journal.reader(), Arc::default());
         Box::new(journal).close().unwrap();
         fetcher.fail(fetcher.read(1, 1).unwrap_err());

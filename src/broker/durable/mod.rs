@@ -11,8 +11,11 @@ mod error;
 mod fetcher;
 mod journal;
 mod json_lines;
+mod later;
 mod open;
 mod options;
+#[cfg(test)]
+mod panics;
 pub(super) mod record;
 mod recorder;
 mod redb;
@@ -21,6 +24,8 @@ mod rescue;
 mod sabotage;
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod steps;
 #[cfg(test)]
 mod tests;
 mod writer;

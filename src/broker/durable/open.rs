@@ -2,6 +2,7 @@ use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use super::{
     Commits, Durability, Journal, OpenOptions, Recorder, StorageError, StorageErrorKind, Table,
+    later::Later,
     record::BrokerRecord,
     redb::{RedbJournal, RedbOptions},
     writer::Writer,
@@ -13,7 +14,7 @@ use crate::{
         namespace::Namespace,
     },
     message::random_id::random_uuid,
-    time::{Clock, Moment, Timestamp},
+    time::{Clock, Timestamp},
 };
 
 /// What was found when a broker was opened.
@@ -40,7 +41,11 @@ pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, Storage
         spawn("consign-fetcher", move || fetcher.run(&namespace))?;
     }
     if let Durability::Relaxed { max_delay } = options.durability {
-        tracing::warn!(?path, ?max_delay, "what is acknowledged may be lost with the process for so long");
+        tracing::warn!(
+            ?path,
+            ?max_delay,
+            "relaxed durability: a process crash may lose what was acknowledged within max_delay"
+        );
     }
     Ok(broker)
 }
@@ -57,7 +62,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
     let budget = options.memory_budget as u64;
     let (mut restoring, mut identity, mut clock) = (None, None, None);
     let begin = |latest| {
-        let clock = Later { clock: Arc::clone(&options.clock), latest };
+        let clock = Later::new(Arc::clone(&options.clock), latest);
         (clock.now(), clock)
     };
     journal.load(&mut |table, key, value| {
@@ -83,7 +88,8 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
             let identity = Identity { store: random_uuid(), created: now.utc };
             (clock, Restoring::new(options.quirks, now.into(), 0, options.hold_locks, budget), identity)
         };
-    let (engine, messages) = restoring.finish();
+    let (mut engine, messages) = restoring.finish();
+    engine.set_ahead(Arc::clone(&clock.ahead));
     recovery.messages = messages;
     recovery.took = options.clock.now().elapsed.saturating_sub(started);
     let commits = Arc::new(Commits::default());
@@ -95,22 +101,4 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
     let namespace = Arc::new(Namespace::on_disk(Arc::new(clock), engine, recorder));
     let writer = Writer::new(journal, commits, Arc::downgrade(&namespace), delay);
     Ok((Broker { namespace }, writer))
-}
-
-/// A clock that leaves room for instants before this process, and never shows an earlier time than was stored.
-struct Later {
-    clock: Arc<dyn Clock>,
-    latest: Timestamp,
-}
-
-impl Later {
-    /// About a hundred years: longer than anything waits for its broker to be opened.
-    const ROOM: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
-}
-
-impl Clock for Later {
-    fn now(&self) -> Moment {
-        let Moment { elapsed, utc } = self.clock.now();
-        Moment { elapsed: elapsed + Self::ROOM, utc: utc.max(self.latest) }
-    }
 }

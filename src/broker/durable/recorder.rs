@@ -6,6 +6,8 @@ use std::{
     thread::JoinHandle,
 };
 
+use tokio::runtime::Handle;
+
 use super::{Batch, Commit, Commits, Durability, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
 use crate::{
     Message,
@@ -128,18 +130,30 @@ impl Recorder {
         self.commits.close()
     }
 
+    /// Nothing is stored any more, and the threads end.
+    pub(crate) fn fail(&self, failure: StorageError) {
+        self.commits.fail(failure);
+        self.fetcher.end();
+        drop(self.commits.close());
+    }
+
     pub(crate) fn failure(&self) -> Option<&StorageError> {
         self.commits.failure()
     }
 
-    /// Ends the writer with what there is to write, and waits for it, unless this is its own thread.
+    /// Ends the writer with what there is to write. A thread of its own waits for that; a thread of a runtime does not, but
+    /// the runtime waits for it when it is shut down.
     pub(crate) fn end(&mut self, last: Batch) {
         self.fetcher.end();
         self.commits.close_with(last);
         let writer = self.writer.lock().take();
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
             // It does not panic, and if it did there is nobody to tell.
-            let _ = writer.join();
+            let join = move || drop(writer.join());
+            match Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(join)),
+                Err(_) => join(),
+            }
         }
     }
 }

@@ -144,6 +144,7 @@ fn random_properties(random: &mut Rng) -> Properties {
     chosen(&mut properties, |it, text| _ = it.set_content_type(text));
     chosen(&mut properties, |it, text| _ = it.set_correlation_id(text));
     chosen(&mut properties, |it, text| _ = it.set_message_id(text).unwrap());
+    chosen(&mut properties, |it, text| _ = it.stamp_message_id(text).unwrap());
     chosen(&mut properties, |it, text| _ = it.set_subject(text));
     chosen(&mut properties, |it, text| _ = it.set_reply_to(text));
     chosen(&mut properties, |it, text| _ = it.set_partition_key(text).unwrap());

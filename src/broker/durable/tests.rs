@@ -4,8 +4,9 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
-    sync::Arc,
+    sync::{Arc, mpsc},
     task::{Context, Poll, Waker},
+    thread,
     time::Duration,
 };
 
@@ -166,7 +167,7 @@ fn id(message: &Message) -> Id {
 }
 
 fn open(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> Result<(Broker, Writer), StorageError> {
-    let journal = RedbJournal::with_storage(disk.open(), 1 << 20)?;
+    let journal = RedbJournal::at(disk.open()?, 1 << 20)?;
     restore(&OpenOptions::new().clock(Arc::clone(clock)), Box::new(journal))
 }
 
@@ -356,7 +357,7 @@ async fn what_is_opened_stays_within_the_memory_that_it_may_take() {
     let batch = (0..500).map(|_| Message::new(vec![7; 1_000])).collect();
     queue.sender().unwrap().send_batch(Batch(batch)).await.unwrap();
     broker.close().await.unwrap();
-    let journal = RedbJournal::with_storage(SimulatedDisk::of(disk.bytes()).open(), 1 << 20).unwrap();
+    let journal = RedbJournal::at(SimulatedDisk::of(disk.bytes()).open().unwrap(), 1 << 20).unwrap();
     let (broker, _writer) = restore(&OpenOptions::new().memory_budget(BUDGET), Box::new(journal)).unwrap();
     assert_eq!(broker.recovery().unwrap().messages, 500);
     let (bytes, dropped) = broker.namespace.with(|state| state.engine.in_memory());
@@ -406,4 +407,28 @@ async fn d_05_dead_letters_that_nobody_takes_do_not_fill_the_memory() {
         broker.flush().await.unwrap();
     }
     assert!(COUNT as u64 * 1_000 > 4 * MOST, "they would not fit");
+}
+
+/// The writer may have much to write, and a thread of a runtime has other tasks.
+#[test]
+fn d_230_the_last_handle_is_dropped_without_a_wait_in_a_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for in_runtime in [true, false] {
+        let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();
+        let (broker, _writer) = restore(&OpenOptions::new(), Box::new(journal)).unwrap();
+        let (release, released) = mpsc::channel();
+        let writer = thread::spawn(move || released.recv_timeout(Duration::from_secs(10)).unwrap());
+        let (end, ended) = mpsc::channel();
+        let writer = thread::spawn(move || end.send(writer.join().is_ok()).unwrap());
+        broker.namespace.recorder().unwrap().set_writer(writer);
+        if in_runtime {
+            runtime.block_on(async { drop(broker) });
+            release.send(()).expect("the drop waited for the writer");
+            assert!(ended.recv().unwrap());
+        } else {
+            release.send(()).unwrap();
+            drop(broker);
+            assert!(ended.try_recv().expect("the drop waits"));
+        }
+    }
 }

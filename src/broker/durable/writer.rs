@@ -4,7 +4,11 @@ use std::{
 };
 
 use super::{Batch, Commits, Journal, StorageError, StorageErrorKind};
-use crate::broker::{engine::Wanted, namespace::Namespace};
+use crate::broker::{
+    engine::{Ticks, Wanted},
+    namespace::{Namespace, Stamp},
+    panics::caught,
+};
 
 /// Takes what has changed, writes it, and says so: the one thread that writes.
 pub(super) struct Writer {
@@ -17,6 +21,8 @@ pub(super) struct Writer {
     is_full: bool,
     /// Batches since the disk was looked at.
     passed_over: u32,
+    /// When the time was last written for its own sake.
+    stamped: Ticks,
 }
 
 impl Writer {
@@ -24,6 +30,8 @@ impl Writer {
     const KEPT: usize = 4 << 20;
     /// How often a full disk is looked at, where nothing is written.
     const FULL: Duration = Duration::from_secs(1);
+    /// How often the time is written while something waits for its time.
+    const STAMP: Duration = Duration::from_secs(60);
     /// And after how many batches.
     const PASSED_OVER: u32 = 64;
 
@@ -33,18 +41,19 @@ impl Writer {
         namespace: Weak<Namespace>,
         delay: Duration,
     ) -> Self {
-        Self { journal, commits, namespace, delay, batch: Batch::default(), is_full: false, passed_over: 0 }
+        Self { journal, commits, namespace, delay, batch: Batch::default(), is_full: false, passed_over: 0, stamped: 0 }
     }
 
-    /// Writes until the broker is closed, or dropped, or the disk fails.
+    /// Writes until the broker is closed, or dropped, or the disk fails. After a panic nothing is written any more.
     pub(super) fn run(mut self) {
-        let written = self.write_on();
+        let written = caught("writer", || self.write_on());
         let Self { journal, commits, namespace, .. } = self;
         // Whoever learns that it is closed can open it.
-        let ended = written.and(journal.close()).err();
+        let closed = caught("writer", || journal.close());
+        let ended = written.and(closed).err();
         let ended = ended.unwrap_or_else(|| StorageError::new(StorageErrorKind::Closed, ""));
         if ended.kind() != StorageErrorKind::Closed {
-            tracing::error!(error = %ended, "nothing is stored any more");
+            tracing::error!(error = %ended, "the writer ended: the store takes no more messages, and sends fail");
         }
         commits.fail(ended);
         if let Some(namespace) = namespace.upgrade() {
@@ -54,13 +63,13 @@ impl Writer {
 
     fn write_on(&mut self) -> Result<(), StorageError> {
         loop {
-            let goes_on = self.commits.wait_for_work(self.is_full.then_some(Self::FULL));
+            let goes_on = self.commits.wait_for_work(if self.is_full { Self::FULL } else { Self::STAMP });
             if goes_on && !self.delay.is_zero() {
                 self.commits.linger(self.delay);
             }
             if let Some(namespace) = self.namespace.upgrade() {
                 // It may be the last handle, whose drop leaves the last batch.
-                self.step(namespace)?;
+                self.advance(namespace, if goes_on { Stamp::IfDue } else { Stamp::Yes })?;
             }
             if !goes_on {
                 return match self.commits.take_last() {
@@ -83,8 +92,14 @@ impl Writer {
     }
 
     /// Writes what has changed since the last time.
+    #[cfg(test)]
     pub(super) fn step(&mut self, namespace: Arc<Namespace>) -> Result<(), StorageError> {
-        let (number, written) = self.take(&namespace);
+        self.advance(namespace, Stamp::IfDue)
+    }
+
+    /// Writes what has changed since the last time.
+    fn advance(&mut self, namespace: Arc<Namespace>, stamp: Stamp) -> Result<(), StorageError> {
+        let (number, written) = self.take(&namespace, stamp);
         drop(namespace);
         self.write(number)?;
         self.page_out(&written);
@@ -93,9 +108,18 @@ impl Writer {
     }
 
     /// Takes what has changed since the last time.
-    fn take(&mut self, namespace: &Namespace) -> (u64, Vec<Wanted>) {
+    fn take(&mut self, namespace: &Namespace, stamp: Stamp) -> (u64, Vec<Wanted>) {
         self.batch.clear(Self::KEPT);
-        namespace.take_changes(&mut self.batch)
+        let (now, every) = (namespace.now().ticks, Self::STAMP.as_secs() * 1_000_000_000);
+        let stamp = match stamp {
+            Stamp::IfDue if now.saturating_sub(self.stamped) < every => Stamp::No,
+            stamp => stamp,
+        };
+        let taken = namespace.take_changes(&mut self.batch, stamp);
+        if stamp == Stamp::IfDue || !self.batch.is_empty() {
+            self.stamped = now;
+        }
+        taken
     }
 
     fn page_out(&self, written: &[Wanted]) {

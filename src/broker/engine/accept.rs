@@ -1,7 +1,9 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{
-    Engine, Entity, Role, StoreId, entity_mut,
+    Engine, Entity, Role, StoreId,
+    effects::Effects,
+    entity_mut,
     store::{Arrival, Id, Seen, common_key},
     time::Now,
     transaction::Balance,
@@ -12,7 +14,7 @@ use crate::{
     message::{SequenceNumber, Stored, limits, random_id::random_id},
     settlement::DeadLetter,
     time::Timestamp,
-    transport::{ErrorKind, SendError},
+    transport::{ErrorKind, SendError, SessionRequired},
 };
 
 /// Bytes of a batch, bodies and properties.
@@ -165,8 +167,7 @@ impl Engine {
         }
         check_message(settings, arrival)?;
         if settings.requires_session && properties.session_id().is_none() {
-            let detail = "the entity requires sessions and the message has no SessionId";
-            return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
+            return Err(SessionRequired.into());
         }
         match entity.store.look_for_duplicate(now, properties) {
             Some(Seen::Before(_)) => return Ok(()),
@@ -174,7 +175,8 @@ impl Engine {
             Some(Seen::New(id)) if !load.ids.insert(id) => return Ok(()),
             Some(Seen::New(_)) | None => {}
         }
-        let is_copied = matches!(entity.role, Role::Topic(_)) && scheduled_at(&arrival.message, now).is_none();
+        let is_copied =
+            matches!(entity.role, Role::Topic(_)) && scheduled_at(&arrival.message, now, &self.fx).is_none();
         let bytes = if is_copied {
             load.is_estimate = is_estimate;
             self.bytes_of_copies(now, id, arrival, is_estimate)
@@ -234,7 +236,7 @@ impl Engine {
             Some(Seen::Full) | None => {}
         }
         clamp(&mut arrival.message, store.settings().default_time_to_live);
-        if let Some(at) = scheduled_at(&arrival.message, now) {
+        if let Some(at) = scheduled_at(&arrival.message, now, &self.fx) {
             let number = store.number(now, &arrival.message);
             store.schedule(now.ticks_at(at), arrival, number, new_id, &mut self.fx);
             return number.sequence;
@@ -259,8 +261,9 @@ impl Engine {
 
 /// When a message is due, if that is later.
 #[inline]
-fn scheduled_at(message: &Stored, now: Now) -> Option<Timestamp> {
-    message.properties().scheduled_enqueue_time().filter(|&at| at > now.utc)
+fn scheduled_at(message: &Stored, now: Now, fx: &Effects) -> Option<Timestamp> {
+    let at = message.properties().scheduled_enqueue_time()?;
+    Some(fx.on_broker_clock(at)).filter(|&at| at > now.utc)
 }
 
 /// Whether several messages are small enough to be sent as one batch. One alone is as large as any.
@@ -284,6 +287,7 @@ pub(super) fn check_message(settings: &QueueSettings, arrival: &Arrival) -> Resu
     if !is_small || !properties.application().is_empty() {
         properties.check()?;
     }
+    arrival.message.check_levels()?;
     if size > limit as u64 {
         let detail = format!("{size} bytes, at most {limit}");
         return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
@@ -302,7 +306,7 @@ pub(crate) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
     let mut arrival = Arrival::new(message);
     let message = &mut arrival.message;
     if !message.properties().has_message_id() {
-        message.properties_mut().set_message_token(random_id());
+        message.properties_mut().stamp_message_token(random_id());
     }
     if !message.properties().application().is_empty() {
         for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {

@@ -1,10 +1,15 @@
 use std::ops::RangeInclusive;
+#[cfg(feature = "durable")]
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
 
 use super::{
     Entity,
     store::{Part, StoreId, Ticks},
 };
-use crate::message::Stored;
+use crate::{broker::panics, message::Stored, time::Timestamp};
 
 /// A line in which receivers wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +64,9 @@ pub(crate) struct Effects {
     /// How many bytes of messages may be in memory before some are taken out of it.
     #[cfg(feature = "durable")]
     pub(super) budget: u64,
+    /// How many milliseconds the broker's clock is ahead of the one that users see.
+    #[cfg(feature = "durable")]
+    pub(super) ahead: Arc<AtomicI64>,
     notes: Notes,
 }
 
@@ -111,6 +119,15 @@ impl Effects {
     #[cfg(feature = "durable")]
     pub(super) fn record(&mut self, locks: bool) {
         (self.is_recorded, self.records_locks) = (true, locks);
+    }
+
+    /// The instant on the broker's clock at which the one that users see shows `at`.
+    #[inline]
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
+    pub(super) fn on_broker_clock(&self, at: Timestamp) -> Timestamp {
+        #[cfg(feature = "durable")]
+        let at = Timestamp::from_millis(at.as_millis().saturating_add(self.ahead.load(Ordering::Relaxed)));
+        at
     }
 
     #[cfg(feature = "durable")]
@@ -176,9 +193,25 @@ impl Effects {
     }
 
     /// Removed messages and entities. They are the last of the notes that a caller takes.
-    pub(super) fn take_dropped(&mut self) -> (Vec<Stored>, Vec<Entity>) {
+    pub(super) fn take_dropped(&mut self) -> Dropped {
         let Notes { due, leaving, dropped, removed, .. } = &mut self.notes;
         self.is_noted = !due.is_empty() || !leaving.is_empty();
-        (std::mem::take(dropped), std::mem::take(removed))
+        Dropped { messages: std::mem::take(dropped), entities: std::mem::take(removed) }
+    }
+}
+
+/// Removed messages and entities, to be dropped where no lock is held.
+#[must_use]
+pub(crate) struct Dropped {
+    messages: Vec<Stored>,
+    entities: Vec<Entity>,
+}
+
+impl Dropped {
+    /// Drops them. The bytes of a body may be the user's, and their drop may panic.
+    #[inline]
+    pub(crate) fn release(self) {
+        self.messages.into_iter().for_each(panics::release);
+        self.entities.into_iter().for_each(panics::release);
     }
 }

@@ -28,7 +28,7 @@ pub use self::store::{Ages, Counts};
 pub(super) use self::{
     accept::arrival,
     admin::Change,
-    effects::Line,
+    effects::{Dropped, Line},
     store::{Accepted, Locked, Part, Peeked, Refused, Settlement, Source, StoreId, Ticks},
     time::Now,
     transaction::{Operations, PlannedSend, PlannedSettlement, Rejected},
@@ -217,9 +217,15 @@ impl Engine {
         &mut self.fx.note().closed
     }
 
+    /// An engine that takes its place, with nothing in it.
+    #[cold]
+    pub(super) fn without_entities(&self) -> Self {
+        Self { last_serial: self.last_serial, ..Self::new(self.quirks) }
+    }
+
     /// Removed messages and entities, to be dropped where no lock is held.
     #[inline]
-    pub(super) fn take_dropped(&mut self) -> impl Sized + use<> {
+    pub(super) fn take_dropped(&mut self) -> Dropped {
         self.fx.take_dropped()
     }
 

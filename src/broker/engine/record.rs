@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
+    sync::{Arc, atomic::AtomicI64},
 };
 
 use super::{
@@ -42,6 +43,11 @@ pub(crate) struct Identity {
 }
 
 impl Engine {
+    /// How many milliseconds the broker's clock is ahead of the one that users see.
+    pub(crate) fn set_ahead(&mut self, ahead: Arc<AtomicI64>) {
+        self.fx.ahead = ahead;
+    }
+
     /// Sends are refused while the disk has no room.
     pub(crate) fn set_full(&mut self, is_full: bool) {
         self.fx.set_full(is_full);
@@ -69,12 +75,13 @@ impl Engine {
     }
 
     /// Writes to `batch` what has changed since this was last called.
-    /// Answers with what may leave memory once the batch is on the disk.
-    pub(crate) fn take_changes(&mut self, now: Now, identity: Identity, batch: &mut Batch) -> Vec<Wanted> {
+    /// With `stamp` the time is written although nothing has changed. Answers with what may leave memory once the batch is on
+    /// the disk.
+    pub(crate) fn take_changes(&mut self, now: Now, identity: Identity, batch: &mut Batch, stamp: bool) -> Vec<Wanted> {
         self.fx.unwritten = 0;
         let notes = self.fx.note();
         let (changed, gone) = (std::mem::take(&mut notes.changed), std::mem::take(&mut notes.gone));
-        if changed.is_empty() {
+        if changed.is_empty() && !stamp {
             return Vec::new();
         }
         for gone in gone {

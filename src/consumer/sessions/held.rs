@@ -3,20 +3,29 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use tokio::time::{Instant, Sleep};
 
+use super::super::log::Log;
 use crate::{
     Disposition,
+    consumer::{Health, Options, Stats, health::Failure},
     message::LockToken,
+    settlement::Changes,
     time::Timestamp,
-    transport::{Delivery, ErrorKind, Lease, ReceiveError, Receiver, Session, SettleError},
+    transport::{
+        Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver, Session, SettleError, deadline::Timed,
+    },
 };
+
+/// How long a session stays without a message before it can be closed for one that waits. The next message may be on its
+/// way: several transports have to request it.
+const LINGER: Duration = Duration::from_millis(20);
 
 /// A session as a consumer receives from it: its lock is renewed between messages, and it is done when it stays empty.
 pub(super) struct Held<Q: Session> {
@@ -24,16 +33,26 @@ pub(super) struct Held<Q: Session> {
     idle: Duration,
     renews: bool,
     received: Vec<Delivery<Q::Lease>>,
-    renewing: Option<Renewing<Q>>,
+    renewing: Option<Pin<Box<Timed<Renewing<Q>>>>>,
+    /// How long the broker may take to answer a renewal.
+    operation: Duration,
+    stats: Stats,
+    health: Health,
     /// Since when there is no message.
     empty_since: Option<Instant>,
+    has_received: bool,
     timer: Option<Pin<Box<Sleep>>>,
+    log: Log,
 }
 
 /// What the receiver and the leases of one session have in common.
 pub(super) struct Shared<Q> {
     locked: Mutex<Locked<Q>>,
     is_done: AtomicBool,
+    /// Since when the session could be closed for another one, and how to wake its receiver.
+    spare: Mutex<Option<(Instant, Waker)>>,
+    /// How many sessions of the consumer could be closed.
+    spares: Arc<AtomicUsize>,
 }
 
 struct Locked<Q> {
@@ -52,17 +71,55 @@ impl<Q: Session> Shared<Q> {
         self.is_done.load(Ordering::Acquire)
     }
 
+    fn set_spare(&self, spare: Option<(Instant, Waker)>) -> Option<(Instant, Waker)> {
+        let mut present = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        match (present.is_some(), spare.is_some()) {
+            (false, true) => self.spares.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.spares.fetch_sub(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        std::mem::replace(&mut *present, spare)
+    }
+
+    /// Since when the session has nothing to do, if it could be closed for another one.
+    pub(super) fn spare_since(&self) -> Option<Instant> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(since, _)| *since)
+    }
+
+    /// Ends a session that has nothing to do. No message is received from it from now on.
+    pub(super) fn retire(&self) {
+        let spare = self.set_spare(None);
+        self.locked().session.stop();
+        self.is_done.store(true, Ordering::Release);
+        if let Some((_, waker)) = spare {
+            waker.wake();
+        }
+    }
+
     pub(super) fn into_session(self) -> Q {
         self.locked.into_inner().unwrap_or_else(PoisonError::into_inner).session
     }
 }
 
 impl<Q: Session> Held<Q> {
-    pub(super) fn new(session: Q, idle: Duration, renews: bool) -> Self {
+    pub(super) fn new(session: Q, idle: Duration, options: &Options, spares: Arc<AtomicUsize>) -> Self {
         let lock = session.lock_duration().min(super::LONGEST);
         let locked = Mutex::new(Locked { session, lock, at: Instant::now() });
-        let shared = Arc::new(Shared { locked, is_done: AtomicBool::new(false) });
-        Self { shared, idle, renews, received: Vec::new(), renewing: None, empty_since: None, timer: None }
+        let shared = Arc::new(Shared { locked, is_done: AtomicBool::new(false), spare: Mutex::new(None), spares });
+        Self {
+            shared,
+            idle,
+            renews: !options.renewal.is_zero(),
+            received: Vec::new(),
+            renewing: None,
+            operation: options.operation,
+            stats: options.stats.clone(),
+            health: options.health.clone(),
+            empty_since: None,
+            has_received: false,
+            timer: None,
+            log: options.log.of_part(),
+        }
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared<Q>> {
@@ -72,6 +129,7 @@ impl<Q: Session> Held<Q> {
     /// Nothing more is received from this session.
     fn finish(&mut self, cx: &Context<'_>) {
         self.stop();
+        drop(self.shared.set_spare(None));
         self.shared.is_done.store(true, Ordering::Release);
         // The driver looks at it when it is polled the next time.
         cx.waker().wake_by_ref();
@@ -90,7 +148,8 @@ impl<Q: Session> Held<Q> {
             Poll::Ready(Ok(count)) => {
                 let left = (locked.at + locked.lock).saturating_duration_since(now);
                 drop(locked);
-                (self.empty_since, self.timer) = (None, None);
+                (self.empty_since, self.timer, self.has_received) = (None, None, true);
+                drop(self.shared.set_spare(None));
                 out.extend(self.received.drain(..).map(|Delivery { message, lease }| {
                     let lease = HeldLease { lease, left, shared: Arc::clone(&self.shared) };
                     Delivery { message, lease }
@@ -101,7 +160,17 @@ impl<Q: Session> Held<Q> {
             Poll::Pending => {
                 let half = locked.at + locked.lock / 2;
                 drop(locked);
-                let due = half.min(*self.empty_since.get_or_insert(now) + self.idle);
+                let since = *self.empty_since.get_or_insert(now);
+                let mut due = half.min(since + self.idle);
+                // A session that was just accepted has a message that may be on its way.
+                if self.has_received {
+                    let spare_from = since + LINGER;
+                    if now < spare_from {
+                        due = due.min(spare_from);
+                    } else {
+                        drop(self.shared.set_spare(Some((since, cx.waker().clone()))));
+                    }
+                }
                 let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
                 if timer.deadline() != due {
                     timer.as_mut().reset(due);
@@ -109,6 +178,12 @@ impl<Q: Session> Held<Q> {
                 timer.as_mut().poll(cx).map(|()| None)
             }
         }
+    }
+}
+
+impl<Q: Session> Drop for Held<Q> {
+    fn drop(&mut self) {
+        drop(self.shared.set_spare(None));
     }
 }
 
@@ -129,15 +204,21 @@ impl<Q: Session> Receiver for Held<Q> {
                 return Poll::Pending;
             }
             if let Some(renewing) = &mut self.renewing {
-                let Poll::Ready(renewed) = Pin::new(renewing).poll(cx) else { return Poll::Pending };
+                let Poll::Ready(renewed) = renewing.as_mut().poll(cx) else { return Poll::Pending };
                 self.renewing = None;
+                let renewed = renewed.unwrap_or_else(|unanswered| {
+                    self.stats.count_timed_out();
+                    Err(unanswered.into())
+                });
                 match renewed {
                     Ok(_) => {}
                     Err(error) if error.is_lock_lost() => {
                         return Poll::Ready(Err(ReceiveError::new(ErrorKind::SessionLockLost).with_source(error)));
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "the lock of a session was not renewed");
+                        self.health.failed(Failure::Renew(error.kind()));
+                        let info = self.entity_info();
+                        self.log.session_not_renewed(&info, self.shared.locked().session.session_id(), &error);
                         self.finish(cx);
                         continue;
                     }
@@ -148,13 +229,15 @@ impl<Q: Session> Receiver for Held<Q> {
                 self.finish(cx);
                 continue;
             }
-            let is_old = {
+            let (is_old, left) = {
                 let locked = self.shared.locked();
-                now >= locked.at + locked.lock / 2
+                (now >= locked.at + locked.lock / 2, (locked.at + locked.lock).saturating_duration_since(now))
             };
             // A message is received only with half of the lock left, so that there is time to renew while it is handled.
             if is_old && self.renews {
-                self.renewing = Some(Renewing::new(&self.shared));
+                // An answer that comes after the lock has ended is worth nothing.
+                let timeout = self.operation.min(left);
+                self.renewing = Some(Box::pin(Timed::new(Renewing::new(&self.shared), timeout)));
             } else if is_old {
                 self.finish(cx);
             } else if let Some(received) = std::task::ready!(self.poll_messages(cx, max, out)) {
@@ -166,6 +249,10 @@ impl<Q: Session> Receiver for Held<Q> {
     fn stop(&mut self) {
         self.timer = None;
         self.shared.locked().session.stop();
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.shared.locked().session.entity_info()
     }
 }
 
@@ -187,6 +274,16 @@ impl<Q: Session> Lease for HeldLease<Q> {
 
     fn release(self) -> Self::Settle {
         self.lease.release()
+    }
+
+    fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
+        let Self { lease, left, shared } = self;
+        lease.abandon_after(changes, delay).map_err(|lease| Self { lease, left, shared })
+    }
+
+    fn release_after(self, delay: Duration) -> Result<Self::Settle, Self> {
+        let Self { lease, left, shared } = self;
+        lease.release_after(delay).map_err(|lease| Self { lease, left, shared })
     }
 
     fn renew(&self) -> Self::Renew {

@@ -1,27 +1,46 @@
 //! Many sessions at once, each by a consumer of its own that handles one message after the other.
 
 mod held;
+mod sink;
 
 use std::{
     fmt,
     future::{Future, pending, poll_fn},
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    pin::{Pin, pin},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, Sleep, sleep},
+};
 use tower::BoxError;
 use tower_service::Service;
 
-use self::held::Held;
-use super::{ConsumeError, ConsumerState, Health, Options, Stats, Undeliverable, health::Failure, run::Run};
+use self::{held::Held, sink::Sink};
+use super::{
+    ConsumeError, ConsumerState, Health, Options, Stats, Undeliverable,
+    drain::SETTLE_GRACE,
+    health::Failure,
+    log::{Log, Receiving},
+    run::Run,
+};
 use crate::{
     Disposition, Message,
-    transport::{ReceiveError, Session, SessionSource},
+    transport::{
+        ErrorKind, ReceiveError, Receiver, Session, SessionSource,
+        deadline::{self, OPERATION_TIMEOUT, Timed},
+    },
 };
+
+/// How long a shutdown waits for sessions to close after the last settlement.
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
 /// An instant that is so far away can be computed still.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -29,7 +48,8 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Works through sessions: several at once, and the messages of each one after the other, in order.
 ///
 /// It accepts the next session that has a message, handles its messages until there is none for a while, closes it, and
-/// accepts another. The locks of sessions are renewed, between messages and while a handler runs. A message that is
+/// accepts another. If all slots are taken, a session without messages is closed as soon as another one can be accepted. The
+/// locks of sessions are renewed, between messages and while a handler runs. A message that is
 /// abandoned comes again before those after it. A session whose lock is lost is given up; whoever accepts it next goes on.
 ///
 /// ```
@@ -71,12 +91,12 @@ pub struct SessionConsumer<A, S> {
     idle: Duration,
     renewal: Duration,
     drain: Duration,
+    operation: Duration,
     stats: Stats,
     health: Health,
-    undeliverable: Option<Sink>,
+    undeliverable: Option<Arc<Sink>>,
+    log: Log,
 }
-
-type Sink = Arc<Mutex<Box<dyn FnMut(Undeliverable) + Send>>>;
 
 impl<A, S> SessionConsumer<A, S>
 where
@@ -99,9 +119,11 @@ where
             idle: Duration::from_secs(1),
             renewal: Duration::from_secs(300),
             drain: Duration::from_secs(30),
+            operation: OPERATION_TIMEOUT,
             health: Health::new(Self::CONCURRENCY, stats.clone()),
             stats,
             undeliverable: None,
+            log: Log::new(),
         }
     }
 
@@ -113,7 +135,8 @@ where
         self
     }
 
-    /// How long a session without a message is kept before it is closed for another: by default 1 s.
+    /// How long a session without a message is kept: by default 1 s. It is closed earlier, after 20 ms, if all sessions that
+    /// are worked on at once are taken and another session has a message. Both are locked until the first one is closed.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle = timeout.min(LONGEST);
         self
@@ -126,15 +149,30 @@ where
         self
     }
 
-    /// How long a shutdown waits for handlers that run: by default 30 seconds.
+    /// How long a shutdown waits for handlers that run: by default 30 seconds. The shutdown ends at most 2 seconds later: 1
+    /// second for settlements, and 1 second to close the sessions.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain = timeout;
         self
     }
 
+    /// How long the transport may take to answer a settlement, a release, a renewal or the close of a session: by default 60
+    /// seconds, at least a millisecond and at most a year. A session whose lock is not renewed by then, or before it ends,
+    /// is given up, and the next one is accepted.
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.operation = deadline::clamped(timeout);
+        self
+    }
+
+    /// The name of the entity in log lines: [`Consumer::entity`](super::Consumer::entity).
+    pub fn entity(mut self, name: &str) -> Self {
+        self.log.set_entity(name);
+        self
+    }
+
     /// Where messages go that cannot be dead-lettered: [`Consumer::on_undeliverable`](super::Consumer::on_undeliverable).
     pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
-        self.undeliverable = Some(Arc::new(Mutex::new(Box::new(sink))));
+        self.undeliverable = Some(Arc::new(Sink::new(sink)));
         self
     }
 
@@ -154,16 +192,22 @@ where
     }
 
     /// Runs until `shutdown` is ready, and drains: nothing new is accepted or received, handlers that run have the drain
-    /// timeout, and sessions are closed. Dropping the future abandons the messages of its handlers and closes the sessions.
+    /// timeout, and sessions are closed. It ends within the drain timeout plus 2 seconds, see
+    /// [`drain_timeout`](Self::drain_timeout); a session that is not closed by then is dropped. Dropping the future abandons the messages of its handlers and closes the sessions.
     pub async fn run_until<F: Future>(mut self, shutdown: F) -> Result<Stats, ConsumeError> {
         let (stop, _) = watch::channel(false);
         let mut shutdown = pin!(shutdown);
         let mut accepting = Accepting::default();
         let mut sessions = FuturesUnordered::new();
+        let spares = Arc::new(AtomicUsize::new(0));
+        let mut held: Vec<Weak<held::Shared<A::Session>>> = Vec::new();
         let mut failure = None;
-        let _ends = Ends(self.health.clone());
+        let mut end = pin!(None);
+        self.log.learn(&self.source.entity_info());
+        let _ends = Ends(self.health.clone(), self.log.to_finish());
         self.health.is(ConsumerState::Running);
         loop {
+            held.retain(|shared| shared.strong_count() > 0);
             let is_full = sessions.len() >= self.concurrency;
             let next = poll_fn(|cx| {
                 let stops = *stop.borrow();
@@ -173,20 +217,38 @@ where
                 if let Poll::Ready(Some(ended)) = sessions.poll_next_unpin(cx) {
                     return Poll::Ready(Next::Ended(ended));
                 }
-                if stops {
-                    return if sessions.is_empty() { Poll::Ready(Next::Drained) } else { Poll::Pending };
+                if stops && sessions.is_empty() {
+                    return Poll::Ready(Next::Drained);
                 }
-                if is_full {
+                if stops {
+                    let end = end.as_mut().as_pin_mut();
+                    return end.map_or(Poll::Pending, |end: Pin<&mut Sleep>| end.poll(cx).map(|()| Next::Overdue));
+                }
+                if is_full && spares.load(Ordering::Relaxed) == 0 {
                     self.source.stop();
                     return Poll::Pending;
                 }
-                accepting.poll(&mut self.source, cx).map(Next::Accepted)
+                accepting.poll(&mut self.source, &mut self.log, cx).map(Next::Accepted)
             });
             match next.await {
                 Next::Drained => return failure.map_or(Ok(self.stats), Err),
+                Next::Overdue => {
+                    tracing::warn!(sessions = sessions.len(), "sessions were not closed before the shutdown ended");
+                    for _ in 0..sessions.len() {
+                        self.stats.count_timed_out();
+                    }
+                    self.health.failed(Failure::Close(ErrorKind::ServiceTimeout));
+                    return failure.map_or(Ok(self.stats), Err);
+                }
                 Next::Accepted(Ok(session)) => {
+                    if is_full && let Some(spare) = spare(&held) {
+                        spare.retire();
+                    }
                     self.stats.count_sessions();
-                    sessions.push(work(session, self.service.clone(), self.options(), self.idle, stop.subscribe()));
+                    let options = self.options();
+                    let session = Held::new(session, self.idle, &options, Arc::clone(&spares));
+                    held.push(Arc::downgrade(session.shared()));
+                    sessions.push(work(session, self.service.clone(), options, stop.subscribe()));
                     continue;
                 }
                 Next::Ended(Ok(())) => continue,
@@ -194,11 +256,15 @@ where
                 Next::Ended(Err(error)) => failure = failure.or(Some(error)),
                 Next::Accepted(Err(error)) => {
                     self.health.failed(Failure::Receive(error.kind()));
+                    self.log.receive_failed(&self.source.entity_info(), Receiving::Sessions, &error, None);
                     failure = failure.or(Some(ConsumeError::receive(error)));
                 }
             }
             self.health.is(ConsumerState::Draining);
             self.source.stop();
+            if end.is_none() {
+                end.set(Some(sleep(self.drain.saturating_add(SETTLE_GRACE + CLOSE_GRACE))));
+            }
             stop.send_replace(true);
         }
     }
@@ -211,56 +277,75 @@ where
             prefetch: 0,
             renewal: self.renewal,
             drain: self.drain,
+            // The messages behind one of a session do not pass it.
+            max_held: 0,
+            operation: self.operation,
             stats: self.stats.clone(),
             health: self.health.of_part(),
-            undeliverable: sink
-                .map(|sink| Box::new(move |message| sink.lock().unwrap_or_else(PoisonError::into_inner)(message)) as _),
+            log: self.log.of_part(),
+            undeliverable: sink.map(|sink| Box::new(move |message| sink.call(message)) as _),
         }
     }
 }
 
+/// The session that has had nothing to do for the longest time.
+fn spare<Q: Session>(held: &[Weak<held::Shared<Q>>]) -> Option<Arc<held::Shared<Q>>> {
+    let all = held.iter().filter_map(Weak::upgrade);
+    let spare = all.filter_map(|shared| Some((shared.spare_since()?, shared)));
+    spare.min_by_key(|(since, _)| *since).map(|(_, shared)| shared)
+}
+
 /// However it ends.
-struct Ends(Health);
+struct Ends(Health, Log);
 
 impl Drop for Ends {
     fn drop(&mut self) {
         self.0.is(ConsumerState::Ended);
+        self.1.end();
     }
 }
 
 enum Next<Q> {
     Shutdown,
     Drained,
+    /// A session is not closed.
+    Overdue,
     Ended(Result<(), ConsumeError>),
     Accepted(Result<Q, ReceiveError>),
 }
 
 /// Handles the messages of one session until it stays empty, its lock is lost, or all stop.
 async fn work<Q, S>(
-    session: Q,
+    held: Held<Q>,
     service: S,
     options: Options,
-    idle: Duration,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), ConsumeError>
 where
     Q: Session,
-    S: Service<Message, Response = Disposition>,
+    S: Service<Message, Response = Disposition> + Clone,
     S::Error: Into<BoxError>,
 {
-    let held = Held::new(session, idle, !options.renewal.is_zero());
+    let (operation, stats, health) = (options.operation, options.stats.clone(), options.health.clone());
+    let (mut log, info) = (options.log.of_part(), held.entity_info());
     let shared = Arc::clone(held.shared());
     let ends = {
         let shared = Arc::clone(&shared);
         let mut stop = Box::pin(async move { stopped.wait_for(|stopped| *stopped).await.is_ok() });
         poll_fn(move |cx| if shared.is_done() { Poll::Ready(true) } else { stop.as_mut().poll(cx) })
     };
-    let ended = Run::new(held, service, options, ends).await;
-    if let Some(shared) = Arc::into_inner(shared)
-        && let Err(error) = shared.into_session().close().await
-        && !error.is_lock_lost()
-    {
-        tracing::warn!(%error, "a session was not closed");
+    let ended = Run::new(held, service, Some(S::clone), options, ends).await;
+    if let Some(shared) = Arc::into_inner(shared) {
+        let closed = Timed::new(shared.into_session().close(), operation).await.unwrap_or_else(|unanswered| {
+            stats.count_timed_out();
+            Err(unanswered.into())
+        });
+        if let Err(error) = closed
+            && !error.is_lock_lost()
+        {
+            log.session_not_closed(&info, &error);
+            health.failed(Failure::Close(error.kind()));
+        }
     }
     match ended {
         Err(error) if !error.is_session_lost() => Err(error),
@@ -272,13 +357,14 @@ where
 #[derive(Default)]
 struct Accepting {
     failures: u32,
-    pause: Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Accepting {
     fn poll<A: SessionSource>(
         &mut self,
         source: &mut A,
+        log: &mut Log,
         cx: &mut Context<'_>,
     ) -> Poll<Result<A::Session, ReceiveError>> {
         loop {
@@ -288,14 +374,16 @@ impl Accepting {
             }
             match std::task::ready!(source.poll_accept(cx)) {
                 Err(error) if error.is_retryable() => {
-                    tracing::warn!(%error, "accepting a session failed");
                     source.stop();
                     let pause = Duration::from_millis(100 << self.failures.min(7)).min(Duration::from_secs(10));
                     self.failures += 1;
+                    log.receive_failed(&source.entity_info(), Receiving::Sessions, &error, Some(pause));
                     self.pause = Some(Box::pin(tokio::time::sleep_until(Instant::now() + pause)));
                 }
                 accepted => {
-                    self.failures = 0;
+                    if self.failures > 0 {
+                        log.receives_again(&source.entity_info(), std::mem::take(&mut self.failures));
+                    }
                     return Poll::Ready(accepted);
                 }
             }

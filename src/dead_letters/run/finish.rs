@@ -1,13 +1,13 @@
 //! One dead letter, under its lock.
 
-use std::{future::Future, pin::pin};
+use std::{future::Future, pin::pin, time::Duration};
 
 use tokio::time::sleep;
 
 use super::{super::ActionError, held::Kept};
 use crate::{
     message::SequenceNumber,
-    transport::{Lease, SendError},
+    transport::{Lease, SendError, deadline::Timed},
 };
 
 /// What is to be done with it.
@@ -34,7 +34,7 @@ pub(super) struct Finished<L: Lease> {
 }
 
 /// Waits for the copy to be accepted, under the lock, and removes the dead letter then.
-pub(super) async fn finish<L, F>(begun: Begun<L, F>) -> Finished<L>
+pub(super) async fn finish<L, F>(begun: Begun<L, F>, operation: Duration) -> Finished<L>
 where
     L: Lease,
     F: Future<Output = Result<(), SendError>>,
@@ -42,7 +42,7 @@ where
     let Begun { number, lease, send, copied_before } = begun;
     let copied = send.is_some();
     if let Some(send) = send {
-        let mut send = pin!(send);
+        let mut send = pin!(async { Timed::new(send, operation).await? });
         let sent = loop {
             let Some(half) = lease.renewal() else { break send.await };
             tokio::select! {
@@ -51,6 +51,7 @@ where
                 () = sleep(half) => {}
             }
             let Some(renewal) = lease.renew() else { break send.await };
+            let renewal = Timed::new(renewal, operation);
             tokio::select! {
                 biased;
                 sent = &mut send => break sent,
@@ -63,7 +64,7 @@ where
             return Finished { number, copied: false, copied_before, result, lease: Some(lease) };
         }
     }
-    let settled = lease.complete().await;
+    let settled = lease.complete(operation).await;
     let result = settled.map_err(|error| ActionError::settle(error, copied || copied_before));
     Finished { number, copied, copied_before, result, lease: None }
 }

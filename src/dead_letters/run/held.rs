@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     Disposition,
-    transport::{Lease, SettleError},
+    transport::{Lease, SettleError, deadline::Timed},
 };
 
 /// A lease that is given back uncounted when it is dropped.
@@ -19,9 +19,9 @@ impl<L: Lease> Kept<L> {
     }
 
     /// Removes the message.
-    pub(super) async fn complete(mut self) -> Result<(), SettleError> {
+    pub(super) async fn complete(mut self, operation: Duration) -> Result<(), SettleError> {
         match self.0.take() {
-            Some(lease) => lease.settle(Disposition::Complete).await,
+            Some(lease) => Timed::new(lease.settle(Disposition::Complete), operation).await?,
             None => Ok(()),
         }
     }
@@ -54,16 +54,18 @@ pub(super) struct Held<L: Lease> {
     leases: Vec<Kept<L>>,
     /// So many have been renewed in this round, or were taken after the last one.
     renewed: usize,
-    renewing: FuturesUnordered<L::Renew>,
+    renewing: FuturesUnordered<Timed<L::Renew>>,
     due: Instant,
+    /// How long an answer may take.
+    operation: Duration,
 }
 
 impl<L: Lease> Held<L> {
     /// Most renewals, or releases, at once.
     const AT_ONCE: usize = 64;
 
-    pub(super) fn new() -> Self {
-        Self { leases: Vec::new(), renewed: 0, renewing: FuturesUnordered::new(), due: Instant::now() }
+    pub(super) fn new(operation: Duration) -> Self {
+        Self { leases: Vec::new(), renewed: 0, renewing: FuturesUnordered::new(), due: Instant::now(), operation }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -93,22 +95,36 @@ impl<L: Lease> Held<L> {
                 self.renewed = 0;
             }
             while self.renewed < self.leases.len() && self.renewing.len() < Self::AT_ONCE {
-                self.renewing.extend(self.leases[self.renewed].renew());
+                let renewal = self.leases[self.renewed].renew();
+                self.renewing.extend(renewal.map(|renewal| Timed::new(renewal, self.operation.min(every))));
                 self.renewed += 1;
             }
-            self.renewing.next().await;
+            if let Some(Err(unanswered)) = self.renewing.next().await {
+                tracing::warn!(error = %unanswered, "the lock of a dead letter was not renewed");
+            }
         }
     }
 
     /// Gives all of them back, uncounted.
     pub(super) async fn release(mut self) {
         let mut releasing = FuturesUnordered::new();
+        let mut unanswered = 0_usize;
         while let Some(lease) = self.leases.pop() {
-            releasing.extend(lease.release());
+            if unanswered > 0 {
+                // The release begins and is not awaited: each might take the whole of the time.
+                drop(lease.release());
+                continue;
+            }
+            releasing.extend(lease.release().map(|release| Timed::new(release, self.operation)));
             if releasing.len() == Self::AT_ONCE {
-                releasing.next().await;
+                unanswered += usize::from(matches!(releasing.next().await, Some(Err(_))));
             }
         }
-        while releasing.next().await.is_some() {}
+        while let Some(released) = releasing.next().await {
+            unanswered += usize::from(released.is_err());
+        }
+        if unanswered > 0 {
+            tracing::warn!(unanswered, "the locks of dead letters were not released in time");
+        }
     }
 }

@@ -91,7 +91,8 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
     async fn pass(&mut self, last: SequenceNumber, report: &mut Report) -> Result<(), ReceiveError> {
         let mut receiver = self.dead.queue.receiver();
         let mut in_flight = FuturesUnordered::new();
-        let mut pass = Pass::new(last, report);
+        let operation = self.dead.operation;
+        let mut pass = Pass::new(last, report, operation);
         let mut failed = None;
         loop {
             let free = pass.room(self.most_held).min(self.concurrency).saturating_sub(in_flight.len());
@@ -108,7 +109,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
                             let now = self.dead.clock.now().utc;
                             for delivery in deliveries {
                                 match pass.take(delivery, now, &self.filter, &self.action) {
-                                    Ok(Some(begun)) => in_flight.push(finish(begun)),
+                                    Ok(Some(begun)) => in_flight.push(finish(begun, operation)),
                                     Ok(None) => {}
                                     Err(error) => {
                                         pass.is_over = true;

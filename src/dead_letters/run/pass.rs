@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::{
     super::{ActionError, End, Explained, Failure, Filter, Report, action::Action, action::Refused, no_dead_letter},
     fates::{Fate, Fates},
@@ -23,8 +25,8 @@ pub(super) struct Pass<'r, L: Lease> {
 }
 
 impl<'r, L: Lease> Pass<'r, L> {
-    pub(super) fn new(last: SequenceNumber, report: &'r mut Report) -> Self {
-        Self { last, report, done: 0, held: Held::new(), fates: Fates::default(), is_over: false }
+    pub(super) fn new(last: SequenceNumber, report: &'r mut Report, operation: Duration) -> Self {
+        Self { last, report, done: 0, held: Held::new(operation), fates: Fates::default(), is_over: false }
     }
 
     /// For how many more there is room, with those in hand, whatever comes of them.

@@ -18,6 +18,8 @@ pub struct Properties {
     content_type: Option<Text>,
     correlation_id: Option<Id>,
     message_id: Option<Id>,
+    /// Whether a broker or a transport has made the `MessageId`, for the sender set none.
+    is_message_id_stamped: bool,
     subject: Option<Text>,
     reply_to: Option<Text>,
     session_id: Option<Text>,
@@ -99,6 +101,14 @@ impl Properties {
         transaction_partition_key;
         /// Where the message goes, for the application; no broker routes by it.
         to;
+    }
+
+    /// Whether the `MessageId` was made by a broker or a transport, because the sender had set none. The sender does not
+    /// know such an id, so no reply names it.
+    #[must_use]
+    #[inline]
+    pub fn is_message_id_stamped(&self) -> bool {
+        self.is_message_id_stamped
     }
 
     /// How long the message may wait, from its acceptance. `None` is the entity's default.

@@ -1,4 +1,4 @@
-//! What a sender sets, and what takes it away again.
+//! The setters of properties, and what removes a property.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -24,22 +24,26 @@ macro_rules! free_text {
 }
 
 macro_rules! clear {
-    ($($clear:ident, $name:ident;)*) => {$(
-        pub(crate) fn $clear(&mut self) {
+    ($($(#[$doc:meta])* $clear:ident, $name:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $clear(&mut self) -> &mut Self {
             self.$name = None;
+            self
         }
     )*};
 }
 
 macro_rules! clear_rare {
-    ($($clear:ident, $name:ident;)*) => {$(
-        pub(crate) fn $clear(&mut self) {
+    ($($(#[$doc:meta])* $clear:ident, $name:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $clear(&mut self) -> &mut Self {
             if let Some(rare) = &mut self.rare {
                 rare.$name = None;
                 if **rare == Rare::default() {
                     self.rare = None;
                 }
             }
+            self
         }
     )*};
 }
@@ -74,10 +78,41 @@ impl Properties {
             return Err(InvalidArgument::new(Field::MessageId, Problem::Empty));
         }
         self.message_id = Some(id(Field::MessageId, value)?.into());
+        self.is_message_id_stamped = false;
         Ok(self)
     }
 
+    /// Sets the `MessageId` of a message whose sender set none, and [marks it](Self::is_message_id_stamped) as such. For
+    /// brokers and transports.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_message_id`](Self::set_message_id).
+    pub fn stamp_message_id(&mut self, value: impl Into<Cow<'static, str>>) -> Result<&mut Self, InvalidArgument> {
+        self.set_message_id(value)?.is_message_id_stamped = true;
+        Ok(self)
+    }
+
+    /// Removes the `MessageId`.
+    pub fn clear_message_id(&mut self) -> &mut Self {
+        (self.message_id, self.is_message_id_stamped) = (None, false);
+        self
+    }
+
     pub(crate) fn set_message_token(&mut self, token: Token) {
+        self.message_id = Some(Id::Token(token));
+        self.is_message_id_stamped = false;
+    }
+
+    /// As [`stamp_message_id`](Self::stamp_message_id).
+    #[cfg(feature = "embedded")]
+    pub(crate) fn stamp_message_token(&mut self, token: Token) {
+        self.message_id = Some(Id::Token(token));
+        self.is_message_id_stamped = true;
+    }
+
+    /// Replaces the `MessageId` of a message that is sent again. A mark that the sender set none stays.
+    pub(crate) fn renew_message_token(&mut self, token: Token) {
         self.message_id = Some(Id::Token(token));
     }
 
@@ -85,11 +120,14 @@ impl Properties {
         self.correlation_id = Some(Id::Token(token));
     }
 
-    /// Takes the `MessageId` of another message over as the `CorrelationId`. Says whether that has one.
+    /// Copies the `MessageId` of another message to the `CorrelationId`, if its sender set one. Returns whether it did.
     #[inline]
     pub(crate) fn correlate_with_message_id(&mut self, other: &Self) -> bool {
+        if other.is_message_id_stamped || other.message_id.is_none() {
+            return false;
+        }
         self.correlation_id.clone_from(&other.message_id);
-        self.correlation_id.is_some()
+        true
     }
 
     /// As [`set_reply_to`](Self::set_reply_to), for many messages.
@@ -162,19 +200,30 @@ impl Properties {
     }
 
     clear! {
+        /// Removes the `ContentType`.
         clear_content_type, content_type;
+        /// Removes the `CorrelationId`.
         clear_correlation_id, correlation_id;
+        /// Removes the subject.
         clear_subject, subject;
+        /// Removes where an answer goes.
         clear_reply_to, reply_to;
+        /// Removes the `SessionId`. A partition key stays.
         clear_session_id, session_id;
+        /// Removes how long the message may wait.
         clear_time_to_live, time_to_live;
     }
 
     clear_rare! {
+        /// Removes the session that an answer goes to.
         clear_reply_to_session_id, reply_to_session_id;
+        /// Removes the partition key.
         clear_partition_key, partition_key;
+        /// Removes the transfer partition's key.
         clear_transaction_partition_key, transaction_partition_key;
+        /// Removes where the message goes, for the application.
         clear_to, to;
+        /// Removes when the message becomes visible.
         clear_scheduled_enqueue_time, scheduled_enqueue_time;
     }
 }

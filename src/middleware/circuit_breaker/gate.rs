@@ -215,7 +215,7 @@ impl Gate {
         inner.state = State::Open { until: Instant::now() + self.pause };
         self.is_closed.store(false, Ordering::Release);
         self.counts.opened.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(pause = ?self.pause, "handlers fail: the circuit is open");
+        tracing::warn!(pause = ?self.pause, "too many handlers fail: the circuit is open, and no message is handled until the pause has passed");
     }
 
     /// A service that is dropped waits no more.

@@ -162,6 +162,7 @@ where
         let answer = ready!(this.handler.poll(cx)).map_err(Into::into);
         this.seat.end(match &answer {
             Ok(Disposition::Complete | Disposition::Defer(_)) => Outcome::Success,
+            Ok(Disposition::Abandon(changes)) if changes.is_hold() => Outcome::Nothing,
             Ok(Disposition::Abandon(_)) => Outcome::Failure,
             Err(error) if is_transient(error) => Outcome::Failure,
             Ok(Disposition::DeadLetter(_)) | Err(_) => Outcome::Nothing,

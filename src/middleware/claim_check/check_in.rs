@@ -5,6 +5,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -116,15 +117,15 @@ where
             Ok(request) => request,
             Err(error) => return ClaimFuture::later(async { Err(error) }),
         };
-        // The instance that is ready is the one that is called; the clone that stays is made ready again.
-        let clone = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, clone);
+        // The instance that is ready may hold a place that others need while the store answers.
+        self.inner = self.inner.clone();
+        let inner = self.inner.clone();
         let blobs = Arc::clone(&self.rules.blobs);
         ClaimFuture::later(async move {
             for (id, body) in bodies {
                 blobs.put(&id, body).await?;
             }
-            inner.call(request).await.map_err(Into::into)
+            inner.oneshot(request).await.map_err(Into::into)
         })
     }
 }

@@ -4,7 +4,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use tower::BoxError;
+use tower::{BoxError, ServiceExt};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -103,9 +103,9 @@ where
             Ok(Some(claim)) => claim,
             Err(error) => return ClaimFuture::later(async { Ok(error.into_disposition()) }),
         };
-        // The instance that is ready is the one that is called; the clone that stays is made ready again.
-        let clone = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, clone);
+        // The instance that is ready may hold a place that others need while the store answers.
+        self.inner = self.inner.clone();
+        let inner = self.inner.clone();
         let blobs = Arc::clone(&self.rules.blobs);
         ClaimFuture::later(async move {
             let body = match blobs.get(claim.id(), claim.length()).await {
@@ -116,7 +116,7 @@ where
             };
             let mut message = message.with_body(body);
             message.properties_mut().application_mut().remove(Claim::PROPERTY);
-            inner.call(message).await.map_err(Into::into)
+            inner.oneshot(message).await.map_err(Into::into)
         })
     }
 }

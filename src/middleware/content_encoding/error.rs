@@ -99,7 +99,7 @@ impl fmt::Display for DecompressError {
                 Some(feature) => write!(f, "it is read with the feature `{feature}` of consign"),
             },
             Kind::Nested => f.write_str("more than one encoding"),
-            Kind::NotBytes => f.write_str("the body is an AMQP value or sequence"),
+            Kind::NotBytes => f.write_str("the body is an AMQP value or sequence, and compressed bytes were expected"),
             Kind::Size { limit } => write!(f, "the body has more than {limit} bytes"),
             Kind::Ratio { limit } => write!(f, "the body has more than {limit} times its encoded size"),
             Kind::Window => f.write_str("it asks for a window above 2 GiB"),

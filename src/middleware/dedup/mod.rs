@@ -41,7 +41,7 @@
 //! |---|---|
 //! | unknown, or its window or lease is over | it is reserved, and the message is handed on |
 //! | committed | [`Complete`](crate::Disposition::Complete) at once, or what [`DedupLayer::on_duplicate`] says; counted |
-//! | reserved: the message is being handled elsewhere | the call waits, see below |
+//! | reserved: the message is being handled elsewhere | the message waits, see below |
 //!
 //! | the service inside | the id |
 //! |---|---|
@@ -51,14 +51,35 @@
 //! | answers `DeadLetter` | is forgotten: the message may be resubmitted, and is handled then |
 //! | fails, panics, or is dropped with the call | is forgotten |
 //!
-//! A call waits for an id that is reserved, in its slot and under its lock, for [`DedupLayer::WAIT`] at most: when the
-//! other one has ended well the message is completed, and otherwise it is handled. Abandoning it at once would cost a
-//! delivery each time, and so dead-letter a message while it is handled, or after a crash, before the lease of the process
-//! that is gone is over. What still waits then is abandoned. With [`DedupLayer::wait`] of zero nothing waits.
+//! # Messages that are being handled elsewhere
 //!
-//! A handler may take longer than a lease, for the lease is renewed while the call is polled, at half of its time. A
-//! renewal that fails is tried again after an eighth. If somebody else has reserved the id since, the handler runs on:
-//! what it has done cannot be undone.
+//! Such a message waits until the other handler has ended: if that ended well the message is completed, else it is handled.
+//! Waiting does not count as a delivery.
+//!
+//! | the driver | what waits |
+//! |---|---|
+//! | a [`Consumer`](crate::consumer::Consumer) | It holds the message outside of its slots, renews its lock, and calls the stack again after 0.1 to 2 seconds, or when the lease ends. There is no limit of time. It holds 256 messages at most: see [`Consumer::max_held`](crate::consumer::Consumer::max_held), which also says what becomes of one more. |
+//! | a [`SessionConsumer`](crate::consumer::SessionConsumer), or one with `max_held(0)` | The call waits in its slot, for [`DedupLayer::WAIT`] at most; then the message is abandoned. The messages of a session behind it do not pass it. |
+//! | one of yours | As before: the future of the call waits. The service inside is not kept ready meanwhile. |
+//!
+//! A consumer recognises the answer of this layer, an abandon. Layers outside of it pass it on: retries and the circuit breaker
+//! do not take it for a failure. A layer of yours that replaces an abandon by another answer costs a delivery. A timeout
+//! outside bounds each call, and not the time that the consumer holds the message.
+//!
+//! # After a crash
+//!
+//! | time | default | |
+//! |---|---|---|
+//! | lease | 30 s ([`DedupLayer::lease`]) | The ids of a process that was killed stay reserved for so long after their last renewal. With the store in a file they are free as soon as the file is opened again. |
+//! | renewal | 15 s: half of the lease | While a handler runs. One that fails is tried again after an eighth of the lease. |
+//! | next look at an id | at most 2 s | Also at the end of the lease. |
+//!
+//! So after a `kill -9` the messages that the process had in hand are handled 15 to 30 seconds later, and 2 seconds later at the
+//! latest if the store does not say how long a lease lasts; a broker has to deliver them again first, at once or when their
+//! locks end. All other messages go on at once. The example `kill` of `consign-dedup-postgres` prints both times:
+//! `cargo run -p consign-dedup-postgres --example kill`.
+//!
+//! If somebody else has reserved the id when a lease is to be renewed, the handler runs on: what it has done cannot be undone.
 //!
 //! # Signed and encrypted messages
 //!
@@ -69,8 +90,8 @@
 //!
 //! # Failure
 //!
-//! A message is never handled without a reservation. A store that cannot reserve is asked again for as long as a call may
-//! wait, and then the call fails with the [`StoreError`], by which the message is abandoned. That includes a store that is
+//! A message is never handled without a reservation. A store that cannot reserve is asked again, in the slot of the message,
+//! for [`DedupLayer::wait`], and then the call fails with the [`StoreError`], by which the message is abandoned. That includes a store that is
 //! full: it forgets nothing early.
 //!
 //! When the handler has answered `Complete` and the commit fails, the answer stays `Complete`, for to abandon the message
@@ -89,8 +110,12 @@
 //!
 //! Inside of lock renewal and expiry, outside of whatever reads the body. Inside of every layer that answers `Complete`
 //! for a message that was not handled, as a retry does which sends it again for later: outside of it the first attempt
-//! would be committed, and the next one dropped as its duplicate. A timeout is best outside, so that it also bounds the
-//! wait.
+//! would be committed, and the next one dropped as its duplicate.
+//!
+//! The service inside is made ready when the id is reserved, not before: a message that waits takes no permit of a
+//! concurrency limit inside. So a limit, a buffer or a circuit breaker inside does not hold the consumer back before it
+//! receives; put these outside. If the service inside fails to become ready, the call fails with that error, and the next
+//! readiness of this layer is that of the service inside, by which a consumer ends.
 //!
 //! # Cost
 //!

@@ -10,6 +10,7 @@ use std::{
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{DedupStats, DedupStore, StoreError, StoreErrorKind};
+use crate::transport::log_limit;
 
 /// An id that is reserved. Dropped before its end, it ends all the same.
 pub(super) struct Reservation<'a, St: DedupStore> {
@@ -89,7 +90,9 @@ async fn end<St: DedupStore>(store: &St, stats: &DedupStats, token: &St::Token, 
 
 #[cold]
 fn failed(stats: &DedupStats, count: fn(&DedupStats), error: &StoreError) {
-    tracing::warn!(%error, "a reserved id could not be committed, forgotten or renewed");
+    if let Some(left_out) = log_limit("dedup", "StoreFailed") {
+        tracing::warn!(%error, left_out, "the store of handled ids failed: a message may be handled twice, or later");
+    }
     count(stats);
 }
 

@@ -1,11 +1,14 @@
 use std::{
     convert::Infallible,
     fmt,
-    future::{Future, Ready, ready},
+    future::{Future, Ready, poll_fn, ready},
     mem,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{self, Context, Poll},
     time::Duration,
 };
 
@@ -15,7 +18,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Begin, DedupStats, DedupStore, Key, MakeKey, OriginalMessageId, StoreError, reservation::Reservation};
-use crate::{Disposition, Message};
+use crate::{Disposition, Message, message::Holding, settlement::Changes};
 
 /// Makes [`Dedup`] services. They share the store, the scope and the counts.
 pub struct DedupLayer<St, K = OriginalMessageId, D = CompleteDuplicates> {
@@ -39,11 +42,11 @@ struct Times {
 }
 
 impl<St: DedupStore> DedupLayer<St> {
-    /// How long a reservation lasts by default unless it is renewed: five minutes.
-    pub const LEASE: Duration = Duration::from_secs(300);
+    /// How long a reservation lasts by default unless it is renewed: 30 seconds. It is renewed every 15 seconds.
+    pub const LEASE: Duration = Duration::from_secs(30);
 
-    /// How long a call waits by default for an id that is being handled elsewhere: five minutes, so that after a crash it
-    /// outlasts the lease of the process that is gone.
+    /// How long a call waits by default, where no consumer holds the message, for an id that is being handled elsewhere: five
+    /// minutes.
     pub const WAIT: Duration = Duration::from_secs(300);
 
     /// Knows ids by `store`, in `scope`: what the messages come from, as a queue or a subscription by its path. Two
@@ -85,17 +88,18 @@ impl<St, K, D> DedupLayer<St, K, D> {
         DedupLayer { ids: self.ids, duplicates }
     }
 
-    /// How long a reservation lasts if nobody ends it: at least 1 ms. It is renewed at half of that for as long as the
-    /// handler runs. A process that dies holds its messages up for so long; and so long at most a handler may keep its
-    /// thread to itself, or a store be out of reach, before a duplicate is handled too.
+    /// How long a reservation lasts if nobody ends it: by default [`DedupLayer::LEASE`], at least 1 ms. It is renewed at half
+    /// of that for as long as the handler runs. The messages of a process that was killed wait for the end of it. If a handler
+    /// blocks its thread, or the store cannot be reached, for longer than half of it, a duplicate may be handled too.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.ids.times.lease = lease.max(Duration::from_millis(1));
         self
     }
 
-    /// How long a call waits for an id that is being handled elsewhere, or for a store that fails. With zero such a message
-    /// is abandoned at once, and each time costs a delivery.
+    /// How long a call waits for a store that fails, and, where no consumer holds the message, for an id that is being
+    /// handled elsewhere: by default [`DedupLayer::WAIT`]. A message that has waited for so long is abandoned, which costs a
+    /// delivery. A message that a consumer holds is held until its id is free.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.ids.times.wait = wait;
@@ -147,20 +151,29 @@ impl<S, St, K, D: Clone> Layer<S> for DedupLayer<St, K, D> {
     type Service = Dedup<S, St, K, D>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Dedup { inner, ids: Arc::new(self.ids.clone()), duplicates: self.duplicates.clone() }
+        let (ids, duplicates) = (Arc::new(self.ids.clone()), self.duplicates.clone());
+        Dedup { inner, is_broken: Arc::default(), ids, duplicates }
     }
 }
 
 /// Completes what was handled before; see the [module](super).
 pub struct Dedup<S, St, K = OriginalMessageId, D = CompleteDuplicates> {
     inner: S,
+    /// Whether the service inside, of which all clones share what it needs, has failed to become ready.
+    is_broken: Arc<AtomicBool>,
     ids: Arc<Ids<St, K>>,
     duplicates: D,
 }
 
 impl<S: Clone, St, K, D: Clone> Clone for Dedup<S, St, K, D> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), ids: Arc::clone(&self.ids), duplicates: self.duplicates.clone() }
+        let Self { inner, is_broken, ids, duplicates } = self;
+        Self {
+            inner: inner.clone(),
+            is_broken: Arc::clone(is_broken),
+            ids: Arc::clone(ids),
+            duplicates: duplicates.clone(),
+        }
     }
 }
 
@@ -185,17 +198,24 @@ where
     type Error = BoxError;
     type Future = ResponseFuture;
 
+    /// The service inside is made ready when the id is reserved: while it is ready it may keep others from a permit. Only if it
+    /// has failed to become ready is it asked here, so that a driver learns of one that never will be.
     #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
+        if !self.is_broken.load(Ordering::Relaxed) {
+            return Poll::Ready(Ok(()));
+        }
+        task::ready!(self.inner.poll_ready(cx)).map_err(Into::into)?;
+        self.is_broken.store(false, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, message: Message) -> ResponseFuture {
-        // The instance that was made ready goes into the call; a clone that was not stays.
+        // The instance that may have been made ready goes into the call; a clone that was not stays.
         let clone = self.inner.clone();
         let inner = mem::replace(&mut self.inner, clone);
         let (ids, duplicates) = (Arc::clone(&self.ids), self.duplicates.clone());
-        ResponseFuture(Box::pin(handle(inner, ids, duplicates, message)))
+        ResponseFuture(Box::pin(handle(inner, Arc::clone(&self.is_broken), ids, duplicates, message)))
     }
 }
 
@@ -243,12 +263,15 @@ enum Verdict<'a, St: DedupStore> {
     HandOn(Reservation<'a, St>),
     HandOnWithoutKey,
     Known,
+    /// The consumer is to hold the message. Something may be new after this time, zero if that is not known.
+    Hold(Duration),
     InProgress,
 }
 
 /// Handles one message.
 async fn handle<S, St, K, D>(
-    mut inner: S,
+    inner: S,
+    is_broken: Arc<AtomicBool>,
     ids: Arc<Ids<St, K>>,
     duplicates: D,
     message: Message,
@@ -265,7 +288,7 @@ where
         Verdict::HandOn(reservation) => reservation,
         Verdict::HandOnWithoutKey => {
             ids.stats.count_without_key();
-            return inner.call(message).await.map_err(Into::into);
+            return call(inner, &is_broken, message).await;
         }
         Verdict::Known => {
             ids.stats.count_duplicates();
@@ -273,13 +296,14 @@ where
             drop(inner);
             return duplicates.oneshot(message).await.map_err(Into::into);
         }
+        Verdict::Hold(left) => return Ok(Disposition::Abandon(Changes::hold(left))),
         Verdict::InProgress => {
             ids.stats.count_given_up();
-            return Ok(Disposition::ABANDON);
+            return Ok(Disposition::Abandon(Changes::because("another delivery of this message is being handled")));
         }
     };
     ids.stats.count_handled();
-    let answer = reservation.keep(ids.times.lease, inner.call(message)).await.map_err(Into::into);
+    let answer = reservation.keep(ids.times.lease, call(inner, &is_broken, message)).await;
     if let Ok(Disposition::Complete) = answer {
         reservation.commit().await;
     } else {
@@ -288,13 +312,27 @@ where
     answer
 }
 
+/// Makes the service inside ready, which it was not kept while the id was reserved, and calls that instance.
+async fn call<S>(mut inner: S, is_broken: &AtomicBool, message: Message) -> Result<Disposition, BoxError>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+{
+    if let Err(error) = poll_fn(|cx| inner.poll_ready(cx)).await {
+        is_broken.store(true, Ordering::Relaxed);
+        return Err(error.into());
+    }
+    inner.call(message).await.map_err(Into::into)
+}
+
 impl<St: DedupStore, K: MakeKey> Ids<St, K> {
     /// Reserves the id of a message, and waits for that if it must.
     async fn reserve(&self, message: &Message) -> Result<Verdict<'_, St>, StoreError> {
         let Some(id) = self.key.make_key(message) else { return Ok(Verdict::HandOnWithoutKey) };
         let key = Key::new(&self.scope, &id);
         let mut waiting = Waiting::new(self.times.wait);
-        let mut met = false;
+        let holding = message.holding();
+        let mut met = matches!(holding, Holding::Was);
         loop {
             let (left, failure) = match self.store.begin(key, self.times.lease).await {
                 Ok(Begin::New(token)) => {
@@ -304,6 +342,9 @@ impl<St: DedupStore, K: MakeKey> Ids<St, K> {
                 Ok(Begin::InProgress { left }) => {
                     if !mem::replace(&mut met, true) {
                         self.stats.count_in_progress();
+                    }
+                    if !matches!(holding, Holding::No) {
+                        return Ok(Verdict::Hold(left));
                     }
                     (left, None)
                 }

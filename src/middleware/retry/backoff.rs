@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -25,6 +26,21 @@ pub enum Jitter {
     Equal,
     /// From zero to all of the delay: the widest spread, and no minimum.
     Full,
+}
+
+/// As in `10s x 2 up to 3600s, jitter equal`; a fixed delay is that alone.
+impl fmt::Display for Backoff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.first.min(self.longest))?;
+        if self.factor > 1 {
+            write!(f, " x {} up to {:?}", self.factor, self.longest)?;
+        }
+        match self.jitter {
+            Jitter::None => Ok(()),
+            Jitter::Equal => f.write_str(", jitter equal"),
+            Jitter::Full => f.write_str(", jitter full"),
+        }
+    }
 }
 
 impl Backoff {

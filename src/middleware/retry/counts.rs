@@ -27,11 +27,11 @@ impl RetryCounts {
     counts! {
         /// Attempts within a delivery, the first one of each left out.
         immediate, count_immediate;
-        /// Copies that were accepted.
+        /// Later deliveries: copies that were accepted, or messages that the transport was to delay.
         delayed, count_delayed;
         /// Messages that were dead-lettered, for no delivery was left.
         exhausted, count_exhausted;
-        /// Copies that were not accepted, or could not be made; their messages were abandoned.
+        /// Copies that were not accepted, or could not be made; their messages were abandoned after the delay.
         not_sent, count_not_sent;
     }
 }

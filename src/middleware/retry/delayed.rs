@@ -15,7 +15,11 @@ use crate::{
     message::{Properties, random_id::random_id},
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::{Clock, SystemClock, Timestamp},
-    transport::{SendError, Sender},
+    transport::{
+        Capability, Level, SendError, Sender, Unsupported,
+        deadline::{self, OPERATION_TIMEOUT},
+        log_limit,
+    },
 };
 
 /// What is done about a delivery that has failed: nothing, [`NoDelay`], or a later one, [`DelayedRetries`].
@@ -25,6 +29,12 @@ pub trait Later: sealed::Sealed {
 
     #[doc(hidden)]
     fn after(&self, message: &Message, failure: &Failure, counts: &RetryCounts) -> Plan<Self::Send>;
+
+    /// What a description shows, as pairs of a name and a value.
+    #[doc(hidden)]
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 }
 
 mod sealed {
@@ -37,8 +47,10 @@ mod sealed {
 pub enum Plan<F> {
     /// The failure is passed on.
     PassOn,
-    /// A copy is sent.
-    Send(F),
+    /// A copy is sent, which may take `timeout`. If it is not accepted, the message is abandoned after the delay.
+    Send { send: F, delay: Duration, timeout: Duration },
+    /// The message is abandoned so that it is delivered again after the delay.
+    Delay(Changes, Duration),
     /// It was the last delivery.
     GiveUp(Box<DeadLetter>),
 }
@@ -57,12 +69,15 @@ impl Later for NoDelay {
     }
 }
 
-/// Later deliveries, each by a copy of the message that is sent with a `ScheduledEnqueueTime`.
+/// Later deliveries: by the transport where it delays messages itself, else each by a copy of the message that is sent with a
+/// `ScheduledEnqueueTime`.
 pub struct DelayedRetries<X, C = SystemClock> {
     sender: X,
+    by: By,
     backoff: Backoff,
     deliveries: u32,
     max_age: Duration,
+    operation: Duration,
     random: Random,
     clock: C,
 }
@@ -71,17 +86,46 @@ impl<X: Sender> DelayedRetries<X> {
     /// Deliveries unless set, the first one included.
     pub const DELIVERIES: u32 = 10;
 
-    /// Sends copies by `sender`, which is that of the queue that the message was received from, after delays by
-    /// `backoff`.
-    #[must_use]
-    pub fn new(sender: X, backoff: Backoff) -> Self {
-        Self {
+    /// Delays messages by `backoff`: by the transport if it [delays](Capability::DelayedRetry) natively, else by scheduled
+    /// copies. `sender` is that of the queue that the messages are received from.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`], if the transport of `sender` can do neither: [`Sender::capabilities`].
+    pub fn new(sender: X, backoff: Backoff) -> Result<Self, Unsupported> {
+        let capabilities = sender.capabilities();
+        let by = if capabilities.level(Capability::DelayedRetry) == Level::Native {
+            By::Transport
+        } else if capabilities.supports(Capability::Scheduling) {
+            By::Copies
+        } else {
+            return Err(Unsupported::new(Capability::DelayedRetry));
+        };
+        Ok(Self {
             sender,
+            by,
             backoff,
             deliveries: Self::DELIVERIES,
             max_age: Duration::MAX,
+            operation: OPERATION_TIMEOUT,
             random: Random::new(),
             clock: SystemClock::new(),
+        })
+    }
+}
+
+/// What delays a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Transport,
+    Copies,
+}
+
+impl By {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Transport => "the transport",
+            Self::Copies => "scheduled copies",
         }
     }
 }
@@ -102,6 +146,14 @@ impl<X, C> DelayedRetries<X, C> {
         self
     }
 
+    /// How long the broker may take to accept a copy: by default 60 seconds, at least a millisecond and at most a year. If it
+    /// has not accepted one by then, the failure of the handler is passed on.
+    #[must_use]
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.operation = deadline::clamped(timeout);
+        self
+    }
+
     /// Draws the jitter from a seed, so that the delays can be repeated.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -112,14 +164,15 @@ impl<X, C> DelayedRetries<X, C> {
     /// Takes the time from `clock`, whose UTC should be that of the broker.
     #[must_use]
     pub fn clock<D: Clock>(self, clock: D) -> DelayedRetries<X, D> {
-        let Self { sender, backoff, deliveries, max_age, random, .. } = self;
-        DelayedRetries { sender, backoff, deliveries, max_age, random, clock }
+        let Self { sender, by, backoff, deliveries, max_age, operation, random, .. } = self;
+        DelayedRetries { sender, by, backoff, deliveries, max_age, operation, random, clock }
     }
 }
 
 impl<X, C> fmt::Debug for DelayedRetries<X, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DelayedRetries")
+            .field("by", &self.by)
             .field("backoff", &self.backoff)
             .field("deliveries", &self.deliveries)
             .field("max_age", &self.max_age)
@@ -133,6 +186,9 @@ impl<X: Sender, C: Clock> Later for DelayedRetries<X, C> {
     type Send = X::Send;
 
     fn after(&self, message: &Message, failure: &Failure, counts: &RetryCounts) -> Plan<X::Send> {
+        if self.by == By::Transport {
+            return self.after_by_transport(message, failure, counts);
+        }
         let now = self.clock.now().utc;
         let expires = expires_at(message);
         // A copy of a dead letter would leave the sub-queue, and what has expired is the broker's.
@@ -143,23 +199,83 @@ impl<X: Sender, C: Clock> Later for DelayedRetries<X, C> {
         let history = RetryHistory::after(RetryHistory::of(message.properties()), now, &cause);
         let delay = self.backoff.delay(history.failures, self.random.next());
         let due = now.saturating_add(delay);
-        let last = if history.failures >= self.deliveries {
-            "it was the last delivery"
-        } else if due.saturating_since(history.first_failure) > self.max_age {
-            "the next delivery would come too late"
-        } else if expires <= due {
-            "it would expire before the next delivery"
-        } else {
-            let Some(copy) = copy(message, failure, history, due, expires) else {
-                tracing::warn!("the properties of a message leave no room for its history: it is not delivered later");
-                counts.count_not_sent();
-                return Plan::PassOn;
-            };
-            return Plan::Send(self.sender.send(copy));
-        };
-        counts.count_exhausted();
-        Plan::GiveUp(Box::new(dead_letter(message, failure, &history, last)))
+        if let Some(last) = self.is_last(&history, due, expires) {
+            counts.count_exhausted();
+            return Plan::GiveUp(Box::new(dead_letter(message, failure, &history, last)));
+        }
+        if let Some(copy) = copy(message, failure, history, due, expires) {
+            return Plan::Send { send: self.sender.send(copy), delay, timeout: self.operation };
+        }
+        if let Some(left_out) = log_limit("retry", "NoRoom") {
+            tracing::warn!(left_out, "a message has no room for its retry history: it is abandoned without one");
+        }
+        counts.count_not_sent();
+        Plan::Delay(failure.changes().clone(), delay)
     }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut settings = vec![("delayed", self.backoff.to_string()), ("deliveries", self.deliveries.to_string())];
+        if self.max_age < Duration::MAX {
+            settings.push(("max age", format!("{:?}", self.max_age)));
+        }
+        settings.push(("by", self.by.name().to_owned()));
+        settings
+    }
+}
+
+impl<X, C: Clock> DelayedRetries<X, C> {
+    /// Why there is no next delivery at `due`.
+    fn is_last(&self, history: &RetryHistory, due: Timestamp, expires: Timestamp) -> Option<&'static str> {
+        if history.failures >= self.deliveries {
+            Some("it was the last delivery")
+        } else if due.saturating_since(history.first_failure) > self.max_age {
+            Some("the next delivery would come too late")
+        } else if expires <= due {
+            Some("it would expire before the next delivery")
+        } else {
+            None
+        }
+    }
+
+    /// The message stays where it is, and its history is one of its properties from now on.
+    fn after_by_transport<F>(&self, message: &Message, failure: &Failure, counts: &RetryCounts) -> Plan<F> {
+        let now = self.clock.now().utc;
+        let expires = expires_at(message);
+        if message.received().is_some_and(|received| received.dead_lettered) || expires <= now {
+            return Plan::PassOn;
+        }
+        let history = RetryHistory::after(RetryHistory::of(message.properties()), now, &Cause(failure));
+        let delay = self.backoff.delay(history.failures, self.random.next());
+        if let Some(last) = self.is_last(&history, now.saturating_add(delay), expires) {
+            counts.count_exhausted();
+            return Plan::GiveUp(Box::new(dead_letter(message, failure, &history, last)));
+        }
+        counts.count_delayed();
+        Plan::Delay(with_history(message, failure, history), delay)
+    }
+}
+
+/// The changes of a failure, with the history as far as there is room for it.
+fn with_history(message: &Message, failure: &Failure, mut history: RetryHistory) -> Changes {
+    let mut properties = message.properties().clone();
+    if let Some(changes) = failure.changes().properties() {
+        properties.application_mut().merge(changes.clone());
+    }
+    let mut fits = |history: &RetryHistory| {
+        properties.application_mut().insert(RetryHistory::PROPERTY, history.to_property());
+        properties.check().is_ok()
+    };
+    let is_whole = fits(&history);
+    if !is_whole {
+        history.last_error.clear();
+    }
+    let mut changes = failure.changes().clone().into_properties();
+    if is_whole || fits(&history) {
+        changes.insert(RetryHistory::PROPERTY, history.to_property());
+    } else {
+        tracing::warn!("the properties of a message leave no room for its history: its failures are counted anew");
+    }
+    Changes::from(changes)
 }
 
 /// When the message expires: by the broker, or else by what its sender set.
@@ -182,11 +298,15 @@ fn copy(
     let mut copy = message.clone().without_received();
     let first_id = message.original_message_id().map(String::from);
     let properties = copy.properties_mut();
-    properties.set_message_token(random_id());
+    properties.renew_message_token(random_id());
     properties.set_scheduled_enqueue_time(due);
     if expires < Timestamp::MAX {
         // What is left when the copy is due, for its life begins then.
         properties.set_time_to_live(expires.saturating_since(due)).ok()?;
+    }
+    if let (Ok(Some(timeout)), Some(received)) = (properties.timeout(), message.received()) {
+        // It counts from when the copy is due.
+        properties.set_timeout(received.enqueued_time.saturating_add(timeout).saturating_since(due));
     }
     let application = properties.application_mut();
     if let Some(changes) = failure.changes().properties() {

@@ -1,11 +1,11 @@
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use tower::BoxError;
 
 use crate::{
     Disposition,
     middleware::{expiry::LockExpired, lock_renewal::LockLost},
-    settlement::{Changes, Undecodable},
+    settlement::{Changes, Undecodable, cause_of},
 };
 
 /// An answer of a handler after which the message would be abandoned.
@@ -32,6 +32,15 @@ impl Failure {
         }
     }
 
+    /// The message is abandoned so that it is delivered again after `delay`.
+    pub(super) fn into_delayed(self, delay: Duration) -> Disposition {
+        let changes = match self {
+            Self::Abandon(changes) => changes,
+            Self::Error(error) => Changes::because(error.to_string()),
+        };
+        Disposition::Abandon(changes.after(delay))
+    }
+
     /// The answer, as it was.
     pub(super) fn into_answer(self) -> Result<Disposition, BoxError> {
         match self {
@@ -54,7 +63,7 @@ impl fmt::Display for Cause<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Failure::Abandon(changes) => f.write_str(changes.cause().unwrap_or("the handler abandoned the message")),
-            Failure::Error(error) => error.fmt(f),
+            Failure::Error(error) => f.write_str(&cause_of(&**error)),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use pin_project_lite::pin_project;
@@ -11,7 +12,7 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{Later, RetryLayer, delayed::Plan, failure::Failure};
-use crate::{Disposition, Message};
+use crate::{Disposition, Message, transport::deadline::Timed};
 
 pin_project! {
     /// The future of a handler, of its further attempts, and of the copy that is sent when they have failed.
@@ -31,7 +32,7 @@ pin_project! {
     enum State<F, X> {
         Calling { #[pin] call: F },
         MakingReady,
-        Sending { #[pin] send: X, failure: Option<Failure> },
+        Sending { #[pin] send: Timed<X>, failure: Option<(Failure, Duration)> },
         Done,
     }
 }
@@ -62,11 +63,13 @@ where
         let plan =
             if may_pass { this.rules.later.after(this.message, &failure, this.rules.counts()) } else { Plan::PassOn };
         let answer = match plan {
-            Plan::Send(send) => {
-                this.state.set(State::Sending { send, failure: Some(failure) });
+            Plan::Send { send, delay, timeout } => {
+                let send = Timed::new(send, timeout);
+                this.state.set(State::Sending { send, failure: Some((failure, delay)) });
                 return None;
             }
             Plan::PassOn => failure.into_answer(),
+            Plan::Delay(changes, delay) => Ok(Disposition::Abandon(changes.after(delay))),
             Plan::GiveUp(letter) => Ok(Disposition::DeadLetter(letter)),
         };
         this.state.set(State::Done);
@@ -89,7 +92,7 @@ where
             match this.state.as_mut().project() {
                 StateProj::Calling { call } => {
                     let failure = match ready!(call.poll(cx)) {
-                        Ok(Disposition::Abandon(changes)) => Failure::Abandon(changes),
+                        Ok(Disposition::Abandon(changes)) if !changes.is_hold() => Failure::Abandon(changes),
                         Ok(answer) => return Poll::Ready(Ok(answer)),
                         Err(error) => Failure::Error(error.into()),
                     };
@@ -107,9 +110,11 @@ where
                     this.state.set(State::Calling { call });
                 }
                 StateProj::Sending { send, failure } => {
-                    let result = ready!(send.poll(cx));
-                    let Some(failure) = failure.take() else { panic!("`ResponseFuture` polled after completion") };
-                    return Poll::Ready(this.rules.sent(result, failure));
+                    let result = ready!(send.poll(cx)).unwrap_or_else(|unanswered| Err(unanswered.into()));
+                    let Some((failure, delay)) = failure.take() else {
+                        panic!("`ResponseFuture` polled after completion")
+                    };
+                    return Poll::Ready(Ok(this.rules.sent(result, failure, delay)));
                 }
                 StateProj::Done => panic!("`ResponseFuture` polled after completion"),
             }

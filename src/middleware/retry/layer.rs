@@ -2,6 +2,7 @@ use std::{
     fmt,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tower::BoxError;
@@ -12,7 +13,7 @@ use super::{DelayedRetries, Later, NoDelay, ResponseFuture, RetryCounts, failure
 use crate::{
     Disposition, Message,
     time::Clock,
-    transport::{SendError, Sender},
+    transport::{SendError, Sender, log_limit},
 };
 
 type MayPass = dyn Fn(&BoxError) -> bool + Send + Sync;
@@ -21,7 +22,7 @@ type MayPass = dyn Fn(&BoxError) -> bool + Send + Sync;
 pub struct RetryLayer<L = NoDelay> {
     pub(crate) immediate: u32,
     retry_if: Option<Arc<MayPass>>,
-    pub(super) later: Arc<L>,
+    pub(crate) later: Arc<L>,
     counts: Arc<RetryCounts>,
 }
 
@@ -82,16 +83,19 @@ impl<L> RetryLayer<L> {
 
     /// What becomes of the message when a copy has been sent, or has not.
     #[cold]
-    pub(super) fn sent(&self, result: Result<(), SendError>, failure: Failure) -> Result<Disposition, BoxError> {
+    pub(super) fn sent(&self, result: Result<(), SendError>, failure: Failure, delay: Duration) -> Disposition {
         match result {
             Ok(()) => {
                 self.counts.count_delayed();
-                Ok(Disposition::Complete)
+                Disposition::Complete
             }
             Err(error) => {
-                tracing::warn!(%error, "the copy of a message that is to come later was not sent");
+                if let Some(left_out) = log_limit("retry", "NotSent") {
+                    tracing::warn!(%error, left_out, "the copy for a delayed retry was not sent: the message is abandoned");
+                }
                 self.counts.count_not_sent();
-                failure.into_answer()
+                // At once it would fail again, as often as the queue delivers it.
+                failure.into_delayed(delay)
             }
         }
     }

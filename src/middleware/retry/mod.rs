@@ -1,5 +1,5 @@
-//! Tries again what has failed and may succeed: at once, within the same delivery, and then later, by a copy that the broker
-//! holds until it is due.
+//! Tries again what has failed and may succeed: at once, within the same delivery, and then after a delay, for which the broker
+//! holds the message or a copy of it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -15,7 +15,7 @@
 //! # async fn main() -> Result<(), BoxError> {
 //! let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
 //! // Three attempts in each of five deliveries, after 10, 20, 40 and 80 seconds or up to half less.
-//! let later = DelayedRetries::new(queue.sender()?, Backoff::exponential(Duration::from_secs(10))).deliveries(5);
+//! let later = DelayedRetries::new(queue.sender()?, Backoff::exponential(Duration::from_secs(10)))?.deliveries(5);
 //! let retry = RetryLayer::new().immediate(2).delayed(later);
 //! let stack = ServiceBuilder::new()
 //!     .layer(&retry)
@@ -47,6 +47,26 @@
 //!
 //! Those are passed on, and so is every other answer: a [`Permanent`](crate::settlement::Permanent) is a dead letter.
 //!
+//! # Delays
+//!
+//! [`DelayedRetries::new`] asks the sender what its transport can do ([`Sender::capabilities`](crate::transport::Sender)), and
+//! refuses a policy that it cannot do, when the stack is built. [`Pipeline::describe`](crate::pipeline) shows the policy.
+//!
+//! | transport | K-23 | a delayed retry is | unit and limit of a delay |
+//! |---|---|---|---|
+//! | embedded broker, in memory and on a disk | emulated | a scheduled copy | 1 ms, no limit |
+//! | NATS | native | `nak` with a delay | 1 ns, no limit |
+//! | PostgreSQL | native | the row, visible again when it is due | 1 ms, 49 days |
+//! | RabbitMQ | emulated | a scheduled copy | 64 ms, 49 days |
+//! | another without delays and schedules | | refused | |
+//!
+//! *Natively* the layer abandons the message with a delay ([`Changes::after`](crate::settlement::Changes::after)). The message
+//! keeps its id, its number and its expiry, the delivery counts, and the [`RetryHistory`] is added to its properties. The
+//! consumer, or [`Delivery::settle`](crate::transport::Delivery::settle), passes the delay to
+//! [`Lease::abandon_after`](crate::transport::Lease::abandon_after). A queue's `MaxDeliveryCount`, 10 by default, holds beside
+//! [`DelayedRetries::deliveries`]: the lesser ends the message. A message of a session cannot be passed by those behind it, so
+//! the consumer keeps it, in its slot, and abandons it after the delay.
+//!
 //! # The copy
 //!
 //! Nothing waits in this process. The copy has a new `MessageId`, for a broker that detects duplicates would drop the old
@@ -68,8 +88,8 @@
 //!
 //! # Failure
 //!
-//! The message is completed once the broker has accepted the copy. If the copy is not accepted, the failure of the handler
-//! is passed on: the message is abandoned and comes again, as often as its queue delivers it. So a message is not lost, and
+//! The message is completed once the broker has accepted the copy. If the copy is not accepted, the message is abandoned with
+//! the delay, which the consumer waits for: it is delivered again as often as its queue delivers it, and not at once. So a message is not lost, and
 //! there may be two of it: if the answer to the copy is lost, if the settlement is lost after it, or if the call is dropped
 //! while the copy is under way. Both have the same first id. The chain of each ends for itself.
 //!

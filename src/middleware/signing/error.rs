@@ -63,7 +63,9 @@ impl fmt::Display for VerifyError {
             VerifyErrorKind::Algorithm => f.write_str("the algorithm of the signature is not hmac-sha256"),
             VerifyErrorKind::UnknownKey => write!(f, "no key `{}` to verify by", self.named),
             VerifyErrorKind::NoSignature => f.write_str("the signature is not 64 hexadecimal digits in lower case"),
-            VerifyErrorKind::NotBytes => f.write_str("the body is an AMQP value or sequence, which nobody signs"),
+            VerifyErrorKind::NotBytes => {
+                f.write_str("the body is an AMQP value or sequence, and signed bytes were expected")
+            }
             VerifyErrorKind::NotAuthentic => write!(f, "not what was signed by the key `{}`", self.named),
             VerifyErrorKind::NotBound => write!(f, "the signature does not cover the property `{}`", self.named),
         }

@@ -12,11 +12,13 @@ use crate::{
 /// What stands for everything that has no code of its own.
 pub const OTHER: &str = "_OTHER";
 
-/// The name of a disposition: `complete`, `abandon`, `dead_letter` or `defer`.
+/// The name of a disposition: `complete`, `abandon`, `dead_letter` or `defer`; `hold` of a message that no handler has seen and
+/// that a consumer keeps.
 #[must_use]
 pub fn name_of(disposition: &Disposition) -> &'static str {
     match disposition {
         Disposition::Complete => "complete",
+        Disposition::Abandon(changes) if changes.is_hold() => "hold",
         Disposition::Abandon(_) => "abandon",
         Disposition::DeadLetter(_) => "dead_letter",
         Disposition::Defer(_) => "defer",
@@ -28,6 +30,7 @@ pub fn name_of(disposition: &Disposition) -> &'static str {
 pub fn error_of(disposition: &Disposition) -> Option<&'static str> {
     match disposition {
         Disposition::Complete | Disposition::Defer(_) => None,
+        Disposition::Abandon(changes) if changes.is_hold() => None,
         Disposition::Abandon(_) => Some("abandoned"),
         Disposition::DeadLetter(letter) => Some(code_of(&letter.reason)),
     }

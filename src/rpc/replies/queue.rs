@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::ReplySource;
-use crate::transport::{Delivery, ReceiveError, Receiver};
+use crate::transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver};
 
 /// A queue for replies.
 pub struct ReplyQueue<R> {
@@ -58,6 +58,14 @@ impl<R: Receiver> Receiver for ReplyQueue<R> {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
     }
 }
 

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use uuid::Uuid;
 
 use super::ReplySource;
-use crate::{
-    time::Timestamp,
-    transport::{AcceptSession, BoxFuture, Delivery, ErrorKind, ReceiveError, Receiver, Session, SettleError},
+use crate::transport::{
+    AcceptSession, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session,
+    deadline::{self, OPERATION_TIMEOUT, Timed, Unanswered},
 };
 
 /// One session of an entity that several requesters share for their replies: each has a session of its own, and its
@@ -25,27 +25,32 @@ pub struct ReplySession<A: AcceptSession> {
     address: Box<str>,
     id: Box<str>,
     acceptor: A,
-    state: State<A::Session>,
+    state: State<A>,
+    /// How long the broker may take to answer.
+    operation: Duration,
     /// Whether it was said that somebody else holds the session.
     is_told: bool,
 }
 
-enum State<S> {
+enum State<A: AcceptSession> {
     Away,
-    Accepting(BoxFuture<Result<S, ReceiveError>>),
+    Accepting(Pin<Box<Timed<A::Accept>>>),
     /// Not ours just now.
     Pausing(Pin<Box<Sleep>>),
-    Held(Held<S>),
+    Held(Held<A::Session>),
 }
 
-struct Held<S> {
+struct Held<S: Session> {
     session: S,
-    renewal: Renewal,
+    /// When the lock was taken, or renewed.
+    locked_at: Instant,
+    renewal: Renewal<S>,
+    operation: Duration,
 }
 
-enum Renewal {
+enum Renewal<S: Session> {
     Due(Pin<Box<Sleep>>),
-    Underway(BoxFuture<Result<Timestamp, SettleError>>),
+    Underway { renewing: Pin<Box<Timed<S::Renew>>>, asked_at: Instant },
 }
 
 impl<A: AcceptSession> ReplySession<A> {
@@ -61,17 +66,33 @@ impl<A: AcceptSession> ReplySession<A> {
     /// A session at `address` whose id, at most 128 UTF-16 code units, is nobody else's.
     #[must_use]
     pub fn with_id(address: impl Into<Box<str>>, acceptor: A, id: impl Into<Box<str>>) -> Self {
-        Self { address: address.into(), id: id.into(), acceptor, state: State::Away, is_told: false }
+        let (address, id) = (address.into(), id.into());
+        Self { address, id, acceptor, state: State::Away, operation: OPERATION_TIMEOUT, is_told: false }
+    }
+
+    /// How long the broker may take to lock the session and to renew its lock: by default 60 seconds, at least a millisecond
+    /// and at most a year. If the session is not locked by then, receiving fails as
+    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), calls that wait fail, and it is tried again. A renewal that is not
+    /// answered is repeated while the lock holds; then the session is locked anew.
+    #[must_use]
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.operation = deadline::clamped(timeout);
+        self
     }
 }
 
 impl<S: Session> Held<S> {
-    fn new(session: S) -> Self {
+    fn new(session: S, operation: Duration) -> Self {
         let renewal = Renewal::after(session.lock_duration() / 2);
-        Self { session, renewal }
+        Self { session, locked_at: Instant::now(), renewal, operation }
     }
 
-    /// Keeps the lock. An error other than a lost lock is left for the next attempt, or for the receive to find.
+    /// What is left of the lock, by our clock.
+    fn left(&self) -> Duration {
+        self.session.lock_duration().saturating_sub(self.locked_at.elapsed())
+    }
+
+    /// Keeps the lock. An error other than a lost lock is left for the next attempt, while the lock holds.
     fn renew(&mut self, cx: &mut Context<'_>) -> Result<(), Lost> {
         loop {
             match &mut self.renewal {
@@ -79,15 +100,27 @@ impl<S: Session> Held<S> {
                     if at.as_mut().poll(cx).is_pending() {
                         return Ok(());
                     }
-                    self.renewal = Renewal::Underway(Box::pin(self.session.renew()));
+                    let left = self.left();
+                    if left.is_zero() {
+                        return Err(Lost);
+                    }
+                    let renewing = Box::pin(Timed::new(self.session.renew(), self.operation.min(left)));
+                    self.renewal = Renewal::Underway { renewing, asked_at: Instant::now() };
                 }
-                Renewal::Underway(renewing) => {
+                Renewal::Underway { renewing, asked_at } => {
+                    let Poll::Ready(answer) = renewing.as_mut().poll(cx) else { return Ok(()) };
+                    let asked_at = *asked_at;
                     let lock = self.session.lock_duration();
-                    let after = match renewing.as_mut().poll(cx) {
-                        Poll::Pending => return Ok(()),
-                        Poll::Ready(Ok(_)) => lock / 2,
-                        Poll::Ready(Err(error)) if error.kind() == ErrorKind::SessionLockLost => return Err(Lost),
-                        Poll::Ready(Err(_)) => lock / 8,
+                    let after = match answer.unwrap_or_else(|unanswered| Err(unanswered.into())) {
+                        Ok(_) => {
+                            self.locked_at = asked_at;
+                            lock / 2
+                        }
+                        Err(error) if error.kind() == ErrorKind::SessionLockLost => return Err(Lost),
+                        Err(error) => {
+                            tracing::warn!(%error, "the lock of the session of the replies was not renewed");
+                            (lock / 8).min(self.left())
+                        }
                     };
                     self.renewal = Renewal::after(after);
                 }
@@ -96,7 +129,7 @@ impl<S: Session> Held<S> {
     }
 }
 
-impl Renewal {
+impl<S: Session> Renewal<S> {
     /// Never at once, whatever the lock: it would be renewed without an end.
     fn after(time: Duration) -> Self {
         Self::Due(Box::pin(sleep(time.max(Duration::from_millis(1)))))
@@ -120,11 +153,11 @@ impl<A: AcceptSession> Receiver for ReplySession<A> {
     ) -> Poll<Result<usize, ReceiveError>> {
         loop {
             self.state = match &mut self.state {
-                State::Away => State::Accepting(Box::pin(self.acceptor.accept(&self.id))),
-                State::Accepting(accepting) => match ready!(accepting.as_mut().poll(cx)) {
+                State::Away => State::Accepting(Box::pin(Timed::new(self.acceptor.accept(&self.id), self.operation))),
+                State::Accepting(accepting) => match accepted(ready!(accepting.as_mut().poll(cx))) {
                     Ok(session) => {
                         self.is_told = false;
-                        State::Held(Held::new(session))
+                        State::Held(Held::new(session, self.operation))
                     }
                     Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => {
                         if !std::mem::replace(&mut self.is_told, true) {
@@ -160,9 +193,24 @@ impl<A: AcceptSession> Receiver for ReplySession<A> {
             held.session.stop();
         }
     }
+
+    fn capabilities(&self) -> Capabilities {
+        self.acceptor.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        match &self.state {
+            State::Held(held) => held.session.entity_info(),
+            _ => EntityInfo::default(),
+        }
+    }
 }
 
-fn pause<S>(time: Duration) -> State<S> {
+fn accepted<S>(answer: Result<Result<S, ReceiveError>, Unanswered>) -> Result<S, ReceiveError> {
+    answer.unwrap_or_else(|unanswered| Err(unanswered.into()))
+}
+
+fn pause<A: AcceptSession>(time: Duration) -> State<A> {
     State::Pausing(Box::pin(sleep(time)))
 }
 

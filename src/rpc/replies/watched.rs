@@ -5,7 +5,7 @@ use std::{
 
 use crate::{
     rpc::pending::Pending,
-    transport::{Delivery, ReceiveError, Receiver},
+    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver},
 };
 
 /// A receiver whose failure fails the calls that wait for what it would have received.
@@ -48,5 +48,13 @@ impl<R: Receiver> Receiver for Watched<R> {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
     }
 }

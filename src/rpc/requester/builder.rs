@@ -4,6 +4,7 @@ use super::{Handle, Requester, Settings};
 use crate::{
     message::{InvalidArgument, Properties},
     rpc::{Correlate, Replies, ReplySource, pending::Pending},
+    transport::{Capabilities, Capability},
 };
 
 /// Collects what a [`Requester`] is made of.
@@ -14,6 +15,7 @@ pub struct RequesterBuilder<S> {
     timeout: Duration,
     max_in_flight: usize,
     correlate: Correlate,
+    capabilities: Option<Capabilities>,
 }
 
 impl<S> RequesterBuilder<S> {
@@ -23,7 +25,13 @@ impl<S> RequesterBuilder<S> {
     pub const MAX_IN_FLIGHT: usize = 10_000;
 
     pub(super) fn new(sender: S) -> Self {
-        Self { sender, timeout: Self::TIMEOUT, max_in_flight: Self::MAX_IN_FLIGHT, correlate: Correlate::default() }
+        Self {
+            sender,
+            timeout: Self::TIMEOUT,
+            max_in_flight: Self::MAX_IN_FLIGHT,
+            correlate: Correlate::default(),
+            capabilities: None,
+        }
     }
 
     /// How long a call waits whose request has no time to live of its own: at least a millisecond, by default
@@ -40,10 +48,20 @@ impl<S> RequesterBuilder<S> {
         self
     }
 
-    /// Which property the responders put into the `CorrelationId` of a reply: [`Correlate::MessageId`] unless they are
-    /// not of this kind. Any other value writes the id into the `CorrelationId` of the request as well.
+    /// Which property the responders put into the `CorrelationId` of a reply. With [`Correlate::CorrelationId`] and
+    /// [`Correlate::CorrelationIdOrMessageId`] the `CorrelationId` of the request has the id as well as its `MessageId`.
     pub fn correlate(mut self, by: Correlate) -> Self {
         self.correlate = by;
+        self
+    }
+
+    /// What the transport of the requests can do. By default what the transport of the replies
+    /// [can](crate::transport::Receiver::capabilities), which is the same one unless requests and replies travel over different brokers.
+    ///
+    /// Without [`Capability::TimeToLive`] the deadline of a request is its property
+    /// [`x-timeout-ms`](Properties::TIMEOUT).
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = Some(capabilities);
         self
     }
 
@@ -68,6 +86,10 @@ impl<S> RequesterBuilder<S> {
             reply_to_session_id: source.session_id().map(Into::into),
             timeout: self.timeout,
             correlate: self.correlate,
+            has_time_to_live: self
+                .capabilities
+                .unwrap_or_else(|| source.capabilities())
+                .supports(Capability::TimeToLive),
         };
         let handle = Arc::new(Handle { pending: Arc::clone(&pending), settings });
         Ok((Requester { sender: self.sender, handle }, Replies::new(source, pending)))

@@ -35,9 +35,10 @@ const FAR_AWAY: Duration = Duration::from_secs(30 * 365 * 24 * 3_600);
 /// Sends a request and waits for its reply: a `Service<Message, Response = Message>`, so timeouts, limits, retries and load
 /// shedding go around it as layers. A [`Gather`] is a request for several replies.
 ///
-/// A request gets a new random `MessageId`, the address of the replies, and the time that is left as its time to live. The
-/// message's own time to live is the deadline of its call, or else the [default](RequesterBuilder::timeout). One deadline
-/// covers the send and the wait.
+/// A request gets a new random `MessageId`, the address of the replies, and the time that is left as its time to live, or as
+/// its property [`x-timeout-ms`](Properties::TIMEOUT) where the [transport](RequesterBuilder::capabilities) has no time to
+/// live. The message's own time to live is the deadline of its call, or else the [default](RequesterBuilder::timeout). One
+/// deadline covers the send and the wait.
 ///
 /// Dropping the future of a call gives the call up. Its late reply is taken out of the reply entity and counted.
 ///
@@ -68,6 +69,8 @@ struct Settings {
     reply_to_session_id: Option<Box<str>>,
     timeout: Duration,
     correlate: Correlate,
+    /// Whether the deadline is the time to live of the request.
+    has_time_to_live: bool,
 }
 
 impl Place {
@@ -174,19 +177,24 @@ impl<S> Requester<S> {
 
 fn stamp(request: &mut Message, settings: &Settings, id: Token, timeout: Duration) -> Result<(), InvalidArgument> {
     let properties = request.properties_mut();
-    if settings.correlate != Correlate::MessageId {
+    if settings.correlate.is_by_correlation_id() {
         properties.set_correlation_token(id);
     }
     if !properties.application().is_empty() {
-        // A reply would name that id, and not this one.
+        // A reply would name that id, and not this one; and there is one deadline.
         properties.application_mut().remove(Properties::ORIGINAL_MESSAGE_ID);
+        properties.application_mut().remove(Properties::TIMEOUT);
     }
     properties.set_message_token(id);
     properties.set_shared_reply_to(Arc::clone(&settings.reply_to));
     if let Some(session) = &settings.reply_to_session_id {
         properties.set_reply_to_session_id(session.to_string())?;
     }
-    properties.set_time_to_live(timeout)?;
+    if settings.has_time_to_live {
+        properties.set_time_to_live(timeout)?;
+    } else {
+        properties.clear_time_to_live().set_timeout(timeout);
+    }
     Ok(())
 }
 

@@ -19,10 +19,10 @@ use super::{
 use crate::{
     Disposition, Message,
     message::EntityPath,
-    middleware::dedup::StoreError,
+    middleware::dedup::{StoreError, StoreErrorKind},
     routing::{Call, Context, Handler, Invoke},
     settlement::DeadLetterReason,
-    transport::{BoxFuture, ErrorKind, SendError},
+    transport::{BoxFuture, ErrorKind, SendError, deadline::Countdown},
 };
 
 /// A function that returns a value, as a handler that sends it to where the request wants its reply.
@@ -58,7 +58,8 @@ where
             Ok((address, handling)) => State::Handling { handling, address },
             Err(disposition) => State::Settled { disposition: Some(disposition) },
         };
-        AnswerFuture { state, request, codecs: cx.codecs().clone(), replying: Arc::clone(&self.replying) }
+        let (codecs, replying) = (cx.codecs().clone(), Arc::clone(&self.replying));
+        AnswerFuture { state, request, codecs, replying, countdown: Countdown::default() }
     }
 }
 
@@ -70,6 +71,8 @@ pin_project! {
         request: Message,
         codecs: Codecs<C>,
         replying: Arc<Replying<P>>,
+        // For what was asked of a store or a broker last.
+        countdown: Countdown,
     }
 }
 
@@ -126,25 +129,41 @@ where
                     }
                 }
                 StateProjection::Recording { recording, letter } => {
-                    if let Err(error) = ready!(recording.as_mut().poll(cx)) {
+                    let recorded = match recording.as_mut().poll(cx) {
+                        Poll::Ready(recorded) => recorded,
+                        Poll::Pending => {
+                            let unanswered = ready!(this.countdown.poll(this.replying.operation, cx));
+                            Err(StoreError::new(StoreErrorKind::Unavailable).with_source(unanswered))
+                        }
+                    };
+                    if let Err(error) = recorded {
                         this.replying.not_recorded(&error);
                     }
+                    *this.countdown = Countdown::default();
                     let letter = letter.take().expect("a future is not polled after it was ready");
                     post(letter, this.request, this.replying, cx)
                 }
-                StateProjection::Readying { sender, letter } => match ready!(sender.poll_ready(cx)) {
-                    Ok(()) => {
+                StateProjection::Readying { sender, letter } => match sender.poll_ready(cx) {
+                    Poll::Ready(Ok(())) => {
                         let sending = sender.call(letter.reply.clone());
                         State::Sending { sending, letter: letter.clone() }
                     }
-                    Err(error) => settled(this.replying.refused(this.request, &error.into())),
+                    Poll::Ready(Err(error)) => settled(this.replying.refused(this.request, &error.into())),
+                    Poll::Pending => {
+                        let unanswered = ready!(this.countdown.poll(this.replying.operation, cx));
+                        settled(this.replying.unanswered(this.request, unanswered))
+                    }
                 },
-                StateProjection::Sending { sending, letter } => match ready!(sending.poll(cx)) {
-                    Ok(()) => {
+                StateProjection::Sending { sending, letter } => match sending.poll(cx) {
+                    Poll::Ready(Ok(())) => {
                         this.replying.stats.count(letter.is_fault);
                         return Poll::Ready(Disposition::Complete);
                     }
-                    Err(error) => {
+                    Poll::Pending => {
+                        let unanswered = ready!(this.countdown.poll(this.replying.operation, cx));
+                        settled(this.replying.unanswered(this.request, unanswered))
+                    }
+                    Poll::Ready(Err(error)) => {
                         let error: SendError = error.into();
                         if error.kind() == ErrorKind::EntityNotFound && letter.is_kept {
                             // There may be another entity in its place.

@@ -1,4 +1,4 @@
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use consign_codecs::{CodecSet, Codecs};
 use tower::util::BoxCloneService;
@@ -13,7 +13,10 @@ use crate::{
     routing::{Call, Handler, Invoke, NoRoute, OpenEnd, Otherwise, Route, RouteError, Router, RouterBuilder},
     rpc::Correlate,
     time::{Clock, SystemClock},
-    transport::SendError,
+    transport::{
+        SendError,
+        deadline::{self, OPERATION_TIMEOUT},
+    },
 };
 
 /// Collects how a responder replies, and then its handlers.
@@ -44,6 +47,7 @@ impl Responder<(), (), NoSenders, NoRoute> {
             subject: None,
             clock: Arc::new(SystemClock::new()),
             recorded: None,
+            operation: OPERATION_TIMEOUT,
             stats: ResponderStats::default(),
         };
         ResponderBuilder { replying }
@@ -93,6 +97,14 @@ impl<P: ReplySenders> ResponderBuilder<P> {
     /// handler; see [`Responder::replay`]. If that fails the reply is sent all the same.
     pub fn record<R: ReplyStore>(mut self, recorded: RecordedReplies<R>) -> Self {
         self.replying.recorded = Some(Arc::new(recorded));
+        self
+    }
+
+    /// How long the broker may take to accept a reply, and a store of recorded replies to answer: by default 60 seconds, at
+    /// least a millisecond and at most a year. The request of a reply that is not accepted by then is abandoned, as if the
+    /// broker had refused the reply for a while; see [`Responder`].
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.replying.operation = deadline::clamped(timeout);
         self
     }
 

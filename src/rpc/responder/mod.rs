@@ -54,6 +54,11 @@ use crate::{
 ///   the set.
 /// - A request that is dead-lettered, because it cannot be decoded, or no handler takes it, or the handler says so, is
 ///   answered with a [`Fault`].
+/// - A request that neither sets its MessageId nor its CorrelationId, and names an address for a reply, is dead-lettered as
+///   `MissingProperty`; see [`Correlate`](super::Correlate).
+/// - A request whose requester does not wait any more, by its property
+///   [`x-timeout-ms`](crate::message::Properties::TIMEOUT), is completed and counted, and no handler sees it. One with a
+///   value there that is not a number of milliseconds is dead-lettered as `InvalidProperty`.
 /// - A request whose reply address is not allowed is dead-lettered as `ReplyAddressNotAllowed`, and no handler that answers
 ///   sees it.
 /// - A reply that the broker refuses for a while abandons the request, which comes again at once: its handler has to bear
@@ -129,9 +134,14 @@ where
     }
 
     fn call(&mut self, request: Message) -> Self::Future {
-        let routed = self.router.call(request.clone());
+        let refusal = self.replying.refusal(&request);
+        let routed = refusal.is_none().then(|| self.router.call(request.clone()));
         let faulted = Faulted { request, replying: Arc::clone(&self.replying) };
-        ResponderFuture { state: State::Handling { routed, faulted } }
+        let state = match routed {
+            Some(routed) => State::Handling { routed, faulted },
+            None => State::Refused { disposition: refusal, faulted },
+        };
+        ResponderFuture { state }
     }
 }
 
@@ -146,10 +156,18 @@ struct Faulted<P: ReplySenders> {
 }
 
 impl<P: ReplySenders> Faulted<P> {
-    /// Sends the fault and waits for the broker to have it. `None` if there is nowhere to send it. Whether it arrives
-    /// changes nothing for the request.
+    /// Sends the fault of a dead letter. `None` of any other disposition, and if there is nowhere to send it.
+    #[inline]
+    fn answer(&self, disposition: &Disposition) -> Option<BoxFuture<()>> {
+        match disposition {
+            Disposition::DeadLetter(dead_letter) => self.send(dead_letter),
+            _ => None,
+        }
+    }
+
+    /// Sends the fault and waits for the broker to have it. Whether it arrives changes nothing for the request.
     #[cold]
-    fn answer(&self, dead_letter: &DeadLetter) -> Option<BoxFuture<()>> {
+    fn send(&self, dead_letter: &DeadLetter) -> Option<BoxFuture<()>> {
         if dead_letter.reason == DeadLetterReason::MissingReplyToSessionId {
             return None;
         }
@@ -179,6 +197,7 @@ pin_project! {
     #[project = StateProjection]
     enum State<F, P: ReplySenders> {
         Handling { #[pin] routed: RouterFuture<F>, faulted: Faulted<P> },
+        Refused { disposition: Option<Disposition>, faulted: Faulted<P> },
         Faulting { sending: BoxFuture<()>, disposition: Option<Disposition> },
     }
 }
@@ -195,11 +214,14 @@ where
             let next = match self.as_mut().project().state.project() {
                 StateProjection::Handling { routed, faulted } => {
                     let disposition = ready!(routed.poll(cx))?;
-                    let sending = match &disposition {
-                        Disposition::DeadLetter(dead_letter) => faulted.answer(dead_letter),
-                        _ => None,
-                    };
-                    match sending {
+                    match faulted.answer(&disposition) {
+                        Some(sending) => State::Faulting { sending, disposition: Some(disposition) },
+                        None => return Poll::Ready(Ok(disposition)),
+                    }
+                }
+                StateProjection::Refused { disposition, faulted } => {
+                    let disposition = disposition.take().expect("a future is not polled after it was ready");
+                    match faulted.answer(&disposition) {
                         Some(sending) => State::Faulting { sending, disposition: Some(disposition) },
                         None => return Poll::Ready(Ok(disposition)),
                     }

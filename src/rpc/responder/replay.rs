@@ -9,7 +9,12 @@ use tower::ServiceExt;
 use tower_service::Service;
 
 use super::{ReplySenders, reply::Replying};
-use crate::{Disposition, Message, transport::BoxFuture};
+use crate::{
+    Disposition, Message,
+    middleware::dedup::{StoreError, StoreErrorKind},
+    settlement::Changes,
+    transport::{BoxFuture, deadline::Timed},
+};
 
 /// Sends the recorded reply to a request again: the same body, ContentType and fault, to where this request wants it. It is
 /// the service that [`DedupLayer::on_duplicate`](crate::middleware::dedup::DedupLayer::on_duplicate) hands duplicates to.
@@ -54,7 +59,9 @@ impl<P: ReplySenders> Replying<P> {
             Err(disposition) => return disposition,
         };
         let recorded = match &self.recorded {
-            Some(recorded) => Arc::clone(recorded).find(request).await,
+            Some(recorded) => Timed::new(Arc::clone(recorded).find(request), self.operation)
+                .await
+                .unwrap_or_else(|unanswered| Err(StoreError::new(StoreErrorKind::Unavailable).with_source(unanswered))),
             None => Ok(None),
         };
         let reply = match recorded {
@@ -65,12 +72,15 @@ impl<P: ReplySenders> Replying<P> {
             }
             Err(error) => {
                 self.not_recorded(&error);
-                return Disposition::ABANDON;
+                return Disposition::Abandon(Changes::because("the store of recorded replies failed"));
             }
         };
         // A sender that was kept may lead to an entity that is gone, and a new one to one in its place.
         let sent = match self.senders.make(&address) {
-            Ok(found) => found.sender.oneshot(reply).await.map_err(Into::into),
+            Ok(found) => match Timed::new(found.sender.oneshot(reply), self.operation).await {
+                Ok(sent) => sent.map_err(Into::into),
+                Err(unanswered) => return self.unanswered(request, unanswered),
+            },
             Err(error) => Err(error),
         };
         match sent {

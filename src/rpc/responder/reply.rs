@@ -3,12 +3,12 @@ use std::{sync::Arc, time::Duration};
 use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders, stats::ResponderStats};
 use crate::{
     Disposition, Message,
-    message::{Body, EntityPath, Properties, TraceContext, random_id::random_id},
+    message::{Body, EntityPath, InvalidArgument, Properties, TraceContext, random_id::random_id},
     middleware::dedup::StoreError,
     rpc::{Correlate, Fault},
-    settlement::DeadLetterReason,
-    time::Clock,
-    transport::{ErrorKind, SendError},
+    settlement::{Changes, DeadLetterReason, cause_of},
+    time::{Clock, Timestamp},
+    transport::{ErrorKind, SendError, deadline::Unanswered, log_limit},
 };
 
 /// How replies are made and sent.
@@ -20,11 +20,19 @@ pub(super) struct Replying<P: ReplySenders> {
     pub(super) subject: Option<Arc<str>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) recorded: Option<Arc<dyn Record>>,
+    /// How long a store or a broker may take to answer.
+    pub(super) operation: Duration,
     pub(super) stats: ResponderStats,
 }
 
 /// A reply lives for this long at least, so that clocks that differ by less lose none. A late one does no harm.
 const LEAST_TIME: Duration = Duration::from_secs(1);
+
+/// Until when the requester waits, if the request says it in the property [`Properties::TIMEOUT`].
+fn deadline(request: &Message) -> Result<Option<Timestamp>, InvalidArgument> {
+    let timeout = request.timeout()?;
+    Ok(timeout.zip(request.received()).map(|(timeout, received)| received.enqueued_time.saturating_add(timeout)))
+}
 
 impl<P: ReplySenders> Replying<P> {
     /// Where the reply to `request` goes; or what becomes of a request that cannot be answered.
@@ -33,18 +41,49 @@ impl<P: ReplySenders> Replying<P> {
         if self.is_strict && address.is_none() {
             return Err(Disposition::dead_letter(DeadLetterReason::MissingReplyTo, "the request has no ReplyTo"));
         }
-        if self.is_strict && self.correlation(request).is_none() {
-            let missing = "the request has no id that its reply could name";
-            return Err(Disposition::dead_letter(DeadLetterReason::MissingProperty, missing));
+        if (self.is_strict || address.is_some()) && self.correlation(request).is_none() {
+            return Err(self.without_id(request));
         }
         Ok(address)
     }
 
+    #[cold]
+    fn without_id(&self, request: &Message) -> Disposition {
+        let stamped = if request.is_message_id_stamped() { " (the broker has made the MessageId)" } else { "" };
+        let expected = self.correlate.expected();
+        let why = format!("the sender of the request must set {expected}, which the reply names{stamped}");
+        Disposition::dead_letter(DeadLetterReason::MissingProperty, why)
+    }
+
+    #[inline]
     fn correlation<'r>(&self, request: &'r Message) -> Option<&'r str> {
+        let message_id = || request.original_message_id().filter(|_| !request.is_message_id_stamped());
+        let correlation_id = || request.correlation_id().filter(|id| !id.is_empty());
         match self.correlate {
-            Correlate::MessageId => request.original_message_id(),
-            Correlate::CorrelationId => request.correlation_id(),
-            Correlate::CorrelationIdOrMessageId => request.correlation_id().or_else(|| request.original_message_id()),
+            Correlate::MessageIdOrCorrelationId => message_id().or_else(correlation_id),
+            Correlate::MessageId => message_id(),
+            Correlate::CorrelationId => correlation_id(),
+            Correlate::CorrelationIdOrMessageId => correlation_id().or_else(message_id),
+        }
+    }
+
+    /// What becomes of a request that no handler may see, for its requester does not wait any more, or says wrongly how
+    /// long it waits.
+    #[inline]
+    pub(super) fn refusal(&self, request: &Message) -> Option<Disposition> {
+        if request.application().is_empty() {
+            return None;
+        }
+        match deadline(request) {
+            Ok(None) => None,
+            Ok(Some(deadline)) => {
+                let is_over = deadline <= self.clock.now().utc;
+                is_over.then(|| {
+                    self.stats.count_expired();
+                    Disposition::Complete
+                })
+            }
+            Err(invalid) => Some(Disposition::dead_letter(DeadLetterReason::InvalidProperty, invalid.to_string())),
         }
     }
 
@@ -55,12 +94,12 @@ impl<P: ReplySenders> Replying<P> {
         properties.set_message_token(random_id());
         let received = request.received();
         let has_properties = !request.application().is_empty();
-        let is_plain = self.correlate == Correlate::MessageId && !has_properties;
-        if !(is_plain && properties.correlate_with_message_id(request)) {
-            let id = self.correlation(request).map(str::to_owned);
-            if let Some(id) = id.or_else(|| received.map(|received| received.sequence_number.get().to_string())) {
-                properties.set_correlation_id(id);
-            }
+        let is_by_message_id = matches!(self.correlate, Correlate::MessageIdOrCorrelationId | Correlate::MessageId);
+        let is_plain = is_by_message_id && !has_properties;
+        if !(is_plain && properties.correlate_with_message_id(request))
+            && let Some(id) = self.correlation(request)
+        {
+            properties.set_correlation_id(id.to_owned());
         }
         if let Some(subject) = &self.subject {
             properties.set_shared_subject(Arc::clone(subject));
@@ -73,7 +112,9 @@ impl<P: ReplySenders> Replying<P> {
             let _ = properties.set_session_id(session.to_owned());
         }
         if let Some(received) = received.filter(|_| request.time_to_live().is_some()) {
-            let left = received.expires_at.saturating_since(self.clock.now().utc);
+            let timeout = if has_properties { deadline(request).ok().flatten() } else { None };
+            let until = timeout.unwrap_or(Timestamp::MAX).min(received.expires_at);
+            let left = until.saturating_since(self.clock.now().utc);
             let _ = properties.set_time_to_live(left.max(LEAST_TIME));
         }
         properties
@@ -88,8 +129,17 @@ impl<P: ReplySenders> Replying<P> {
 
     #[cold]
     pub(super) fn not_recorded(&self, error: &StoreError) {
-        tracing::warn!(%error, "the store of recorded replies failed");
+        if let Some(left_out) = log_limit("rpc", "RepliesNotRecorded") {
+            tracing::warn!(%error, left_out, "the store of recorded replies failed: a duplicate request is handled again");
+        }
         self.stats.count_record_failed();
+    }
+
+    /// What becomes of a request whose reply was not accepted in time.
+    #[cold]
+    pub(super) fn unanswered(&self, request: &Message, unanswered: Unanswered) -> Disposition {
+        tracing::warn!(error = %unanswered, "a reply was not accepted in time");
+        self.refused(request, &unanswered.into())
     }
 
     /// What becomes of a request whose reply was refused.
@@ -97,12 +147,12 @@ impl<P: ReplySenders> Replying<P> {
     pub(super) fn refused(&self, request: &Message, error: &SendError) -> Disposition {
         self.stats.count_undelivered();
         if error.is_retryable() {
-            return Disposition::ABANDON;
+            return Disposition::Abandon(Changes::because(format!("the reply was refused: {}", cause_of(error))));
         }
         match error.kind() {
             // The requester has gone, and its queue with it.
             ErrorKind::EntityNotFound => Disposition::Complete,
-            ErrorKind::InvalidOperation if request.reply_to_session_id().is_none() => Disposition::dead_letter(
+            _ if error.is_session_required() && request.reply_to_session_id().is_none() => Disposition::dead_letter(
                 DeadLetterReason::MissingReplyToSessionId,
                 "the entity in ReplyTo requires a session, and the request names none",
             ),

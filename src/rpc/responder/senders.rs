@@ -29,11 +29,15 @@ where
 }
 
 /// The senders of the last addresses. Requests name the addresses, so it keeps a bounded number.
+///
+/// A sender is the user's code: it is made, cloned and dropped outside of the lock.
 pub(super) struct Senders<P: ReplySenders> {
     source: P,
-    /// The last one in use comes first.
-    kept: Mutex<Vec<(EntityPath, P::Sender)>>,
+    kept: Mutex<Kept<P::Sender>>,
 }
+
+/// The last address in use comes first. A sender is not there while it is cloned.
+type Kept<S> = Vec<(EntityPath, Option<S>)>;
 
 /// A sender for one reply.
 pub(super) struct Found<S> {
@@ -49,34 +53,63 @@ impl<P: ReplySenders> Senders<P> {
         Self { source, kept: Mutex::new(Vec::new()) }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<(EntityPath, P::Sender)>> {
+    fn kept(&self) -> MutexGuard<'_, Kept<P::Sender>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The sender to an address.
     #[inline]
     pub(super) fn find(&self, address: &EntityPath) -> Result<Found<P::Sender>, SendError> {
+        match self.take(address) {
+            Some(kept) => {
+                let sender = kept.clone();
+                self.put_back(address, kept);
+                Ok(Found { sender, is_kept: true })
+            }
+            None => self.make(address),
+        }
+    }
+
+    /// Takes the sender to an address out of its place. `None` if there is none, or another thread has it.
+    #[inline]
+    fn take(&self, address: &EntityPath) -> Option<P::Sender> {
         let mut kept = self.kept();
-        let found = kept.iter().position(|(path, _)| path.as_str() == address.as_str());
-        let Some(place) = found else {
-            drop(kept);
-            return self.make(address);
-        };
+        let place = place(&kept, address)?;
         if place > 0 {
             kept[..=place].rotate_right(1);
         }
-        Ok(Found { sender: kept[0].1.clone(), is_kept: true })
+        kept[0].1.take()
+    }
+
+    #[inline]
+    fn put_back(&self, address: &EntityPath, sender: P::Sender) {
+        let mut kept = self.kept();
+        let vacant = place(&kept, address).map(|place| &mut kept[place].1).filter(|vacant| vacant.is_none());
+        let left = match vacant {
+            Some(vacant) => {
+                *vacant = Some(sender);
+                None
+            }
+            // Its place went to another meanwhile.
+            None => Some(sender),
+        };
+        drop(kept);
+        drop(left);
     }
 
     /// A new sender, in place of one that may be kept.
     #[cold]
     pub(super) fn make(&self, address: &EntityPath) -> Result<Found<P::Sender>, SendError> {
         let sender = self.source.sender(address)?;
+        let entry = (address.clone(), Some(sender.clone()));
         let mut kept = self.kept();
         // Another reply to this address may have been as fast.
-        kept.retain(|(path, _)| path.as_str() != address.as_str());
-        let dropped = if kept.len() < Self::KEPT { None } else { kept.pop() };
-        kept.insert(0, (address.clone(), sender.clone()));
+        let dropped = match place(&kept, address) {
+            Some(place) => Some(kept.remove(place)),
+            None if kept.len() < Self::KEPT => None,
+            None => kept.pop(),
+        };
+        kept.insert(0, entry);
         drop(kept);
         drop(dropped);
         Ok(Found { sender, is_kept: false })
@@ -85,18 +118,28 @@ impl<P: ReplySenders> Senders<P> {
     /// The entity at `address` has gone.
     #[cold]
     pub(super) fn forget(&self, address: &EntityPath) {
-        self.kept().retain(|(path, _)| path.as_str() != address.as_str());
+        let mut kept = self.kept();
+        let dropped = place(&kept, address).map(|place| kept.remove(place));
+        drop(kept);
+        drop(dropped);
     }
+}
+
+#[inline]
+fn place<S>(kept: &Kept<S>, address: &EntityPath) -> Option<usize> {
+    kept.iter().position(|(path, _)| path.as_str() == address.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
+        cell::RefCell,
         future::{Ready, ready},
         sync::{
             Arc,
             atomic::{AtomicUsize, Ordering},
         },
+        task::{Context, Poll},
     };
 
     use tower::util::ServiceFn;
@@ -127,5 +170,77 @@ mod tests {
         senders.forget(&path(0));
         assert!(!is_kept(0));
         assert_eq!(made.load(Ordering::Relaxed), all + 3);
+    }
+
+    thread_local! {
+        /// Whether the lock of the senders under test is free.
+        static IS_FREE: RefCell<Option<Box<dyn Fn() -> bool>>> = const { RefCell::new(None) };
+    }
+
+    /// Its user's code fails the test if it runs under the lock.
+    struct Outside(Accepts);
+
+    fn assert_is_outside() {
+        IS_FREE.with_borrow(|is_free| assert!(is_free.as_ref().is_none_or(|is_free| is_free()), "the lock is held"));
+    }
+
+    impl Clone for Outside {
+        fn clone(&self) -> Self {
+            assert_is_outside();
+            Self(self.0)
+        }
+    }
+
+    impl Drop for Outside {
+        fn drop(&mut self) {
+            assert_is_outside();
+        }
+    }
+
+    impl Service<Message> for Outside {
+        type Response = ();
+        type Error = SendError;
+        type Future = Ready<Result<(), SendError>>;
+
+        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+            self.0.poll_ready(cx)
+        }
+
+        fn call(&mut self, message: Message) -> Self::Future {
+            self.0.call(message)
+        }
+    }
+
+    #[test]
+    fn senders_are_made_cloned_and_dropped_outside_of_the_lock() {
+        let accepts: Accepts = tower::service_fn(|_| ready(Ok(())));
+        let make = move |_: &EntityPath| -> Result<Outside, SendError> {
+            assert_is_outside();
+            Ok(Outside(accepts))
+        };
+        let senders = Arc::new(Senders::new(make));
+        let looked_at = Arc::clone(&senders);
+        IS_FREE.set(Some(Box::new(move || looked_at.kept.try_lock().is_ok())));
+        let all = Senders::<fn(&EntityPath) -> Result<Accepts, SendError>>::KEPT;
+        for number in 0..=all {
+            assert!(!senders.find(&path(number)).unwrap().is_kept, "the last one takes the place of the first");
+        }
+        assert!(senders.find(&path(all)).unwrap().is_kept);
+        senders.make(&path(all)).unwrap();
+        senders.forget(&path(all));
+        IS_FREE.set(None);
+    }
+
+    /// As two threads do that answer at once.
+    #[test]
+    fn a_sender_that_is_being_cloned_is_made_for_another_reply() {
+        let accepts: Accepts = tower::service_fn(|_| ready(Ok(())));
+        let senders = Senders::new(move |_: &EntityPath| -> Result<Accepts, SendError> { Ok(accepts) });
+        senders.make(&path(0)).unwrap();
+        let taken = senders.take(&path(0)).unwrap();
+        assert!(!senders.find(&path(0)).unwrap().is_kept);
+        senders.put_back(&path(0), taken);
+        assert!(senders.find(&path(0)).unwrap().is_kept);
+        assert_eq!(senders.kept().len(), 1);
     }
 }

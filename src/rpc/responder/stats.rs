@@ -16,6 +16,8 @@ counters! {
     record_failed, count_record_failed;
     /// Values for requests without an address for a reply.
     unwanted, count_unwanted;
+    /// Requests that were completed and not handled, because their requester did not wait any more.
+    expired, count_expired;
     /// Requests whose reply may not go where they want it. Many of them may mean that somebody tries what they can reach.
     not_allowed, count_not_allowed;
     /// Replies and faults that the broker refused.

@@ -231,6 +231,6 @@ fn remove(system: System, properties: &mut Properties) {
         System::TimeToLive => properties.clear_time_to_live(),
         System::To => properties.clear_to(),
         System::ViaPartitionKey => properties.clear_transaction_partition_key(),
-        _ => {}
-    }
+        _ => properties,
+    };
 }

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{DeliveryFault, Link, LinkLease};
-use crate::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError, Receiver};
+use crate::transport::{BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver};
 
 /// An instant that far away can be computed still.
 const LATEST: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -134,6 +134,14 @@ impl<R: Receiver> Receiver for LinkReceiver<R> {
     fn stop(&mut self) {
         self.timer = None;
         self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::{
 use super::{Answer, Link, NotWritten, SendFault, Transfer};
 use crate::{
     Message,
-    transport::{Batch, BoxFuture, ErrorKind, PresettledSender, SendError, Sender},
+    transport::{Batch, BoxFuture, Capabilities, ErrorKind, PresettledSender, SendError, Sender},
 };
 
 /// A sender over a [`Link`]. Clones share the connection, and the order of what is written to it.
@@ -204,6 +204,10 @@ impl<S: Sender> Sender for LinkSender<S> {
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
         self.write(Content::Batch(batch))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.lane.sender.capabilities()
     }
 }
 

@@ -9,7 +9,8 @@ use super::{Recorder, Settled, Settlement};
 use crate::{
     Disposition, Message,
     message::LockToken,
-    transport::{BoxFuture, Delivery, Lease, ReceiveError, Receiver, SettleError},
+    settlement::Changes,
+    transport::{BoxFuture, Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver, SettleError},
 };
 
 /// A receiver that a [`Recorder`] looks at.
@@ -47,6 +48,14 @@ impl<R: Receiver> Receiver for RecordedReceiver<R> {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
     }
 }
 
@@ -108,6 +117,26 @@ impl<L: Lease> Lease for RecordedLease<L> {
         let Self { mut end, lease } = self;
         let place = end.note(Settlement::Released);
         end.watch(place, lease.release())
+    }
+
+    fn abandon_after(mut self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
+        match self.lease.abandon_after(changes.clone(), delay) {
+            Ok(settle) => {
+                let place = self.end.note(Settlement::Settled(Disposition::Abandon(changes.after(delay))));
+                Ok(self.end.watch(place, settle))
+            }
+            Err(lease) => Err(Self { end: self.end, lease }),
+        }
+    }
+
+    fn release_after(mut self, delay: Duration) -> Result<Self::Settle, Self> {
+        match self.lease.release_after(delay) {
+            Ok(settle) => {
+                let place = self.end.note(Settlement::Released);
+                Ok(self.end.watch(place, settle))
+            }
+            Err(lease) => Err(Self { end: self.end, lease }),
+        }
     }
 
     fn renew(&self) -> L::Renew {

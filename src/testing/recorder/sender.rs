@@ -6,7 +6,7 @@ use std::{
 use super::{Recorder, SendOutcome, Sent};
 use crate::{
     Message,
-    transport::{Batch, BoxFuture, PresettledSender, SendError, Sender},
+    transport::{Batch, BoxFuture, Capabilities, PresettledSender, SendError, Sender},
 };
 
 /// A sender that a [`Recorder`] looks at.
@@ -64,6 +64,10 @@ impl<S: Sender> Sender for RecordedSender<S> {
     fn send_batch(&self, batch: Batch) -> Self::Send {
         let places = self.note(&batch.0, SendOutcome::Unknown);
         self.watch(places, self.sender.send_batch(batch))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.sender.capabilities()
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, error, fmt, sync::LazyLock};
 
-use super::{ErrorKind, condition};
+use super::{ErrorKind, condition, tracking};
 use crate::time::Timestamp;
 
 pub(super) type BoxError = Box<dyn error::Error + Send + Sync>;
@@ -81,9 +81,13 @@ impl Failure {
 
     pub(super) fn fmt_display(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.describe())?;
-        match self.description() {
-            Some(description) => write!(f, " ({description})"),
-            None => Ok(()),
+        let Some(description) = self.description() else { return Ok(()) };
+        match (tracking::readable(description), tracking::tracking_id(description)) {
+            (_, None) if !description.contains("Reference:") => write!(f, " ({description})"),
+            ("", None) => Ok(()),
+            (text, None) => write!(f, " ({text})"),
+            ("", Some(id)) => write!(f, " (tracking id {id})"),
+            (text, Some(id)) => write!(f, " ({text}; tracking id {id})"),
         }
     }
 

@@ -3,12 +3,13 @@
 mod condition;
 mod failure;
 mod kind;
+mod session_required;
 mod tracking;
 
 use std::{borrow::Cow, convert::Infallible, error, fmt};
 
 use self::failure::{BoxError, Failure};
-pub use self::kind::ErrorKind;
+pub use self::{kind::ErrorKind, session_required::SessionRequired};
 use crate::{message::InvalidArgument, time::Timestamp};
 
 macro_rules! operation_error {

@@ -118,10 +118,7 @@ fn x_02_a_rejection_says_what_why_and_when() {
     assert_eq!(error.tracking_id(), Some("1f_orders"));
     assert_eq!(error.timestamp(), Some(Timestamp::EPOCH));
     assert!(error.is_retryable());
-    assert_eq!(
-        error.to_string(),
-        "send: the broker is busy (Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders)"
-    );
+    assert_eq!(error.to_string(), "send: the broker is busy (Slow down; tracking id 1f_orders)");
 }
 
 #[test]

@@ -9,9 +9,27 @@ pub(super) fn tracking_id(description: &str) -> Option<&str> {
     Some(&rest[..end]).filter(|id| !id.is_empty())
 }
 
+/// The text without what a hosted service adds for its own operators, from `Reference:` or `TrackingId:` on.
+pub(super) fn readable(description: &str) -> &str {
+    let end = ["Reference:", MARK].iter().filter_map(|mark| description.find(mark)).min().unwrap_or(description.len());
+    description[..end].trim_end_matches(|char: char| char.is_whitespace() || matches!(char, ',' | '.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn o_278_what_a_hosted_service_adds_is_not_in_the_text() {
+        for (description, text) in [
+            ("Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders, Timestamp:2024", "Slow down"),
+            ("Gone. Reference:4b, TrackingId:1f, SystemTracker:x", "Gone"),
+            ("TrackingId:1f", ""),
+            ("a plain text.", "a plain text"),
+        ] {
+            assert_eq!(readable(description), text);
+        }
+    }
 
     #[test]
     fn x_03_a_tracking_id_ends_at_a_comma_or_white_space() {

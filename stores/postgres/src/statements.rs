@@ -11,6 +11,8 @@ pub(crate) struct Statements {
     pub(crate) commit: String,
     /// Digest, window: changes a row if the id was not committed.
     pub(crate) commit_in: String,
+    /// Digest, holder, lease: whether nobody else has reserved the id.
+    pub(crate) renew: String,
     /// Digest, holder.
     pub(crate) forget: String,
     /// At most so many rows.
@@ -67,6 +69,19 @@ INSERT INTO {ids} AS ids (digest, holder, until)
 VALUES ($1, NULL, clock_timestamp() + $2::bigint * interval '1 microsecond')
 ON CONFLICT (digest) DO UPDATE SET holder = NULL, until = excluded.until
 WHERE ids.holder IS NOT NULL OR ids.until <= clock_timestamp()"
+            ),
+            // A transaction that has the row locked is that of the handler. To wait for it would keep a connection.
+            renew: format!(
+                "\
+WITH mine AS (
+    SELECT digest FROM {ids} WHERE digest = $1 AND holder = $2 FOR UPDATE SKIP LOCKED
+), renewed AS (
+    UPDATE {ids} AS ids SET until = clock_timestamp() + $3::bigint * interval '1 microsecond'
+    FROM mine WHERE ids.digest = mine.digest RETURNING 1
+)
+SELECT
+    EXISTS (SELECT FROM renewed)
+    OR EXISTS (SELECT FROM {ids} WHERE digest = $1 AND (holder = $2 OR holder IS NULL))"
             ),
             forget: format!("DELETE FROM {ids} WHERE digest = $1 AND holder = $2"),
             // The array is made once; a subquery may be run again for each row, limit and all.

@@ -124,6 +124,12 @@ impl DedupStore for PostgresStore {
         Ok(begun)
     }
 
+    async fn renew(&self, token: &PostgresToken, lease: Duration) -> Result<(), StoreError> {
+        let (Inner { connections, statements, .. }, PostgresToken { digest, holder }) = (&*self.0, token);
+        let row = connections.ask(&statements.renew, &[digest, holder, &micros(lease)]).await?;
+        if row.get(0) { Ok(()) } else { Err(StoreError::new(StoreErrorKind::Superseded)) }
+    }
+
     async fn commit(&self, token: &PostgresToken) -> Result<(), StoreError> {
         let (Inner { connections, statements, window, .. }, PostgresToken { digest, holder }) = (&*self.0, token);
         loop {

@@ -10,8 +10,9 @@ use std::{
 use consign::{
     Disposition, Message,
     message::LockToken,
+    settlement::Changes,
     time::Moment,
-    transport::{Delivery, Lease, ReceiveError, Receiver, Session, SettleError},
+    transport::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver, Session, SettleError},
 };
 use opentelemetry::{KeyValue, trace::SpanKind};
 use pin_project_lite::pin_project;
@@ -136,6 +137,14 @@ impl<R: Receiver> Receiver for ObservedReceiver<R> {
         self.began = None;
         self.receiver.stop();
     }
+
+    fn capabilities(&self) -> Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
+    }
 }
 
 impl<S: Session> Session for ObservedReceiver<S> {
@@ -178,6 +187,25 @@ impl<L: Lease> Lease for ObservedLease<L> {
 
     fn release(self) -> Self::Settle {
         SettleFuture { settle: self.lease.release(), running: None }
+    }
+
+    fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
+        let Self { lease, message, shared } = self;
+        match lease.abandon_after(changes, delay) {
+            Ok(settle) => {
+                let running = shared.settle(&message, &Disposition::ABANDON);
+                Ok(SettleFuture { settle, running: Some(running) })
+            }
+            Err(lease) => Err(Self { lease, message, shared }),
+        }
+    }
+
+    fn release_after(self, delay: Duration) -> Result<Self::Settle, Self> {
+        let Self { lease, message, shared } = self;
+        match lease.release_after(delay) {
+            Ok(settle) => Ok(SettleFuture { settle, running: None }),
+            Err(lease) => Err(Self { lease, message, shared }),
+        }
     }
 
     fn renew(&self) -> Self::Renew {

@@ -19,7 +19,7 @@ use crate::send::{SendFuture, SendLayer};
 /// # let queue = Broker::new().create_queue("orders", Default::default())?;
 /// let telemetry = Telemetry::builder("servicebus").build();
 /// let copies = telemetry.sender("orders", queue.sender()?);
-/// let retry = RetryLayer::new().delayed(DelayedRetries::new(copies, Backoff::exponential(Duration::from_secs(10))));
+/// let retry = RetryLayer::new().delayed(DelayedRetries::new(copies, Backoff::exponential(Duration::from_secs(10)))?);
 /// # drop(retry);
 /// # Ok(())
 /// # }
@@ -52,6 +52,10 @@ impl<X: Sender> Sender for ObservedSender<X> {
         let running = self.layer.begin(&mut batch);
         let _current = running.context().clone().attach();
         SendFuture::new(self.sender.send_batch(batch), running)
+    }
+
+    fn capabilities(&self) -> consign::transport::Capabilities {
+        self.sender.capabilities()
     }
 }
 

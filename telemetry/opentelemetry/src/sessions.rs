@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use consign::transport::{AcceptSession, ReceiveError, Session, SessionSource};
+use consign::transport::{AcceptSession, Capabilities, EntityInfo, ReceiveError, Session, SessionSource};
 use pin_project_lite::pin_project;
 
 use crate::{
@@ -54,6 +54,10 @@ impl<S: SessionSource> SessionSource for ObservedSessions<S> {
     fn stop(&mut self) {
         self.source.stop();
     }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.source.entity_info()
+    }
 }
 
 impl<S: AcceptSession> AcceptSession for ObservedSessions<S> {
@@ -62,6 +66,10 @@ impl<S: AcceptSession> AcceptSession for ObservedSessions<S> {
 
     fn accept(&mut self, id: &str) -> Self::Accept {
         AcceptFuture { accept: self.source.accept(id), shared: Arc::clone(&self.shared) }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.source.capabilities()
     }
 }
 

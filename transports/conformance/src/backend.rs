@@ -6,31 +6,32 @@ use consign::{
     message::{EntityPath, MessageState, SequenceNumber},
     time::Timestamp,
     transport::{
-        Capabilities, Capability, Delivery, ErrorKind, Lease, ManageError, ReceiveError, Receiver, SendError, Sender,
-        Session, SettleError,
+        Capabilities, Capability, Delivery, Lease, ManageError, ReceiveError, Receiver, SendError, Sender, Session,
+        SettleError,
     },
 };
 
 use crate::{
-    Counts, Failure, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, Timing, TopicSpec, Transaction,
-    failure::not_supported,
+    Counts, Failure, Mode, NoCall, QueueSpec, RuleSpec, Status, SubscriptionSpec, Timing, TopicSpec, Transaction,
 };
 
 /// A broker as the suite sees it: entities are made and deleted, and a transport does the rest.
 ///
-/// What [`Sender`], [`Receiver`], [`Lease`] and [`Session`] do is not repeated here. A method that the broker has nothing
-/// for is left out: its default answers [`ErrorKind::NotSupported`]. For types that it has nothing for there are
+/// What [`Sender`], [`Receiver`], [`Lease`] and [`Session`] do is not repeated here. A method calls the transport's public
+/// API and returns its answer. A method that the API has no call for is left out: its default answers [`NoCall`], and so does
+/// a method for a setting that the API does not have. A case that ends so counts as not run, and a capability of which
+/// nothing was run has to be in [`Backend::not_tested`]. For types that the transport does not have there are
 /// [`NoSession`](crate::NoSession) and [`NoTransaction`](crate::NoTransaction).
 ///
 /// Paths are `queue`, `topic`, `topic/Subscriptions/subscription`, and any of these but a topic with
 /// `/$deadletterqueue` behind it.
 pub trait Backend: Send + Sync + 'static {
     /// The transport's sender.
-    type Sender: Sender;
+    type Sender: Sender + Clone;
     /// The transport's lease.
     type Lease: Lease;
     /// The transport's receiver.
-    type Receiver: Receiver<Lease = Self::Lease>;
+    type Receiver: Receiver<Lease = Self::Lease> + 'static;
     /// The transport's hold on a session.
     type Session: Session<Lease = Self::Lease>;
     /// The transport's transaction.
@@ -41,6 +42,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What the transport publishes.
     fn capabilities(&self) -> Capabilities;
+
+    /// The unsupported capabilities that no case can show to be unsupported, each with the reason: most often that the
+    /// public API has no call for it.
+    fn not_tested(&self) -> &'static [(Capability, &'static str)] {
+        &[]
+    }
 
     /// How the suite waits for this broker.
     fn timing(&self) -> Timing {
@@ -62,7 +69,7 @@ pub trait Backend: Send + Sync + 'static {
         spec: &QueueSpec,
     ) -> impl Future<Output = Result<(), ManageError>> + Send {
         let _ = (path, spec);
-        async { Err(ManageError::new(ErrorKind::NotSupported)) }
+        async { Err(NoCall::new("the backend leaves out `create_queue`").into()) }
     }
 
     /// Creates a topic.
@@ -72,7 +79,7 @@ pub trait Backend: Send + Sync + 'static {
         spec: &TopicSpec,
     ) -> impl Future<Output = Result<(), ManageError>> + Send {
         let _ = (path, spec);
-        async { Err(not_supported(Capability::Topics)) }
+        async { Err(NoCall::new("the backend leaves out `create_topic`").into()) }
     }
 
     /// Creates a subscription at `topic/Subscriptions/name`.
@@ -82,7 +89,7 @@ pub trait Backend: Send + Sync + 'static {
         spec: &SubscriptionSpec,
     ) -> impl Future<Output = Result<(), ManageError>> + Send {
         let _ = (path, spec);
-        async { Err(not_supported(Capability::Topics)) }
+        async { Err(NoCall::new("the backend leaves out `create_subscription`").into()) }
     }
 
     /// Adds a rule to a subscription.
@@ -92,7 +99,7 @@ pub trait Backend: Send + Sync + 'static {
         rule: &RuleSpec,
     ) -> impl Future<Output = Result<(), ManageError>> + Send {
         let _ = (subscription, rule);
-        async { Err(not_supported(Capability::CorrelationFilters)) }
+        async { Err(NoCall::new("the backend leaves out `create_rule`").into()) }
     }
 
     /// Takes a rule from a subscription.
@@ -102,36 +109,43 @@ pub trait Backend: Send + Sync + 'static {
         name: &str,
     ) -> impl Future<Output = Result<(), ManageError>> + Send {
         let _ = (subscription, name);
-        async { Err(not_supported(Capability::CorrelationFilters)) }
+        async { Err(NoCall::new("the backend leaves out `delete_rule`").into()) }
     }
 
     /// Disables or enables an entity. No capability promises it; a case that needs it is passed over.
     fn set_status(&self, path: &EntityPath, status: Status) -> impl Future<Output = Result<(), ManageError>> + Send {
         let _ = (path, status);
-        async { Err(ManageError::new(ErrorKind::NotSupported)) }
+        async { Err(NoCall::new("the backend leaves out `set_status`").into()) }
     }
 
     /// Deletes an entity with its messages; a topic with its subscriptions.
     fn delete(&self, path: &EntityPath) -> impl Future<Output = Result<(), ManageError>> + Send {
         let _ = path;
-        async { Err(ManageError::new(ErrorKind::NotSupported)) }
+        async { Err(NoCall::new("the backend leaves out `delete`").into()) }
     }
 
     /// A sender to a queue or a topic.
     fn sender(&self, path: &EntityPath) -> impl Future<Output = Result<Self::Sender, SendError>> + Send {
         let _ = path;
-        async { Err(not_supported(Capability::Acceptance)) }
+        async { Err(NoCall::new("the backend leaves out `sender`").into()) }
     }
 
-    /// Sends messages that become visible at an instant, and answers their sequence numbers in order.
+    /// Sends messages that become visible at an instant, and answers their sequence numbers in order. The default sends
+    /// each with that instant as its enqueue time, which is all that a [`Sender`] can do, and answers no numbers.
     fn schedule(
         &self,
         path: &EntityPath,
         messages: Vec<Message>,
         at: Timestamp,
     ) -> impl Future<Output = Result<Vec<SequenceNumber>, SendError>> + Send {
-        let _ = (path, messages, at);
-        async { Err(not_supported(Capability::Scheduling)) }
+        async move {
+            let sender = self.sender(path).await?;
+            for mut message in messages {
+                message.properties_mut().set_scheduled_enqueue_time(at);
+                sender.send(message).await?;
+            }
+            Ok(Vec::new())
+        }
     }
 
     /// Cancels scheduled messages, all or none.
@@ -141,7 +155,7 @@ pub trait Backend: Send + Sync + 'static {
         numbers: &[SequenceNumber],
     ) -> impl Future<Output = Result<(), SendError>> + Send {
         let _ = (path, numbers);
-        async { Err(not_supported(Capability::CancelScheduled)) }
+        async { Err(NoCall::new("the backend leaves out `cancel_scheduled`").into()) }
     }
 
     /// A receiver from a queue, a subscription, or a dead-letter sub-queue.
@@ -150,13 +164,8 @@ pub trait Backend: Send + Sync + 'static {
         path: &EntityPath,
         mode: Mode,
     ) -> impl Future<Output = Result<Self::Receiver, ReceiveError>> + Send {
-        let _ = path;
-        async move {
-            Err(not_supported(match mode {
-                Mode::PeekLock => Capability::PeekLock,
-                Mode::ReceiveAndDelete => Capability::ReceiveAndDelete,
-            }))
-        }
+        let _ = (path, mode);
+        async { Err(NoCall::new("the backend leaves out `receiver`").into()) }
     }
 
     /// Locks messages that were set aside, all or none.
@@ -166,7 +175,7 @@ pub trait Backend: Send + Sync + 'static {
         numbers: &[SequenceNumber],
     ) -> impl Future<Output = Result<Vec<Delivery<Self::Lease>>, ReceiveError>> + Send {
         let _ = (path, numbers);
-        async { Err(not_supported(Capability::Deferral)) }
+        async { Err(NoCall::new("the backend leaves out `receive_deferred`").into()) }
     }
 
     /// Looks at up to `max` messages from a sequence number on.
@@ -177,7 +186,7 @@ pub trait Backend: Send + Sync + 'static {
         max: usize,
     ) -> impl Future<Output = Result<Vec<Message>, ReceiveError>> + Send {
         let _ = (path, from, max);
-        async { Err(not_supported(Capability::Peek)) }
+        async { Err(NoCall::new("the backend leaves out `peek`").into()) }
     }
 
     /// Counts the messages of an entity. The default peeks at all of them.
@@ -208,7 +217,7 @@ pub trait Backend: Send + Sync + 'static {
         accepted_before: Option<Timestamp>,
     ) -> impl Future<Output = Result<usize, ManageError>> + Send {
         let _ = (path, max, accepted_before);
-        async { Err(not_supported(Capability::Purge)) }
+        async { Err(NoCall::new("the backend leaves out `purge`").into()) }
     }
 
     /// Locks one session. It does not wait.
@@ -218,17 +227,17 @@ pub trait Backend: Send + Sync + 'static {
         id: &str,
     ) -> impl Future<Output = Result<Self::Session, ReceiveError>> + Send {
         let _ = (path, id);
-        async { Err(not_supported(Capability::Sessions)) }
+        async { Err(NoCall::new("the backend leaves out `accept_session`").into()) }
     }
 
-    /// Locks a session that has messages and no holder. None within `wait` is [`ErrorKind::ServiceTimeout`].
+    /// Locks a session that has messages and no holder. None within `wait` is [`ErrorKind::ServiceTimeout`](consign::transport::ErrorKind::ServiceTimeout).
     fn accept_next_session(
         &self,
         path: &EntityPath,
         wait: Duration,
     ) -> impl Future<Output = Result<Self::Session, ReceiveError>> + Send {
         let _ = (path, wait);
-        async { Err(not_supported(Capability::NextSession)) }
+        async { Err(NoCall::new("the backend leaves out `accept_next_session`").into()) }
     }
 
     /// The state of a session; `None` if there is none.
@@ -237,7 +246,7 @@ pub trait Backend: Send + Sync + 'static {
         session: &mut Self::Session,
     ) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
         let _ = session;
-        async { Err(not_supported(Capability::SessionState)) }
+        async { Err(NoCall::new("the backend leaves out `session_state`").into()) }
     }
 
     /// Sets the state of a session, or clears it.
@@ -247,7 +256,7 @@ pub trait Backend: Send + Sync + 'static {
         state: Option<Bytes>,
     ) -> impl Future<Output = Result<(), SettleError>> + Send {
         let _ = (session, state);
-        async { Err(not_supported(Capability::SessionState)) }
+        async { Err(NoCall::new("the backend leaves out `set_session_state`").into()) }
     }
 
     /// Locks messages of a session that were set aside, all or none.
@@ -257,7 +266,7 @@ pub trait Backend: Send + Sync + 'static {
         numbers: &[SequenceNumber],
     ) -> impl Future<Output = Result<Vec<Delivery<Self::Lease>>, ReceiveError>> + Send {
         let _ = (session, numbers);
-        async { Err(not_supported(Capability::Deferral)) }
+        async { Err(NoCall::new("the backend leaves out `receive_deferred_of`").into()) }
     }
 
     /// Looks at up to `max` messages of a session, going on behind the last one that was looked at.
@@ -267,7 +276,7 @@ pub trait Backend: Send + Sync + 'static {
         max: usize,
     ) -> impl Future<Output = Result<Vec<Message>, ReceiveError>> + Send {
         let _ = (session, max);
-        async { Err(not_supported(Capability::Peek)) }
+        async { Err(NoCall::new("the backend leaves out `peek_of`").into()) }
     }
 
     /// Settles a delivery over another connection than the one that delivered it.
@@ -278,33 +287,31 @@ pub trait Backend: Send + Sync + 'static {
         disposition: Disposition,
     ) -> impl Future<Output = Result<(), SettleError>> + Send {
         let _ = (path, lease, disposition);
-        async { Err(not_supported(Capability::SettleElsewhere)) }
+        async { Err(NoCall::new("the backend leaves out `settle_elsewhere`").into()) }
     }
 
-    /// Gives a delivery back so that it comes again after `delay`, and not before.
-    fn retry_after(
+    /// A receiver that [`Backend::disconnect`] can break without breaking others: on a connection of its own where
+    /// receivers have connections.
+    fn separate_receiver(
         &self,
         path: &EntityPath,
-        delivery: Delivery<Self::Lease>,
-        delay: Duration,
-    ) -> impl Future<Output = Result<(), SettleError>> + Send {
-        let _ = (path, delivery, delay);
-        async { Err(not_supported(Capability::DelayedRetry)) }
+    ) -> impl Future<Output = Result<Self::Receiver, ReceiveError>> + Send {
+        self.receiver(path, Mode::PeekLock)
     }
 
-    /// Breaks the connection of a receiver that holds `held`, as if its process had died, and waits until the broker
-    /// has noticed.
+    /// Breaks a [`separate_receiver`](Self::separate_receiver) that holds `held`, as if its process had died, and waits
+    /// until the broker has noticed. What is held is dropped and not settled.
     fn disconnect(
         &self,
         receiver: Self::Receiver,
         held: Vec<Delivery<Self::Lease>>,
     ) -> impl Future<Output = Result<(), ReceiveError>> + Send {
         let _ = (receiver, held);
-        async { Err(not_supported(Capability::ReleaseOnDisconnect)) }
+        async { Err(NoCall::new("the backend leaves out `disconnect`").into()) }
     }
 
     /// Begins a transaction.
     fn begin(&self) -> impl Future<Output = Result<Self::Transaction, Failure>> + Send {
-        async { Err(not_supported(Capability::Transactions)) }
+        async { Err(NoCall::new("the backend leaves out `begin`").into()) }
     }
 }

@@ -8,7 +8,7 @@ use consign::{
     Message,
     message::{EntityPath, Received, SequenceNumber},
     time::Timestamp,
-    transport::{Delivery, Receiver, ReceiverExt, Sender},
+    transport::{Delivery, ErrorKind, Receiver, ReceiverExt, Sender},
 };
 use tokio::sync::Mutex;
 
@@ -38,12 +38,19 @@ impl<'b, B: Backend> Bench<'b, B> {
         }
     }
 
-    /// Deletes what the case has made. That something is gone already is no failure.
-    pub(crate) async fn clear(&self) {
+    /// Deletes what the case has made, all that can be. That something is gone already is no failure, nor that the
+    /// backend deletes nothing.
+    pub(crate) async fn clear(&self) -> Verdict {
         self.receivers.lock().await.clear();
+        let mut cleared = Ok(());
         for path in self.created.lock().await.drain(..).rev() {
-            let _ = self.backend.delete(&path).await;
+            match self.backend.delete(&path).await.map_err(Failure::from) {
+                Err(failure) if failure.kind() == Some(ErrorKind::EntityNotFound) || failure.is_no_call() => {}
+                Err(failure) => cleared = Err(Failure::broken(format!("{path} could not be deleted: {failure}"))),
+                Ok(()) => {}
+            }
         }
+        cleared
     }
 
     /// A path that nothing has.

@@ -1,7 +1,7 @@
 /// The methods of a [`Backend`](crate::Backend) that a transport's client has by the same names, for a backend that has one in
 /// the field `$client`; and those that are about a session, which the session has.
 ///
-/// The client takes paths as text. The other methods, of entities with settings and of what the transport has not, are
+/// Its receivers are each in a [`Process`](crate::Process). The client takes paths as text. The other methods, of entities with settings and of what the transport has not, are
 /// written beside it.
 #[macro_export]
 macro_rules! client_methods {
@@ -37,10 +37,10 @@ macro_rules! client_methods {
             path: &$crate::names::EntityPath,
             mode: $crate::Mode,
         ) -> Result<Self::Receiver, $crate::names::ReceiveError> {
-            match mode {
-                $crate::Mode::PeekLock => self.$client.receiver(path.as_str()).await,
-                $crate::Mode::ReceiveAndDelete => self.$client.receive_and_delete(path.as_str()).await,
-            }
+            Ok($crate::Process::here(match mode {
+                $crate::Mode::PeekLock => self.$client.receiver(path.as_str()).await?,
+                $crate::Mode::ReceiveAndDelete => self.$client.receive_and_delete(path.as_str()).await?,
+            }))
         }
 
         async fn receive_deferred(
@@ -106,15 +106,6 @@ macro_rules! client_methods {
             max: usize,
         ) -> Result<Vec<$crate::names::Message>, $crate::names::ReceiveError> {
             session.peek(max).await
-        }
-
-        async fn retry_after(
-            &self,
-            _: &$crate::names::EntityPath,
-            delivery: $crate::names::Delivery<Self::Lease>,
-            delay: $crate::names::Duration,
-        ) -> Result<(), $crate::names::SettleError> {
-            delivery.lease.retry_after(delay).await
         }
     };
 }

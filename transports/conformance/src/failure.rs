@@ -14,8 +14,12 @@ pub struct Failure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// An error of the transport.
-    Answer(ErrorKind),
+    /// An error of the transport, and the capability that it names if it is [`Unsupported`].
+    Answer(ErrorKind, Option<Capability>),
+    /// The backend did not call the transport: its public API has no such call.
+    NoCall,
+    /// The case panicked or hung, which shows nothing.
+    Broken,
     /// The transport does not do what the case asks for.
     Behaviour,
     /// The broker has no such thing, and the case is about a detail that it may lack.
@@ -35,15 +39,20 @@ impl Failure {
     /// The transport answered with an error of this kind.
     #[must_use]
     pub fn answer(kind: ErrorKind, why: impl Into<String>) -> Self {
-        Self { cause: Cause::Answer(kind), why: why.into() }
+        Self { cause: Cause::Answer(kind, None), why: why.into() }
+    }
+
+    /// The case ended without an answer: it panicked, or took too long.
+    pub(crate) fn broken(why: impl Into<String>) -> Self {
+        Self { cause: Cause::Broken, why: why.into() }
     }
 
     /// The kind of the transport's error, if it was one.
     #[must_use]
     pub fn kind(&self) -> Option<ErrorKind> {
         match self.cause {
-            Cause::Answer(kind) => Some(kind),
-            Cause::Behaviour | Cause::Detail => None,
+            Cause::Answer(kind, _) => Some(kind),
+            Cause::NoCall | Cause::Broken | Cause::Behaviour | Cause::Detail => None,
         }
     }
 
@@ -51,6 +60,26 @@ impl Failure {
     #[must_use]
     pub fn why(&self) -> &str {
         &self.why
+    }
+
+    /// The capability that the transport itself refused as unsupported.
+    #[must_use]
+    pub fn refused(&self) -> Option<Capability> {
+        match self.cause {
+            Cause::Answer(ErrorKind::NotSupported, refused) => refused,
+            _ => None,
+        }
+    }
+
+    /// Whether the transport was not called: see [`NoCall`].
+    #[must_use]
+    pub fn is_no_call(&self) -> bool {
+        self.cause == Cause::NoCall
+    }
+
+    /// Whether the transport did something else than the case asks for, and gave no error.
+    pub(crate) fn is_behaviour(&self) -> bool {
+        self.cause == Cause::Behaviour
     }
 
     /// Whether a detail is missing that no capability is about, and that a broker may lack.
@@ -67,11 +96,58 @@ impl fmt::Display for Failure {
 
 impl error::Error for Failure {}
 
+/// What a [`Backend`](crate::Backend) answers in place of a call that the transport's public API does not have.
+///
+/// It converts into the error of each operation. The suite does not take it for an answer of the transport: a case that
+/// ends so was not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoCall(&'static str);
+
+impl NoCall {
+    /// The answer, with what the public API lacks: "no setting for ...".
+    #[must_use]
+    pub const fn new(missing: &'static str) -> Self {
+        Self(missing)
+    }
+}
+
+impl fmt::Display for NoCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl error::Error for NoCall {}
+
+/// Finds in the causes of an error who has made it.
+fn cause(kind: ErrorKind, error: &(dyn error::Error + 'static)) -> Cause {
+    let mut next = error.source();
+    while let Some(error) = next {
+        if error.is::<NoCall>() {
+            return Cause::NoCall;
+        }
+        if let Some(failure) = error.downcast_ref::<Failure>() {
+            return failure.cause;
+        }
+        if let Some(unsupported) = error.downcast_ref::<Unsupported>() {
+            return Cause::Answer(kind, Some(unsupported.capability()));
+        }
+        next = error.source();
+    }
+    Cause::Answer(kind, None)
+}
+
 macro_rules! from_operation_error {
     ($($error:ident),*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                Self::answer(error.kind(), error.to_string())
+                Self { cause: cause(error.kind(), &error), why: error.to_string() }
+            }
+        }
+
+        impl From<NoCall> for $error {
+            fn from(missing: NoCall) -> Self {
+                Self::new(ErrorKind::NotSupported).with_detail(missing.0).with_source(missing)
             }
         }
     )*};
@@ -81,7 +157,13 @@ from_operation_error!(SendError, ReceiveError, SettleError, ManageError);
 
 impl From<Unsupported> for Failure {
     fn from(error: Unsupported) -> Self {
-        Self::answer(ErrorKind::NotSupported, error.to_string())
+        Self { cause: Cause::Answer(ErrorKind::NotSupported, Some(error.capability())), why: error.to_string() }
+    }
+}
+
+impl From<NoCall> for Failure {
+    fn from(missing: NoCall) -> Self {
+        Self { cause: Cause::NoCall, why: missing.to_string() }
     }
 }
 
@@ -91,16 +173,13 @@ impl From<InvalidArgument> for Failure {
     }
 }
 
-/// What a default of a backend answers.
-pub(crate) fn not_supported<E: From<Unsupported>>(capability: Capability) -> E {
-    Unsupported::new(capability).into()
-}
-
-/// Passes over a case about a detail that the broker does not have, such as an entity that can be disabled: no
-/// capability promises it.
+/// Ends a case about a detail that the broker does not have, such as an entity that can be disabled: no capability
+/// promises it. Such a case counts as not run.
 pub(crate) fn detail<T, E: Into<Failure>>(result: Result<T, E>) -> Result<T, Failure> {
     result.map_err(|error| match error.into() {
-        Failure { cause: Cause::Answer(ErrorKind::NotSupported), why } => Failure { cause: Cause::Detail, why },
+        Failure { cause: Cause::Answer(ErrorKind::NotSupported, _) | Cause::NoCall, why } => {
+            Failure { cause: Cause::Detail, why }
+        }
         other => other,
     })
 }
@@ -154,3 +233,23 @@ macro_rules! ensure_eq {
 }
 
 pub(crate) use {ensure, ensure_eq};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k_40_an_answer_of_the_transport_is_told_from_a_call_that_was_not_made() {
+        let refused = Failure::from(SendError::from(Unsupported::new(Capability::Scheduling)));
+        assert_eq!((refused.refused(), refused.is_no_call()), (Some(Capability::Scheduling), false));
+        let absent = Failure::from(SendError::from(NoCall::new("no such setting")));
+        assert_eq!((absent.refused(), absent.kind(), absent.is_no_call()), (None, None, true));
+        let unnamed = Failure::from(SendError::new(ErrorKind::NotSupported));
+        assert_eq!((unnamed.refused(), unnamed.kind()), (None, Some(ErrorKind::NotSupported)));
+        // Also behind the error of another operation.
+        for (inner, is_no_call) in [(absent, true), (refused, false)] {
+            let outer = Failure::from(SettleError::new(ErrorKind::NotSupported).with_source(inner.clone()));
+            assert_eq!((outer.is_no_call(), outer.refused()), (is_no_call, inner.refused()));
+        }
+    }
+}

@@ -8,7 +8,10 @@ mod cases;
 mod client;
 mod failure;
 pub mod faults;
+pub mod killed;
 mod left_out;
+pub mod log;
+mod process;
 mod report;
 mod session;
 pub mod settings;
@@ -35,9 +38,10 @@ pub mod names {
 pub use self::{
     backend::Backend,
     case::Case,
-    failure::{Failure, Verdict},
+    failure::{Failure, NoCall, Verdict},
     left_out::left_out,
-    report::{CaseReport, Outcome, Report, Tally},
+    process::Process,
+    report::{CaseReport, Complaint, Outcome, Report, Tally},
     session::NoSession,
     spec::{Correlation, Counts, Filter, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec},
     suite::Suite,

@@ -13,29 +13,40 @@ pub enum Outcome {
     Passed,
     /// It does not, although it declares that it can.
     Failed(Failure),
-    /// It declares that it cannot, and says so when it is asked.
+    /// It declares that it cannot, and its own answer to the call is a refusal that names the capability.
     Refused,
-    /// It declares that it cannot, and when it was asked it did not say so.
+    /// It declares that it cannot, and the call was not refused, or not as that.
     SilentlyIgnored(Failure),
     /// It declares that it cannot, and it can.
     Undeclared,
+    /// It does not promise this, and it does not do it.
+    Absent(Failure),
+    /// It does not promise this, and did it here all the same.
+    Unpromised,
     /// The case uses another capability, and the transport does not have that.
     PassedOver(Capability),
+    /// The transport's public API has no such call, so nothing was called.
+    NoCall(Failure),
     /// The case is about a detail that no capability promises, and the broker does not have it.
-    NoSuchDetail,
+    NoSuchDetail(Failure),
 }
 
 impl Outcome {
     /// Whether the transport keeps its word.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        matches!(self, Self::Passed | Self::Refused | Self::PassedOver(_) | Self::NoSuchDetail)
+        !matches!(self, Self::Failed(_) | Self::SilentlyIgnored(_) | Self::Undeclared)
     }
 
-    /// Whether the case says something of the transport.
+    /// Whether the case was run, so that it says something of the transport.
     #[must_use]
     pub fn counts(&self) -> bool {
-        !matches!(self, Self::PassedOver(_) | Self::NoSuchDetail)
+        !matches!(self, Self::PassedOver(_) | Self::NoCall(_) | Self::NoSuchDetail(_))
+    }
+
+    /// Whether it shows that the level that the transport declares is the right one.
+    fn is_proof(&self) -> bool {
+        matches!(self, Self::Passed | Self::Refused | Self::Absent(_))
     }
 
     fn word(&self) -> &'static str {
@@ -45,17 +56,48 @@ impl Outcome {
             Self::Refused => "refused",
             Self::SilentlyIgnored(_) => "silently ignored",
             Self::Undeclared => "undeclared",
+            Self::Absent(_) => "absent",
+            Self::Unpromised => "unpromised",
             Self::PassedOver(_) => "passed over",
-            Self::NoSuchDetail => "no such detail",
+            Self::NoCall(_) => "no call",
+            Self::NoSuchDetail(_) => "no such detail",
         }
     }
 
     fn why(&self) -> Option<String> {
         match self {
-            Self::Failed(failure) | Self::SilentlyIgnored(failure) => Some(failure.to_string()),
+            Self::Failed(failure)
+            | Self::SilentlyIgnored(failure)
+            | Self::Absent(failure)
+            | Self::NoCall(failure)
+            | Self::NoSuchDetail(failure) => Some(failure.to_string()),
             Self::PassedOver(missing) => Some(format!("it needs {missing}")),
             Self::Undeclared => Some("it works, and is declared as unsupported".into()),
-            Self::Passed | Self::Refused | Self::NoSuchDetail => None,
+            Self::Passed | Self::Refused | Self::Unpromised => None,
+        }
+    }
+}
+
+/// What is wrong with a capability, whatever its cases say one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Complaint {
+    /// It is declared, and no case of it passed.
+    NeverPassed(Capability),
+    /// It is declared as unsupported, and no case shows that; nor does [`Backend::not_tested`] say why.
+    NotTested(Capability),
+    /// [`Backend::not_tested`] has it, and it was tested.
+    Tested(Capability),
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverPassed(capability) => write!(f, "{capability}: declared, and no case of it passed"),
+            Self::NotTested(capability) => {
+                write!(f, "{capability}: no case shows that it is unsupported, and no reason is listed")
+            }
+            Self::Tested(capability) => write!(f, "{capability}: listed as not tested, and it was"),
         }
     }
 }
@@ -92,6 +134,10 @@ pub struct Report {
     pub capabilities: Capabilities,
     /// What the order came from, if it was random.
     pub seed: Option<u64>,
+    /// The capabilities of which every case was in the suite.
+    pub whole: Vec<Capability>,
+    /// [`Backend::not_tested`].
+    pub not_tested: &'static [(Capability, &'static str)],
     /// Every case, by capability and name.
     pub cases: Vec<CaseReport>,
 }
@@ -101,15 +147,52 @@ pub struct Report {
 pub struct Tally {
     /// Cases in which the transport keeps its word.
     pub good: usize,
-    /// Cases that say something of the transport.
-    pub all: usize,
+    /// Cases that were run, and say something of the transport.
+    pub run: usize,
+    /// Cases that were not.
+    pub not_run: usize,
 }
 
 impl Report {
-    /// Whether the transport keeps its word in every case.
+    /// Whether something was run, the transport keeps its word in every case, and there is no complaint.
     #[must_use]
     pub fn is_passed(&self) -> bool {
-        self.cases.iter().all(|case| case.outcome.is_good())
+        let listed = |case: &CaseReport| self.reason(case.capability).is_some();
+        self.cases.iter().any(|case| case.outcome.counts() || listed(case))
+            && self.cases.iter().all(|case| case.outcome.is_good())
+            && self.complaints().is_empty()
+    }
+
+    /// Why a capability is not tested, as the backend lists it.
+    #[must_use]
+    pub fn reason(&self, capability: Capability) -> Option<&'static str> {
+        self.not_tested.iter().find(|(listed, _)| *listed == capability).map(|(_, reason)| *reason)
+    }
+
+    /// The capabilities that are not tested as they have to be.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<Complaint> {
+        let complaint = |capability| {
+            let mut cases = self.cases.iter().filter(|case| case.capability == capability);
+            let (is_proved, listed) = (cases.any(|case| case.outcome.is_proof()), self.reason(capability));
+            match (self.capabilities.supports(capability), is_proved, listed) {
+                (true, false, _) => Some(Complaint::NeverPassed(capability)),
+                (_, true, Some(_)) => Some(Complaint::Tested(capability)),
+                (false, false, None | Some("")) => Some(Complaint::NotTested(capability)),
+                _ => None,
+            }
+        };
+        self.whole.iter().copied().filter_map(complaint).collect()
+    }
+
+    /// This report and another of the same transport, such as one of other capabilities.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.whole.extend(other.whole);
+        self.whole.sort_unstable();
+        self.cases.extend(other.cases);
+        self.cases.sort_by_key(|case| (case.capability, case.name));
+        self
     }
 
     /// The cases in which it does not.
@@ -120,13 +203,14 @@ impl Report {
     /// The tally of one capability, or of all.
     #[must_use]
     pub fn tally(&self, capability: Option<Capability>) -> Tally {
-        let counted = self
-            .cases
-            .iter()
-            .filter(|case| case.outcome.counts() && capability.is_none_or(|capability| case.capability == capability));
-        counted.fold(Tally::default(), |tally, case| Tally {
-            good: tally.good + usize::from(case.outcome.is_good()),
-            all: tally.all + 1,
+        let cases = self.cases.iter().filter(|case| capability.is_none_or(|capability| case.capability == capability));
+        cases.fold(Tally::default(), |tally, case| {
+            let (counts, is_good) = (case.outcome.counts(), case.outcome.is_good());
+            Tally {
+                good: tally.good + usize::from(counts && is_good),
+                run: tally.run + usize::from(counts),
+                not_run: tally.not_run + usize::from(!counts),
+            }
         })
     }
 
@@ -149,23 +233,25 @@ impl Report {
             "seed": self.seed,
             "passed": tally.good,
             "failed": self.failed().count(),
-            "passed_over": self.cases.len() - tally.all,
+            "not_run": tally.not_run,
+            "complaints": self.complaints().iter().map(ToString::to_string).collect::<Vec<_>>(),
             "cases": cases.collect::<Vec<_>>(),
         })
     }
 }
 
-/// One line, and one more for each case that failed.
+/// One line, and one more for each case that failed and each complaint.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { good, all } = self.tally(None);
-        write!(f, "{}: {good} of {all} cases, {} passed over", self.transport, self.cases.len() - all)?;
+        let Tally { good, run, not_run } = self.tally(None);
+        write!(f, "{}: {good} of {run} cases, {not_run} not run", self.transport)?;
         if let Some(seed) = self.seed {
             write!(f, ", in the order of seed {seed}")?;
         }
         self.failed().try_for_each(|case| {
             let why = case.outcome.why().unwrap_or_default();
             write!(f, "\n{} {}: {}: {why}", case.capability.id(), case.name, case.outcome.word())
-        })
+        })?;
+        self.complaints().iter().try_for_each(|complaint| write!(f, "\n{complaint}"))
     }
 }

@@ -1,6 +1,6 @@
 use std::panic::AssertUnwindSafe;
 
-use consign::transport::{Capability, ErrorKind, Level};
+use consign::transport::{Capability, Level};
 use futures_util::{FutureExt, StreamExt, stream};
 
 use crate::{Backend, Case, Failure, Outcome, Report, Verdict, bench::Bench, cases, report::CaseReport};
@@ -19,6 +19,8 @@ use crate::{Backend, Case, Failure, Outcome, Report, Verdict, bench::Bench, case
 #[derive(Debug)]
 pub struct Suite<B: Backend> {
     cases: Vec<Case<B>>,
+    /// The capabilities of which every case is there.
+    whole: Vec<Capability>,
     seed: Option<u64>,
     at_once: usize,
 }
@@ -27,20 +29,22 @@ impl<B: Backend> Suite<B> {
     /// All cases, one after the other, in their order.
     #[must_use]
     pub fn new() -> Self {
-        Self { cases: cases::all(), seed: None, at_once: 1 }
+        Self { cases: cases::all(), whole: Capability::ALL.to_vec(), seed: None, at_once: 1 }
     }
 
     /// Those of one capability.
     #[must_use]
     pub fn only(mut self, capability: Capability) -> Self {
         self.cases.retain(|case| case.capability() == capability);
+        self.whole.retain(|whole| *whole == capability);
         self
     }
 
-    /// Those with `part` in their name.
+    /// Those with `part` in their name. What they say of a capability as a whole is left open.
     #[must_use]
     pub fn named(mut self, part: &str) -> Self {
         self.cases.retain(|case| case.name().contains(part));
+        self.whole.clear();
         self
     }
 
@@ -76,7 +80,14 @@ impl<B: Backend> Suite<B> {
         }));
         let mut cases: Vec<CaseReport> = running.buffer_unordered(self.at_once).collect().await;
         cases.sort_by_key(|case| (case.capability, case.name));
-        Report { transport: backend.name(), capabilities: backend.capabilities(), seed: self.seed, cases }
+        Report {
+            transport: backend.name(),
+            capabilities: backend.capabilities(),
+            seed: self.seed,
+            whole: self.whole.clone(),
+            not_tested: backend.not_tested(),
+            cases,
+        }
     }
 }
 
@@ -88,58 +99,144 @@ impl<B: Backend> Default for Suite<B> {
 
 async fn run_case<B: Backend>(backend: &B, case: &Case<B>, prefix: String) -> Outcome {
     let capabilities = backend.capabilities();
-    let level = capabilities.level(case.capability());
-    if level == Level::Unsupported && case.capability().is_promise() {
-        return Outcome::Refused;
-    }
-    // A case of something unsupported ends in a refusal, whichever of what it uses is the first to be refused.
     let missing = case.needs().iter().find(|need| !capabilities.supports(**need));
-    if let (Some(&missing), true) = (missing, capabilities.supports(case.capability())) {
+    if let Some(&missing) = missing {
         return Outcome::PassedOver(missing);
     }
     let bench = Bench::new(backend, prefix);
     let deadline = backend.timing().deadline;
     let verdict = match tokio::time::timeout(deadline, AssertUnwindSafe((case.run)(&bench)).catch_unwind()).await {
         Ok(Ok(verdict)) => verdict,
-        Ok(Err(_)) => Err(Failure::behaviour("it panicked")),
-        Err(_) => Err(Failure::behaviour(format!("it did not end within {deadline:?}"))),
+        Ok(Err(_)) => Err(Failure::broken("it panicked")),
+        Err(_) => Err(Failure::broken(format!("it did not end within {deadline:?}"))),
     };
     let cleared = tokio::time::timeout(deadline, AssertUnwindSafe(bench.clear()).catch_unwind()).await;
     let verdict = verdict.and_then(|()| match cleared {
-        Ok(Ok(())) => Ok(()),
-        _ => Err(Failure::behaviour("its entities could not be deleted")),
+        Ok(Ok(cleared)) => cleared,
+        _ => Err(Failure::broken("its entities could not be deleted")),
     });
-    judge(level, verdict)
+    judge(case.capability(), capabilities.level(case.capability()), verdict)
 }
 
-/// What a verdict means on a transport that says `level` of itself.
-fn judge(level: Level, verdict: Verdict) -> Outcome {
-    match (level, verdict) {
-        (Level::Native | Level::Emulated, Ok(())) => Outcome::Passed,
-        (Level::Native | Level::Emulated, Err(failure)) if failure.is_detail() => Outcome::NoSuchDetail,
-        (Level::Native | Level::Emulated, Err(failure)) => Outcome::Failed(failure),
-        (Level::Unsupported, Ok(())) => Outcome::Undeclared,
-        (Level::Unsupported, Err(failure)) if failure.is_detail() => Outcome::Refused,
-        (Level::Unsupported, Err(failure)) if failure.kind() == Some(ErrorKind::NotSupported) => Outcome::Refused,
-        (Level::Unsupported, Err(failure)) => Outcome::SilentlyIgnored(failure),
+/// What a verdict means on a transport that declares `level`.
+fn judge(capability: Capability, level: Level, verdict: Verdict) -> Outcome {
+    let is_unsupported = level == Level::Unsupported;
+    match verdict {
+        Err(failure) if failure.is_detail() => Outcome::NoSuchDetail(failure),
+        Ok(()) if !is_unsupported => Outcome::Passed,
+        Err(failure) if !is_unsupported => Outcome::Failed(failure),
+        Err(failure) if failure.is_no_call() => Outcome::NoCall(failure),
+        // A promise is about other calls, so there is none to refuse.
+        Ok(()) if capability.is_promise() => Outcome::Unpromised,
+        Err(failure) if capability.is_promise() && failure.is_behaviour() => Outcome::Absent(failure),
+        Ok(()) => Outcome::Undeclared,
+        Err(failure) if failure.refused() == Some(capability) => Outcome::Refused,
+        Err(failure) => Outcome::SilentlyIgnored(failure),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use consign::transport::{ErrorKind, SendError, Unsupported};
+
     use super::*;
+    use crate::{Complaint, NoCall, failure::detail};
+
+    const CALL: Capability = Capability::Peek;
+    const PROMISE: Capability = Capability::EnqueuedTime;
+
+    fn refusal_of(capability: Capability) -> Failure {
+        SendError::from(Unsupported::new(capability)).into()
+    }
 
     #[test]
     fn k_40_what_is_unsupported_must_say_so() {
-        let not_supported = Failure::answer(ErrorKind::NotSupported, "no");
-        let wrong = Failure::behaviour("nothing happened");
-        assert_eq!(judge(Level::Unsupported, Err(not_supported.clone())), Outcome::Refused);
-        assert_eq!(judge(Level::Unsupported, Err(wrong.clone())), Outcome::SilentlyIgnored(wrong.clone()));
-        assert_eq!(judge(Level::Unsupported, Ok(())), Outcome::Undeclared);
-        for level in [Level::Native, Level::Emulated] {
-            assert_eq!(judge(level, Ok(())), Outcome::Passed);
-            assert_eq!(judge(level, Err(wrong.clone())), Outcome::Failed(wrong.clone()));
-            assert_eq!(judge(level, Err(not_supported.clone())), Outcome::Failed(not_supported.clone()));
+        let unsupported = |verdict| judge(CALL, Level::Unsupported, verdict);
+        let ignored =
+            |failure: Failure| assert_eq!(unsupported(Err(failure.clone())), Outcome::SilentlyIgnored(failure));
+        assert_eq!(unsupported(Err(refusal_of(CALL))), Outcome::Refused);
+        assert_eq!(unsupported(Ok(())), Outcome::Undeclared);
+        // A refusal of something else, one that does not say of what, and none.
+        ignored(refusal_of(Capability::Purge));
+        ignored(Failure::answer(ErrorKind::NotSupported, "no"));
+        ignored(Failure::behaviour("nothing happened"));
+        ignored(Failure::broken("it panicked"));
+    }
+
+    #[test]
+    fn k_40_what_was_not_called_was_not_refused() {
+        let absent = Failure::from(SendError::from(NoCall::new("no such setting")));
+        assert_eq!(judge(CALL, Level::Unsupported, Err(absent.clone())), Outcome::NoCall(absent.clone()));
+        assert_eq!(judge(CALL, Level::Native, Err(absent.clone())), Outcome::Failed(absent.clone()));
+        let no_detail = detail::<(), _>(Err(absent)).unwrap_err();
+        for level in [Level::Native, Level::Unsupported] {
+            assert_eq!(judge(CALL, level, Err(no_detail.clone())), Outcome::NoSuchDetail(no_detail.clone()));
         }
+        assert!(!Outcome::NoSuchDetail(no_detail).counts());
+    }
+
+    #[test]
+    fn k_40_what_is_declared_must_pass() {
+        let wrong = Failure::behaviour("nothing happened");
+        for (level, capability) in [(Level::Native, CALL), (Level::Emulated, CALL), (Level::Native, PROMISE)] {
+            assert_eq!(judge(capability, level, Ok(())), Outcome::Passed);
+            for failure in [wrong.clone(), refusal_of(capability), Failure::broken("it panicked")] {
+                assert_eq!(judge(capability, level, Err(failure.clone())), Outcome::Failed(failure));
+            }
+        }
+    }
+
+    #[test]
+    fn k_40_an_unsupported_promise_is_tried_too() {
+        let unsupported = |verdict| judge(PROMISE, Level::Unsupported, verdict);
+        let wrong = Failure::behaviour("another time");
+        assert_eq!(unsupported(Ok(())), Outcome::Unpromised);
+        assert_eq!(unsupported(Err(wrong.clone())), Outcome::Absent(wrong));
+        // That the case came to no end, or that a server is down, shows nothing of the promise.
+        for failure in [Failure::broken("it panicked"), Failure::answer(ErrorKind::CommunicationProblem, "gone")] {
+            assert_eq!(unsupported(Err(failure.clone())), Outcome::SilentlyIgnored(failure));
+        }
+    }
+
+    fn report(level: Level, outcomes: Vec<Outcome>, not_tested: &'static [(Capability, &'static str)]) -> Report {
+        let case = |outcome| CaseReport { name: "a", rows: Vec::new(), capability: CALL, level, outcome };
+        Report {
+            transport: "one",
+            capabilities: consign::transport::Capabilities::all(level),
+            seed: None,
+            whole: vec![CALL],
+            not_tested,
+            cases: outcomes.into_iter().map(case).collect(),
+        }
+    }
+
+    #[test]
+    fn k_40_a_capability_of_which_nothing_ran_fails() {
+        let no_call = || Outcome::NoCall(NoCall::new("no such call").into());
+        let over = || Outcome::PassedOver(Capability::Purge);
+        let complaints = |level, outcomes, not_tested| {
+            let report = report(level, outcomes, not_tested);
+            assert_eq!(report.is_passed(), report.complaints().is_empty(), "{report}");
+            report.complaints()
+        };
+        let reason: &[_] = &[(CALL, "there is no call")];
+        for outcomes in [vec![], vec![no_call()], vec![over()]] {
+            assert_eq!(complaints(Level::Native, outcomes.clone(), &[]), [Complaint::NeverPassed(CALL)]);
+            assert_eq!(complaints(Level::Native, outcomes.clone(), reason), [Complaint::NeverPassed(CALL)]);
+            assert_eq!(complaints(Level::Unsupported, outcomes.clone(), &[]), [Complaint::NotTested(CALL)]);
+            assert_eq!(complaints(Level::Unsupported, outcomes, &[(CALL, "")]), [Complaint::NotTested(CALL)]);
+        }
+        assert_eq!(complaints(Level::Unsupported, vec![no_call()], reason), []);
+        assert_eq!(complaints(Level::Unsupported, vec![Outcome::Refused], reason), [Complaint::Tested(CALL)]);
+        assert_eq!(complaints(Level::Unsupported, vec![Outcome::Refused], &[]), []);
+        assert_eq!(complaints(Level::Unsupported, vec![Outcome::Unpromised], &[]), [Complaint::NotTested(CALL)]);
+        assert_eq!(complaints(Level::Native, vec![Outcome::Passed, over()], &[]), []);
+    }
+
+    #[test]
+    fn a_suite_without_a_case_is_not_passed() {
+        let mut empty = report(Level::Native, Vec::new(), &[]);
+        empty.whole.clear();
+        assert!(!empty.is_passed());
     }
 }

@@ -1,8 +1,8 @@
 //! The table of all transports: a row for each capability, a column for each transport.
 
-use std::{env, error, fmt, fs, io, path::Path};
+use std::{env, error, ffi::OsStr, fmt, fs, io, path::Path};
 
-use consign::transport::Capability;
+use consign::transport::{Capability, Level};
 
 use crate::{Report, report::Tally};
 
@@ -14,13 +14,23 @@ const HEAD: &str = "# Conformance
 What each transport does of the message model, as one suite of cases finds it. `cargo xtask conformance` with
 `--transport NAME` runs the suite and writes the column. The cases are in `transports/conformance`.
 
-A cell has the level that the transport declares, how many cases hold, and of how many. *Native* is done by the broker,
-*emulated* by the transport on top of it, and of what is *unsupported* a case holds if the transport says so when it is
-asked. Cases that need something that the transport does not have are left out.
+A cell has the level that the transport declares. *Native* is done by the broker, *emulated* by the transport on top of
+it: the cell says how many cases pass, and of how many. Of what is *unsupported* it says in how many cases the call was
+refused as that. If the capability is a promise about other calls it says how many cases were tried, of which one at least
+shows that the promise does not hold. A case that needs something that the transport does not have is not run.
 
 *embedded* is the broker of this library in memory, *durable* the same on a disk. Why a transport emulates a capability or
 does without it, and at what price, is in its README: [nats](../transports/nats/README.md),
 [postgres](../transports/postgres/README.md), [rabbitmq](../transports/rabbitmq/README.md).
+";
+
+const NOTES: &str = "
+## Not tested
+
+Capabilities that no case can show to be unsupported.
+
+| transport | capability | why |
+| --- | --- | --- |
 ";
 
 /// The table with the report as the column of its transport. The columns of other transports stay as they are in
@@ -33,24 +43,45 @@ pub fn with_report(table: &str, report: &Report) -> String {
         Some((_, old)) => *old = cells,
         None => columns.push((report.transport.into(), cells)),
     }
-    render(&columns)
+    let is_other = |note: &[String; 3]| note[0] != report.transport;
+    let mut notes: Vec<[String; 3]> = notes(table).into_iter().filter(is_other).collect();
+    let note = |(capability, why): &(Capability, &str)| {
+        let capability = format!("{} {}", capability.id(), capability.title());
+        [report.transport.into(), capability, (*why).into()]
+    };
+    notes.extend(report.not_tested.iter().map(note));
+    notes.sort();
+    render(&columns, &notes)
 }
 
-/// Checks that the table at `path` says of the transport what the report says. When `cargo xtask conformance` runs the
-/// test it sets [`REPORT_VARIABLE`]: then the column is written, and the report beside it.
+/// Checks that the report is of the whole suite and passed, and that the table at `path` says of the transport what it
+/// says. When `cargo xtask conformance` runs the test it sets [`REPORT_VARIABLE`]: then the report is written, and the
+/// column if the report passed.
 pub fn keep(report: &Report, path: impl AsRef<Path>) -> Result<(), TableError> {
-    let path = path.as_ref();
+    keep_in(report, path.as_ref(), env::var_os(REPORT_VARIABLE).as_deref())
+}
+
+fn keep_in(report: &Report, path: &Path, file: Option<&OsStr>) -> Result<(), TableError> {
+    if let Some(file) = file {
+        fs::write(file, format!("{:#}\n", report.json()))?;
+    }
+    if report.whole != Capability::ALL {
+        return Err(TableError::Partial(report.transport));
+    }
+    if !report.is_passed() {
+        return Err(TableError::NotPassed(report.to_string()));
+    }
     let old = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         read => read?,
     };
     let new = with_report(&old, report);
-    if let Some(file) = env::var_os(REPORT_VARIABLE) {
+    if file.is_some() {
         fs::write(path, new)?;
-        fs::write(file, format!("{:#}\n", report.json()))?;
-        return Ok(());
+    } else if new != old {
+        return Err(TableError::OutOfDate(report.transport));
     }
-    if new == old { Ok(()) } else { Err(TableError::OutOfDate(report.transport)) }
+    Ok(())
 }
 
 /// The table is not as it should be.
@@ -61,6 +92,10 @@ pub enum TableError {
     Io(io::Error),
     /// The column of this transport says something else than the report.
     OutOfDate(&'static str),
+    /// The report of this transport is not of all capabilities, each of them once.
+    Partial(&'static str),
+    /// The report has failures or complaints, which are here.
+    NotPassed(String),
 }
 
 impl fmt::Display for TableError {
@@ -68,6 +103,8 @@ impl fmt::Display for TableError {
         match self {
             Self::Io(_) => f.write_str("the table cannot be read or written"),
             Self::OutOfDate(name) => write!(f, "out of date; run `cargo xtask conformance --transport {name}`"),
+            Self::Partial(name) => write!(f, "the report of {name} is not of each capability once"),
+            Self::NotPassed(report) => f.write_str(report),
         }
     }
 }
@@ -76,7 +113,7 @@ impl error::Error for TableError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::Io(error) => Some(error),
-            Self::OutOfDate(_) => None,
+            Self::OutOfDate(_) | Self::Partial(_) | Self::NotPassed(_) => None,
         }
     }
 }
@@ -88,8 +125,21 @@ impl From<io::Error> for TableError {
 }
 
 fn cell(report: &Report, capability: Capability) -> String {
-    let Tally { good, all } = report.tally(Some(capability));
-    format!("{} {good}/{all}", report.capabilities.level(capability))
+    let Tally { good, run, not_run } = report.tally(Some(capability));
+    let level = report.capabilities.level(capability);
+    if level != Level::Unsupported {
+        let rest = if not_run == 0 { String::new() } else { format!(", {not_run} not run") };
+        return format!("{level} {good}/{run}{rest}");
+    }
+    if run == 0 {
+        return format!("{level}, not tested");
+    }
+    if capability.is_promise() {
+        // How many hold by chance may differ from run to run.
+        return format!("{level}, tried {run}");
+    }
+    let rest = if not_run == 0 { String::new() } else { format!(", {not_run} not run") };
+    format!("{level}, refused {good}/{run}{rest}")
 }
 
 type Column = (String, Vec<String>);
@@ -114,7 +164,13 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(inner.split('|').map(str::trim).collect())
 }
 
-fn render(columns: &[Column]) -> String {
+/// The rows of the table of what is not tested.
+fn notes(table: &str) -> Vec<[String; 3]> {
+    let rows = table.lines().skip_while(|line| *line != "## Not tested").filter_map(cells);
+    rows.skip(2).filter_map(|row| <[&str; 3]>::try_from(row).ok().map(|row| row.map(str::to_owned))).collect()
+}
+
+fn render(columns: &[Column], notes: &[[String; 3]]) -> String {
     let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
     let names = columns.iter().map(|(name, _)| name.as_str());
     let mut text = format!("{HEAD}\n");
@@ -124,38 +180,100 @@ fn render(columns: &[Column]) -> String {
         let cells = columns.iter().map(|(_, cells)| cells[index].as_str());
         text += &line([capability.id(), capability.title()].into_iter().chain(cells).collect());
     }
+    if !notes.is_empty() {
+        text += NOTES;
+        text.extend(notes.iter().map(|note| line(note.iter().map(String::as_str).collect())));
+    }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use consign::transport::{Capabilities, Level};
+    use consign::transport::Capabilities;
 
     use super::*;
     use crate::{CaseReport, Failure, Outcome};
 
-    fn report(transport: &'static str, outcomes: Vec<Outcome>) -> Report {
-        let case = |outcome| CaseReport {
-            name: "a",
-            rows: Vec::new(),
-            capability: Capability::Peek,
-            level: Level::Native,
-            outcome,
+    type Reasons = &'static [(Capability, &'static str)];
+
+    /// Of a transport that has everything but three things.
+    fn report(transport: &'static str, of_peek: &[Outcome], not_tested: Reasons) -> Report {
+        let capabilities = Capabilities::all(Level::Native)
+            .with(Capability::Purge, Level::Unsupported)
+            .with(Capability::Deferral, Level::Unsupported)
+            .with(Capability::EnqueuedTime, Level::Unsupported);
+        let mut report = Report {
+            transport,
+            capabilities,
+            seed: None,
+            whole: Capability::ALL.to_vec(),
+            not_tested,
+            cases: Vec::new(),
         };
-        let capabilities = Capabilities::all(Level::Native).with(Capability::Purge, Level::Unsupported);
-        Report { transport, capabilities, seed: None, cases: outcomes.into_iter().map(case).collect() }
+        for &capability in Capability::ALL {
+            let outcomes = match capability {
+                Capability::Peek => of_peek.to_vec(),
+                Capability::Purge => Vec::new(),
+                Capability::Deferral => vec![Outcome::Refused],
+                Capability::EnqueuedTime => vec![Outcome::Absent(Failure::behaviour("no")), Outcome::Unpromised],
+                _ => vec![Outcome::Passed],
+            };
+            let level = capabilities.level(capability);
+            let case = |outcome| CaseReport { name: "a", rows: Vec::new(), capability, level, outcome };
+            report.cases.extend(outcomes.into_iter().map(case));
+        }
+        report
     }
+
+    const NO_PURGE: Reasons = &[(Capability::Purge, "there is no call")];
 
     #[test]
     fn a_column_is_added_and_replaced_and_the_others_stay() {
-        let failed = || Outcome::Failed(Failure::behaviour("no"));
-        let one = with_report("", &report("one", vec![Outcome::Passed, failed()]));
-        let two = with_report(&one, &report("two", vec![Outcome::Passed, Outcome::NoSuchDetail]));
+        let over = || Outcome::PassedOver(Capability::Purge);
+        let one = with_report("", &report("one", &[Outcome::Passed, over()], NO_PURGE));
+        let two = with_report(&one, &report("two", &[Outcome::Passed], NO_PURGE));
         assert!(two.contains("| id | capability | one | two |\n| --- | --- | --- | --- |\n"), "{two}");
-        assert!(two.contains("| K-19 | peek | native 1/2 | native 1/1 |\n"), "{two}");
-        assert!(two.contains("| K-36 | purge | unsupported 0/0 | unsupported 0/0 |\n"), "{two}");
-        let mended = with_report(&two, &report("one", vec![Outcome::Passed]));
-        assert!(mended.contains("| K-19 | peek | native 1/1 | native 1/1 |\n"), "{mended}");
-        assert_eq!(with_report(&mended, &report("one", vec![Outcome::Passed])), mended);
+        assert!(two.contains("| K-19 | peek | native 1/1, 1 not run | native 1/1 |\n"), "{two}");
+        assert!(two.contains("| K-36 | purge | unsupported, not tested | unsupported, not tested |\n"), "{two}");
+        assert!(two.contains("| K-20 | deferral | unsupported, refused 1/1 | unsupported, refused 1/1 |\n"), "{two}");
+        assert!(two.contains(" by the broker | unsupported, tried 2 |"), "{two}");
+        assert!(two.contains("\n| one | K-36 purge | there is no call |\n| two | K-36 purge |"), "{two}");
+        let changed = with_report(&two, &report("one", &[Outcome::Passed], &[]));
+        assert!(changed.contains("| K-19 | peek | native 1/1 | native 1/1 |\n"), "{changed}");
+        assert!(!changed.contains("| one | K-36") && changed.contains("| two | K-36 purge |"), "{changed}");
+        assert_eq!(with_report(&changed, &report("one", &[Outcome::Passed], &[])), changed);
+    }
+
+    /// A file that goes when this does.
+    struct Table(std::path::PathBuf);
+
+    impl Drop for Table {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_table_is_kept_for_a_whole_report_that_passed() {
+        let table = Table(env::temp_dir().join(format!("consign-table-{:016x}", fastrand::u64(..))));
+        let path = table.0.as_path();
+        let passed = report("one", &[Outcome::Passed], NO_PURGE);
+        assert!(matches!(keep_in(&passed, path, None), Err(TableError::OutOfDate("one"))));
+        fs::write(path, with_report("", &passed)).unwrap();
+        keep_in(&passed, path, None).unwrap();
+        let failed = report("one", &[Outcome::Failed(Failure::behaviour("no"))], NO_PURGE);
+        let complained = report("one", &[Outcome::Passed], &[]);
+        for report in [failed, complained, report("one", &[], NO_PURGE)] {
+            assert!(matches!(keep_in(&report, path, None), Err(TableError::NotPassed(_))), "{report}");
+            // It is not written either.
+            let file = Table(env::temp_dir().join(format!("consign-report-{:016x}", fastrand::u64(..))));
+            assert!(keep_in(&report, path, Some(file.0.as_os_str())).is_err());
+            assert_eq!(fs::read_to_string(path).unwrap(), with_report("", &passed));
+            assert!(file.0.exists());
+        }
+        let mut partial = passed.clone();
+        partial.whole.pop();
+        assert!(matches!(keep_in(&partial, path, None), Err(TableError::Partial("one"))));
+        assert!(matches!(keep_in(&passed.clone().and(passed), path, None), Err(TableError::Partial("one"))));
     }
 }

@@ -4,6 +4,7 @@ use async_nats::jetstream::message::StreamMessage;
 use consign::{
     Message,
     message::{EntityPath, MessageState, Received, SequenceNumber},
+    settlement::DeadLetter,
     time::Timestamp,
     transport::{Capability, ManageError, ReceiveError, Unsupported},
 };
@@ -122,6 +123,9 @@ impl Found {
             return Ok(());
         }
         let mut shown = read.message;
+        if !source.is_dead_letter() {
+            DeadLetter::remove_reason(&mut shown);
+        }
         let mut failed = read.count;
         let place = match (look.state, &source.place) {
             (MessageState::Deferred, _) => Place::Deferred(read.number),

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use consign::{
     Message,
     message::{Received, SequenceNumber},
+    settlement::DeadLetter,
     time::Timestamp,
     transport::ErrorKind,
 };
@@ -86,7 +87,7 @@ pub(crate) fn read(headers: Option<&HeaderMap>, payload: Bytes, number: u64, sto
         let id = format!("{stream}-{number}");
         // A name that is too long for an id has an end that is not.
         let start = id.len().saturating_sub(128);
-        let _ = message.properties_mut().set_message_id(id.get(start..).unwrap_or_default().to_owned());
+        let _ = message.properties_mut().stamp_message_id(id.get(start..).unwrap_or_default().to_owned());
     }
     let mut foreign = HeaderMap::new();
     copies::foreign(headers, &mut foreign);
@@ -205,6 +206,10 @@ fn held(
         Place::Session(_) => mark.as_ref().map_or(0, |mark| mark.failed).saturating_add(1),
     };
     let mut message = read.message;
+    if !source.is_dead_letter() {
+        // Another client may have sent them.
+        DeadLetter::remove_reason(&mut message);
+    }
     if let Some(mark) = mark.as_ref().filter(|mark| !mark.changes.is_empty()) {
         message.properties_mut().application_mut().merge(mark.changes.clone());
     }

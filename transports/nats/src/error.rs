@@ -1,5 +1,7 @@
 //! What NATS answers, as the kinds of the model.
 
+use std::fmt;
+
 use async_nats::{
     RequestError, RequestErrorKind,
     jetstream::{self, ErrorCode},
@@ -46,6 +48,12 @@ impl Fault {
 
     pub(crate) fn closed() -> Self {
         Self::new(ErrorKind::InvalidOperation, "the connection was closed by this process")
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
     }
 }
 

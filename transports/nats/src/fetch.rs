@@ -55,7 +55,7 @@ pub(crate) async fn fetch(source: &Arc<Source>, max: usize) -> Result<Vec<Delive
                         outcome = Err(Fault::new(ErrorKind::Throttled, "too many unsettled deliveries"));
                     }
                     // Nobody sees it, so it is neither locked nor counted.
-                    let _ = settle::release(arrived).await;
+                    let _ = settle::release(arrived, None).await;
                 }
             },
             Err(fault) => outcome = outcome.and(Err(fault)),

@@ -15,6 +15,7 @@ use tokio::{
 
 use crate::{
     lease::{Held, Lock, Watched},
+    log,
     park::Parked,
     session::Hold,
     settle,
@@ -73,7 +74,7 @@ async fn execute(work: Work) {
     let result = match work {
         Work::Abandon(held) => settle::abandon(held, Changes::NONE, None).await,
         Work::Release(held, done) => {
-            let result = settle::release(held).await;
+            let result = settle::release(held, None).await;
             match done {
                 Some(done) => {
                     let _ = done.send(result);
@@ -136,7 +137,12 @@ impl Last {
 /// next buries it.
 async fn died(held: Watched) {
     if let Err(error) = settle::buried_by_count(&held, ApplicationProperties::new()).await {
-        tracing::debug!(%error, "a message whose last lock has ended was not dead-lettered yet");
+        let entity = &held.source.settings.path;
+        log::failed(
+            entity,
+            "a message whose last lock has ended was not dead-lettered: the next receiver does it",
+            &error,
+        );
     }
 }
 

@@ -11,6 +11,7 @@ use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
+    settlement::Changes,
     time::Timestamp,
     transport::{BoxFuture, ErrorKind, Lease, SettleError},
 };
@@ -200,12 +201,14 @@ impl NatsLease {
         self
     }
 
-    /// Gives the message back so that it comes again when `delay` has passed, and not before. The failed delivery counts.
-    #[must_use = "a settlement is made as its future is polled"]
-    pub fn retry_after(self, delay: Duration) -> BoxFuture<Result<(), SettleError>> {
-        match self.into_held() {
-            Ok(held) => Box::pin(settle::retry_after(held, delay)),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
+    /// The delivery, if it can be given back for a delay: not one of a session, which those behind it would pass.
+    fn into_delayed(mut self) -> Result<Box<Held>, Self> {
+        match std::mem::replace(&mut self.state, State::Used) {
+            State::Held { held, .. } if held.source.hold().is_none() => Ok(held),
+            state => {
+                self.state = state;
+                Err(self)
+            }
         }
     }
 }
@@ -234,6 +237,16 @@ impl Lease for NatsLease {
             }
             State::Removed | State::Used => Box::pin(std::future::ready(Err(removed()))),
         }
+    }
+
+    fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
+        let held = self.into_delayed()?;
+        Ok(Box::pin(settle::abandon(held, changes, Some(delay))))
+    }
+
+    fn release_after(self, delay: Duration) -> Result<Self::Settle, Self> {
+        let held = self.into_delayed()?;
+        Ok(Box::pin(settle::release(held, Some(delay))))
     }
 
     fn renew(&self) -> Self::Renew {

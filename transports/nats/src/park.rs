@@ -125,7 +125,7 @@ impl Parked {
     async fn give_back(&self, message: async_nats::Message) {
         let locked = Instant::now() + self.source.settings.lock();
         match deliver::arrive(&self.source, message, locked).await {
-            Ok(Arrival::Held(held)) => drop(settle::release(held).await),
+            Ok(Arrival::Held(held)) => drop(settle::release(held, None).await),
             Ok(Arrival::Buried) | Err(_) => {}
         }
     }

@@ -5,13 +5,17 @@ use bytes::Bytes;
 use consign::{
     Message,
     message::EntityPath,
-    transport::{Batch, BoxFuture, Capability, ErrorKind, SendError, Sender, Unsupported},
+    settlement::DeadLetter,
+    transport::{
+        Batch, BoxFuture, Capabilities, Capability, ErrorKind, SendError, Sender, SessionRequired, Unsupported,
+    },
 };
 
 use crate::{
     Nats,
     connection::Inner,
     error::Fault,
+    reply,
     wire::{self, name},
 };
 
@@ -29,9 +33,10 @@ struct Target {
     path: EntityPath,
     stream: String,
     subject: String,
-    by_session: bool,
     requires_session: bool,
     detects_duplicates: bool,
+    /// Whether it is the reply subject of a request, and not of a stream.
+    is_reply: bool,
 }
 
 /// A message that was checked.
@@ -45,7 +50,8 @@ struct Ready {
 pub(crate) const ROOM_FOR_REASON: usize = 16 << 10;
 
 impl Nats {
-    /// A sender to a queue or a topic. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound);
+    /// A sender to a queue or a topic, or to the reply subject of a request of core NATS, which its ReplyTo names as a path,
+    /// `_INBOX/...`: a reply goes there at most once, and nothing says whether anybody has received it. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound);
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a subscription or a sub-queue, and those of the connection.
     pub async fn sender(&self, path: &str) -> Result<NatsSender, SendError> {
         let path = EntityPath::new(path)?;
@@ -53,16 +59,20 @@ impl Nats {
             let why = "nothing is sent to a subscription or a sub-queue";
             return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(why));
         }
+        if let Some(subject) = reply::subject(path.as_str()) {
+            let inner = Arc::clone(&self.inner);
+            return Ok(NatsSender { target: Arc::new(Target::of_reply(inner, path, subject)) });
+        }
         let (stream, root, settings) = self.inner.find(&path).await?;
-        let by_session = settings.requires_session;
+        let requires_session = settings.requires_session;
         let target = Target {
             inner: Arc::clone(&self.inner),
             path,
             stream,
-            subject: if by_session { format!("{root}.s") } else { format!("{root}.m") },
-            by_session,
-            requires_session: by_session,
+            subject: if requires_session { format!("{root}.s") } else { format!("{root}.m") },
+            requires_session,
             detects_duplicates: settings.detects_duplicates,
+            is_reply: false,
         };
         Ok(NatsSender { target: Arc::new(target) })
     }
@@ -77,7 +87,20 @@ impl NatsSender {
 }
 
 impl Target {
-    fn check(&self, message: &Message) -> Result<Ready, SendError> {
+    fn of_reply(inner: Arc<Inner>, path: EntityPath, subject: String) -> Self {
+        Self {
+            inner,
+            path,
+            stream: String::new(),
+            subject,
+            requires_session: false,
+            detects_duplicates: false,
+            is_reply: true,
+        }
+    }
+
+    fn check(&self, mut message: Message) -> Result<Ready, SendError> {
+        DeadLetter::remove_from(&mut message);
         message.check()?;
         if message.time_to_live().is_some() {
             return Err(Unsupported::new(Capability::TimeToLive).into());
@@ -91,14 +114,11 @@ impl Target {
             return Err(SendError::new(ErrorKind::InvalidOperation).with_detail("the partition key is not the session"));
         }
         let subject = match message.session_id() {
-            Some(id) if self.by_session => format!("{}.{}", self.subject, wire::token(id)),
-            None if self.requires_session => {
-                let why = "the queue takes only messages with a session";
-                return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(why));
-            }
+            Some(id) if self.requires_session => format!("{}.{}", self.subject, wire::token(id)),
+            None if self.requires_session => return Err(SessionRequired.into()),
             _ => self.subject.clone(),
         };
-        let (mut headers, payload) = wire::encode(message)?;
+        let (mut headers, payload) = wire::encode(&message)?;
         if self.detects_duplicates
             && let Some(id) = headers.get(name::MESSAGE_ID).cloned()
         {
@@ -114,10 +134,22 @@ impl Target {
     }
 
     async fn publish(&self, ready: Ready) -> Result<(), SendError> {
+        if self.is_reply {
+            return self.publish_reply(ready).await;
+        }
         match self.inner.publish(&ready.subject, ready.headers, ready.payload).await {
             Err(fault) if fault.is_no_responders() => Err(self.why_nobody_answers().await.into()),
             published => Ok(published.map(drop)?),
         }
+    }
+
+    /// Core NATS has no acknowledgement: the server has it, and whether anybody receives it is unknown.
+    async fn publish_reply(&self, ready: Ready) -> Result<(), SendError> {
+        let client = &self.inner.client;
+        let lost = |error: String| SendError::new(ErrorKind::CommunicationProblem).with_detail(error);
+        let sent = client.publish_with_headers(ready.subject, ready.headers, ready.payload).await;
+        sent.map_err(|error| lost(error.to_string()))?;
+        client.flush().await.map_err(|error| lost(error.to_string()))
     }
 
     /// Either the stream is gone, or no server leads it yet: while one starts, or a cluster elects.
@@ -151,15 +183,19 @@ impl Sender for NatsSender {
     type Send = BoxFuture<Result<(), SendError>>;
 
     fn send(&self, message: Message) -> Self::Send {
-        let ready = self.target.check(&message);
+        let ready = self.target.check(message);
         let target = Arc::clone(&self.target);
         Box::pin(async move { target.publish(ready?).await })
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        let ready: Result<Vec<_>, _> = batch.0.iter().map(|message| self.target.check(message)).collect();
+        let ready: Result<Vec<_>, _> = batch.0.into_iter().map(|message| self.target.check(message)).collect();
         let target = Arc::clone(&self.target);
         Box::pin(async move { target.publish_all(ready?).await })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        crate::CAPABILITIES
     }
 }
 

@@ -54,18 +54,10 @@ async fn complete(held: &Held) -> Result<(), SettleError> {
     Ok(())
 }
 
-pub(crate) async fn retry_after(held: Box<Held>, delay: Duration) -> Result<(), SettleError> {
-    if held.source.hold().is_some() {
-        let why = "a message of a session is not passed by those behind it";
-        return Err(SettleError::new(ErrorKind::NotSupported).with_detail(why));
-    }
-    abandon(held, Changes::NONE, Some(delay)).await
-}
-
 /// Gives the message back, and counts the delivery. After the last one it dies.
 pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Duration>) -> Result<(), SettleError> {
     held.take()?;
-    let changes = changes.into_properties();
+    let changes = changes.into_permitted();
     let is_last = held.count >= held.source.settings.max_delivery_count;
     if is_last && !held.source.is_dead_letter() {
         let buried = buried_by_count(&held, changes).await;
@@ -106,7 +98,7 @@ async fn give_back(held: &Held, delay: Option<Duration>) -> Result<(), SettleErr
 }
 
 /// Gives the message back, and does not count the delivery.
-pub(crate) async fn release(held: Box<Held>) -> Result<(), SettleError> {
+pub(crate) async fn release(held: Box<Held>, delay: Option<Duration>) -> Result<(), SettleError> {
     held.take()?;
     let mut mark = held.mark.clone().unwrap_or_default();
     if let Some(hold) = held.source.hold().cloned() {
@@ -118,7 +110,7 @@ pub(crate) async fn release(held: Box<Held>) -> Result<(), SettleError> {
         mark.failed = held.count.saturating_sub(1);
         mark.store(&held.source, held.number).await?;
     }
-    give_back(&held, None).await
+    give_back(&held, delay).await
 }
 
 pub(crate) async fn bury(held: &Held, dead_letter: DeadLetter) -> Result<(), SettleError> {
@@ -147,12 +139,7 @@ pub(crate) async fn buried_by_count(held: &Held, changes: ApplicationProperties)
 
 fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleError> {
     let mut message = message.clone();
-    let properties = message.properties_mut().application_mut();
-    properties.merge(dead_letter.changes.clone().into_properties());
-    properties.insert(DeadLetter::REASON, dead_letter.reason.as_str());
-    if !dead_letter.description.is_empty() {
-        properties.insert(DeadLetter::DESCRIPTION, &*dead_letter.description);
-    }
+    dead_letter.clone().write_to(message.properties_mut().application_mut());
     message.check()?;
     Ok(message)
 }
@@ -201,7 +188,7 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
         let why = "a dead letter is not deferred";
         return Err(SettleError::new(ErrorKind::NotSupported).with_detail(why));
     }
-    let changes = changes.into_properties();
+    let changes = changes.into_permitted();
     let mut message = held.message.clone();
     message.properties_mut().application_mut().merge(changes.clone());
     message.check()?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consign::transport::ErrorKind;
+use consign::transport::{EntityInfo, ErrorKind};
 
 use crate::{connection::Inner, error::Fault, feed::Feed, session::Hold, settings::Stored, wire};
 
@@ -151,6 +151,15 @@ impl Source {
 
     pub(crate) fn is_dead_letter(&self) -> bool {
         matches!(self.place, Place::DeadLetter)
+    }
+
+    /// For log lines. Of a dead letter no number of deliveries is the last.
+    pub(crate) fn info(&self) -> EntityInfo {
+        let path = &self.settings.path;
+        if self.is_dead_letter() {
+            return EntityInfo::new(format!("{path}/$deadletterqueue"));
+        }
+        EntityInfo::new(path.as_str()).with_max_delivery_count(self.settings.max_delivery_count)
     }
 
     pub(crate) fn hold(&self) -> Option<&Arc<Hold>> {

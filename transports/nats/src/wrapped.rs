@@ -10,15 +10,16 @@ use async_nats::{
     jetstream::consumer::{AckPolicy, PullConsumer},
 };
 use consign::{
-    message::{Received, SequenceNumber},
+    message::{Properties, Received, SequenceNumber},
     time::Timestamp,
-    transport::{Delivery, ErrorKind, ManageError, ReceiveError, Receiver},
+    transport::{Capabilities, Delivery, ErrorKind, ManageError, ReceiveError, Receiver},
 };
 use futures_util::Stream;
 
 use crate::{
-    Nats, NatsLease, NatsReceiver, deferred, deliver,
+    CAPABILITIES, Nats, NatsLease, NatsReceiver, deferred, deliver,
     entities::{GRACE, dead},
+    reply,
     settings::{Kind, Stored},
     source::{Beside, Place, Source},
 };
@@ -108,6 +109,9 @@ impl fmt::Debug for WrappedConsumer {
 }
 
 /// A subscription of NATS, as a receiver of messages that were removed when they were received.
+///
+/// The reply subject of a request is its ReplyTo, as a path that [`Nats::sender`] takes, and its CorrelationId if it has
+/// no id of its own.
 pub struct NatsSubscription {
     nats: Nats,
     subscriber: Subscriber,
@@ -138,13 +142,31 @@ impl Receiver for NatsSubscription {
                     let now: Timestamp = self.nats.inner.now();
                     let subject = message.subject.as_str();
                     let read = deliver::read(message.headers.as_ref(), message.payload, self.received, now, subject);
+                    let mut request = read.message;
+                    if let Some(reply) = &message.reply {
+                        is_answered_at(reply, request.properties_mut());
+                    }
                     let received = Received::new(SequenceNumber::new(self.received), now, 1);
-                    out.push(Delivery { message: read.message.with_received(received), lease: NatsLease::removed() });
+                    out.push(Delivery { message: request.with_received(received), lease: NatsLease::removed() });
                     taken += 1;
                 }
             }
         }
         Poll::Ready(Ok(taken))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+}
+
+/// A request of core NATS: the reply subject is where its reply goes, and tells it from others, for each has its own.
+fn is_answered_at(reply: &str, request: &mut Properties) {
+    if request.reply_to().is_none() {
+        request.set_reply_to(reply::path(reply).unwrap_or_else(|| reply.to_owned()));
+    }
+    if request.correlation_id().is_none() && request.is_message_id_stamped() {
+        request.set_correlation_id(reply.to_owned());
     }
 }
 

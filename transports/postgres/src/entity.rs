@@ -19,6 +19,7 @@ pub(crate) struct Entity {
     pub(crate) top_level: i64,
     pub(crate) lock: Duration,
     pub(crate) max_size: u64,
+    pub(crate) max_deliveries: u32,
     /// Whether messages leave it.
     pub(crate) forwards: bool,
 }
@@ -32,7 +33,8 @@ impl Inner {
     /// The entity of a path, or of the sub-queue of one.
     pub(crate) async fn find(&self, path: &EntityPath) -> Result<Entity, ManageError> {
         let sql = self.sql(
-            "SELECT id, path, kind, coalesce(topic, id), lock_ms, max_size, kind = 1 OR forward_to IS NOT NULL
+            "SELECT id, path, kind, coalesce(topic, id), lock_ms, max_size, kind = 1 OR forward_to IS NOT NULL,
+                max_deliveries
             FROM {s}.entities WHERE key = $1",
         );
         let row = self.database.row(&sql, &[(&key(&path.parent()), Type::TEXT)]).await?;
@@ -40,11 +42,11 @@ impl Inner {
             return Err(ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string()));
         };
         let read = || -> Result<_, tokio_postgres::Error> {
-            let (name, kind, lock, size): (String, i16, i64, i64) =
-                (row.try_get(1)?, row.try_get(2)?, row.try_get(4)?, row.try_get(5)?);
-            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, size, row.try_get(6)?))
+            let (name, kind, lock, size, deliveries): (String, i16, i64, i64, i32) =
+                (row.try_get(1)?, row.try_get(2)?, row.try_get(4)?, row.try_get(5)?, row.try_get(7)?);
+            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, size, row.try_get(6)?, deliveries))
         };
-        let (id, name, kind, top_level, lock, size, forwards) = read().map_err(Failure::from)?;
+        let (id, name, kind, top_level, lock, size, forwards, deliveries) = read().map_err(Failure::from)?;
         Ok(Entity {
             id,
             path: EntityPath::new(&name)?,
@@ -56,6 +58,7 @@ impl Inner {
             top_level,
             lock: Duration::from_millis(u64::try_from(lock).unwrap_or(0)),
             max_size: u64::try_from(size).unwrap_or(u64::MAX),
+            max_deliveries: u32::try_from(deliveries).unwrap_or(u32::MAX),
             forwards,
         })
     }

@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
+use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SessionRequired, SettleError};
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::{Error, error::SqlState};
 
@@ -40,6 +40,11 @@ impl Failure {
             || matches!(self, Self::Pool(PoolError::Timeout(_)))
     }
 
+    /// Whether the next attempt may fare better without anybody's doing.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.is_of_connection() || self.is_passing()
+    }
+
     /// What the database calls it.
     pub(crate) fn state(&self) -> Option<&str> {
         match self {
@@ -62,7 +67,7 @@ impl Failure {
         }
     }
 
-    fn detail(&self) -> String {
+    pub(crate) fn detail(&self) -> String {
         match self {
             Self::Database(error) => match error.as_db_error() {
                 Some(error) if is_missing(error.code()) => {
@@ -141,9 +146,12 @@ impl From<Failure> for std::io::Error {
 }
 
 macro_rules! into_operation_error {
-    ($($error:ident),*) => {$(
+    ($($error:ident $(, $state:literal is $own:expr)?;)*) => {$(
         impl From<Failure> for $error {
             fn from(failure: Failure) -> Self {
+                $(if failure.state() == Some($state) {
+                    return $own.into();
+                })?
                 let (kind, retryable) = failure.kind();
                 let error = Self::new(kind).with_detail(failure.detail());
                 let error = match retryable {
@@ -160,4 +168,10 @@ macro_rules! into_operation_error {
     )*};
 }
 
-into_operation_error!(SendError, ReceiveError, SettleError, ManageError);
+into_operation_error! {
+    // `send.sql` has it for nothing else.
+    SendError, "CN409" is SessionRequired;
+    ReceiveError;
+    SettleError;
+    ManageError;
+}

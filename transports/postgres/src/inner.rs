@@ -1,5 +1,4 @@
 use std::{
-    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -24,6 +23,7 @@ use crate::{
     hub::Hub,
     lease::Token,
     listener::{self, Connector},
+    pump,
     quota::Quota,
     rules,
     schema::Schema,
@@ -57,6 +57,7 @@ pub(crate) struct Inner {
     /// Whether other processes may be listening.
     has_company: AtomicBool,
     gone: watch::Sender<()>,
+    pub(crate) pumping: pump::Running,
 }
 
 impl Inner {
@@ -83,6 +84,7 @@ impl Inner {
             holder: watch::channel(Holder::Unknown).0,
             has_company: AtomicBool::new(true),
             gone: watch::channel(()).0,
+            pumping: pump::Running::default(),
         });
         *inner.chores.idle.lock() = Some(jobs);
         inner
@@ -197,22 +199,29 @@ impl Inner {
         Ok(Timestamp::from_millis(millis.unwrap_or_default()))
     }
 
-    /// Brings an entity up to date, and hands on what is to leave it.
-    pub(crate) fn step(self: &Arc<Self>, entity: i64) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
-        let inner = Arc::clone(self);
-        async move {
-            let sql = inner.sql("SELECT leaving, more FROM {s}.step($1)");
-            loop {
-                let row = inner.database.row(&sql, &[(&entity, Type::INT8)]).await?;
-                let Some(row) = row else { return Ok(()) };
-                if row.try_get(0)? {
-                    crate::pump::pump(&inner, entity).await?;
+    /// Does what is due at an entity and numbers what has arrived, as far as that is there now: others may go on sending.
+    /// Returns whether messages wait to leave.
+    pub(crate) async fn catch_up(&self, entity: i64) -> Result<bool, Failure> {
+        // Of one round.
+        const BATCH: i64 = 1_000;
+        let sql = self.sql("SELECT leaving, more FROM {s}.step($1)");
+        let mut rounds_left = None;
+        loop {
+            let row = self.database.row(&sql, &[(&entity, Type::INT8)]).await?;
+            let Some(row) = row else { return Ok(false) };
+            let (is_leaving, is_more): (bool, bool) = (row.try_get(0)?, row.try_get(1)?);
+            let rounds = match rounds_left {
+                _ if !is_more => 0,
+                Some(rounds) => rounds,
+                None => {
+                    let behind: Option<i64> = self.value("SELECT {s}.behind($1)", &[(&entity, Type::INT8)]).await?;
+                    behind.map_or(0, |behind| behind / BATCH + 1)
                 }
-                let is_more: bool = row.try_get(1)?;
-                if !is_more {
-                    return Ok(());
-                }
+            };
+            if rounds == 0 {
+                return Ok(is_leaving);
             }
+            rounds_left = Some(rounds - 1);
         }
     }
 }

@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use consign::{
     Disposition, Message,
-    message::{ApplicationProperties, LockToken, Properties, limits},
-    settlement::{DeadLetter, DeadLetterReason},
+    message::{LockToken, Properties, limits},
+    settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{BoxFuture, ErrorKind, Lease, SettleError},
 };
@@ -45,7 +45,6 @@ impl Action {
     const DEAD_LETTER: i16 = 2;
     const DEFER: i16 = 3;
     const RELEASE: i16 = 4;
-    const RETRY: i16 = 5;
 
     const fn plain(code: i16) -> Self {
         Self { code, changed: None, delay: None }
@@ -84,10 +83,7 @@ impl Action {
             return Ok(Self::plain(code));
         }
         let mut properties = message.properties().clone();
-        let mut changes = changes.into_properties();
-        changes.remove(DeadLetter::REASON);
-        changes.remove(DeadLetter::DESCRIPTION);
-        properties.application_mut().merge(changes);
+        properties.application_mut().merge(changes.into_permitted());
         if properties.check().is_ok() {
             return Self::changed(code, message, &properties);
         }
@@ -101,13 +97,7 @@ impl Action {
     fn bury(dead_letter: DeadLetter, message: &Message) -> Result<Self, SettleError> {
         let mark = |dead_letter: DeadLetter| {
             let mut properties = message.properties().clone();
-            let application: &mut ApplicationProperties = properties.application_mut();
-            application.merge(dead_letter.changes.into_properties());
-            application.insert(DeadLetter::REASON, dead_letter.reason.as_str());
-            application.remove(DeadLetter::DESCRIPTION);
-            if !dead_letter.description.is_empty() {
-                application.insert(DeadLetter::DESCRIPTION, dead_letter.description.into_owned());
-            }
+            dead_letter.write_to(properties.application_mut());
             properties
         };
         let is_plain = dead_letter.changes.is_empty() && dead_letter.description.is_empty();
@@ -256,18 +246,18 @@ impl PostgresLease {
         let settled = settle(transaction, &self.inner.schema, &token, &action).await;
         let is_done = matches!(settled, Ok(Settled::Done | Settled::Leaving));
         if is_done && !action.is_complete() {
-            notify_in(transaction, &self.inner.schema, token.entity).await?;
+            let is_leaving = matches!(settled, Ok(Settled::Leaving));
+            notify_in(transaction, &self.inner.schema, token.entity, is_leaving).await?;
         }
         self.forget();
         settled?.into_result(&token)
     }
 
-    /// Gives the message back so that it comes again after `delay`, at most 49 days, and not before. The delivery counts,
-    /// and the message keeps its number and its place. After the last delivery it is dead-lettered at once. Errors: as of
-    /// the others.
-    #[must_use = "a message whose settlement is dropped is abandoned"]
-    pub fn retry_after(self, delay: Duration) -> BoxFuture<Result<(), SettleError>> {
-        self.run(Ok(Action { code: Action::RETRY, changed: None, delay: Some(delay) }))
+    /// Whether the message can be given back for a delay: not one of a session, which those behind it would pass, and no dead
+    /// letter.
+    fn can_be_delayed(&self) -> bool {
+        let is_dead = self.message.received().is_some_and(|received| received.dead_lettered);
+        !is_dead && self.held.as_ref().is_some_and(|held| held.token.session.is_none())
     }
 
     fn run(self, action: Result<Action, SettleError>) -> BoxFuture<Result<(), SettleError>> {
@@ -292,7 +282,7 @@ impl PostgresLease {
             self.forget();
             let settled = settled?;
             if settled == Settled::Leaving {
-                let _ = crate::pump::pump(&inner, token.entity).await;
+                crate::pump::try_pump(&inner, token.entity).await;
             }
             if !action.is_complete() && matches!(settled, Settled::Done | Settled::Leaving) {
                 inner.arrived(token.entity);
@@ -308,10 +298,16 @@ impl PostgresLease {
     }
 }
 
-/// Wakes receivers when a transaction of the user's is committed.
-pub(crate) async fn notify_in(transaction: &Transaction<'_>, schema: &Schema, entity: i64) -> Result<(), Failure> {
+/// Wakes receivers when a transaction of the user's is committed, and has messages forwarded that are to leave.
+pub(crate) async fn notify_in(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    entity: i64,
+    is_leaving: bool,
+) -> Result<(), Failure> {
+    let mark = if is_leaving { "!" } else { "" };
     let sql = format!("SELECT pg_notify({}, $1)", schema.channel_literal);
-    rows(transaction, &sql, &[(&entity.to_string(), Type::TEXT)]).await.map(drop)
+    rows(transaction, &sql, &[(&format!("{mark}{entity}"), Type::TEXT)]).await.map(drop)
 }
 
 fn received_and_deleted() -> SettleError {
@@ -342,6 +338,28 @@ impl Lease for PostgresLease {
             }
             released
         })
+    }
+
+    /// At most 49 days.
+    fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
+        if !self.can_be_delayed() {
+            return Err(self);
+        }
+        let mut action = self.action(Disposition::Abandon(changes));
+        if let Ok(action) = &mut action
+            && action.code == Action::ABANDON
+        {
+            action.delay = Some(delay);
+        }
+        Ok(self.run(action))
+    }
+
+    /// At most 49 days.
+    fn release_after(self, delay: Duration) -> Result<Self::Settle, Self> {
+        if !self.can_be_delayed() {
+            return Err(self);
+        }
+        Ok(self.run(Ok(Action { delay: Some(delay), ..Action::release() })))
     }
 
     fn renew(&self) -> Self::Renew {

@@ -4,7 +4,9 @@
 mod chores;
 mod codec;
 mod completions;
+mod copies;
 mod database;
+mod dead_letter;
 mod entity;
 mod failure;
 mod fetch;
@@ -12,6 +14,7 @@ mod hub;
 mod inner;
 mod lease;
 mod listener;
+mod log;
 mod manage;
 mod options;
 mod postgres;

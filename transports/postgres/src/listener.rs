@@ -21,6 +21,8 @@ use tokio_postgres::{
 use crate::{
     Inner,
     failure::{Failure, TooLate},
+    log,
+    pump::pump_soon,
 };
 
 /// What every connection of this transport begins with. A statement that waits for a row that another transaction has would
@@ -61,18 +63,19 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Listens until the broker is gone, and connects again when the connection is lost.
 pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
     let mut holder = None;
-    let mut pause = FIRST_PAUSE;
+    let (mut pause, mut is_lost) = (FIRST_PAUSE, false);
     loop {
         let Some(limit) = inner.upgrade().map(|inner| inner.database.timeout) else { return };
         let began = Instant::now();
         let ended = match timeout(limit, (connector.0)()).await {
-            Ok(Ok((client, messages))) => listen(&inner, &client, messages, &mut holder).await,
+            Ok(Ok((client, messages))) => listen(&inner, &client, messages, &mut holder, &mut is_lost).await,
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(Failure::TooLate(TooLate)),
         };
         let Some(strong) = inner.upgrade() else { return };
         if let Err(failure) = ended {
-            tracing::warn!(failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not listening");
+            is_lost = true;
+            log::not_listening(&strong.options.schema, &failure, pause);
         }
         strong.not_listening();
         strong.hub.wake_all();
@@ -91,6 +94,7 @@ async fn listen(
     client: &Client,
     mut messages: Messages,
     holder: &mut Option<i32>,
+    is_lost: &mut bool,
 ) -> Result<(), Failure> {
     let dispatched = async {
         while let Some(message) = messages.next().await {
@@ -102,7 +106,7 @@ async fn listen(
                     continue;
                 }
                 match payload.strip_prefix('!').unwrap_or(payload).parse() {
-                    Ok(entity) if payload.starts_with('!') => drop(tokio::spawn(inner.step(entity))),
+                    Ok(entity) if payload.starts_with('!') => pump_soon(&inner, entity),
                     Ok(entity) => inner.hub.wake(entity),
                     Err(_) => inner.hub.wake_all(),
                 }
@@ -115,9 +119,13 @@ async fn listen(
         let (mut gone, limit) = (strong.gone(), strong.database.timeout);
         // It changes nothing, and fails on a server that is not written to any more.
         let ping = strong.sql("UPDATE {s}.holders SET lost = NULL WHERE false");
+        let schema = strong.options.schema.clone();
         drop(strong);
         let hello = hello(inner, client, holder);
         timeout(limit, hello).await.map_err(|_| Failure::TooLate(TooLate))??;
+        if std::mem::take(is_lost) {
+            log::listening_again(&schema);
+        }
         loop {
             if timeout(PING, gone.changed()).await.is_ok() {
                 // The broker is gone, and nobody is to wait for the end of a lock that nobody has.

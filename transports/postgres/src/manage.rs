@@ -6,7 +6,7 @@ use consign::{
     Message,
     broker::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::{EntityPath, SequenceNumber},
-    rules::Rule,
+    rules::{Filter, Rule, RuleSet},
     time::Timestamp,
     transport::{ErrorKind, ManageError, ReceiveError},
 };
@@ -242,18 +242,39 @@ impl Postgres {
     }
 
     /// Adds a rule to a subscription. It is for messages that are sent from then on. Errors:
-    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`AlreadyExists`](ErrorKind::AlreadyExists).
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`AlreadyExists`](ErrorKind::AlreadyExists),
+    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) for one rule more than a [`RuleSet`] has at most.
     pub async fn create_rule(&self, topic: &str, subscription: &str, rule: &Rule) -> Result<(), ManageError> {
         let path = EntityPath::new(topic)?.subscription_of(subscription)?;
         let sql = self.inner.sql(
             "WITH changed AS (
                 UPDATE {s}.entities SET version = version + 1 WHERE key = $1 AND kind = 2 RETURNING id
+            ), created AS (
+                INSERT INTO {s}.rules (subscription, key, rule) SELECT id, $2, $3::json FROM changed
+                -- With fewer rules of both kinds none is looked at.
+                WHERE (SELECT count(*) FROM {s}.rules WHERE subscription = id) < $5 OR (
+                    SELECT count(*) FROM {s}.rules
+                    WHERE subscription = id AND (rule->'filter'->'correlation' IS NOT NULL) = $4
+                ) < $5 RETURNING 1
             )
-            INSERT INTO {s}.rules (subscription, key, rule) SELECT id, $2, $3::json FROM changed RETURNING 1",
+            SELECT EXISTS (SELECT FROM created) FROM changed",
         );
-        let (name, rule) = (rule.name().to_lowercase(), rules::write(rule)?);
-        let parameters: [Parameter<'_>; 3] = [(&key(&path), Type::TEXT), (&name, Type::TEXT), (&rule, Type::TEXT)];
-        self.inner.database.row(&sql, &parameters).await?.map(drop).ok_or_else(|| missing(&path))
+        let is_correlation = matches!(rule.filter(), Filter::Correlation(_));
+        let limit = if is_correlation { RuleSet::MAX_CORRELATION_RULES } else { RuleSet::MAX_SQL_RULES };
+        let (name, rule, most) = (rule.name().to_lowercase(), rules::write(rule)?, bytes(limit as u64));
+        let parameters: [Parameter<'_>; 5] = [
+            (&key(&path), Type::TEXT),
+            (&name, Type::TEXT),
+            (&rule, Type::TEXT),
+            (&is_correlation, Type::BOOL),
+            (&most, Type::INT8),
+        ];
+        let row = self.inner.database.row(&sql, &parameters).await?.ok_or_else(|| missing(&path))?;
+        if !row.try_get::<_, bool>(0).map_err(Failure::from)? {
+            let detail = format!("there are {limit} rules of that kind already");
+            return Err(ManageError::new(ErrorKind::QuotaExceeded).with_detail(detail));
+        }
+        Ok(())
     }
 
     /// Takes a rule from a subscription. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound) also for a rule.
@@ -279,7 +300,9 @@ impl Postgres {
     /// How many messages there are, by state. Every message is looked at once for it.
     pub async fn counts(&self, path: &str) -> Result<Counts, ReceiveError> {
         let (entity, asked) = self.part(path).await?;
-        self.inner.step(entity).await?;
+        if self.inner.catch_up(entity).await? {
+            crate::pump::try_pump(&self.inner, entity).await;
+        }
         let sql = self.inner.sql("SELECT part, state, count FROM {s}.counts($1)");
         let mut counts = Counts::default();
         for row in self.inner.database.rows(&sql, &[(&entity, Type::INT8)]).await? {
@@ -372,7 +395,7 @@ pub(crate) async fn peek(
         })?);
     }
     if is_leaving {
-        let _ = crate::pump::pump(inner, entity).await;
+        crate::pump::try_pump(inner, entity).await;
     }
     Ok(messages)
 }

@@ -35,14 +35,8 @@ impl Prepared {
         if let Some(at) = at {
             message.properties_mut().set_scheduled_enqueue_time(at);
         }
-        if !message.application().is_empty() {
-            for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
-                if message.application().get(key).is_some() {
-                    message.properties_mut().application_mut().remove(key);
-                }
-            }
-        }
-        message.properties().check()?;
+        DeadLetter::remove_from(&mut message);
+        message.check()?;
         Self::of(message)
     }
 
@@ -51,7 +45,7 @@ impl Prepared {
         let size = i32::try_from(message.size())
             .map_err(|_| SendError::new(ErrorKind::MessageSizeExceeded).with_detail("a message has less than 2 GiB"))?;
         if message.message_id().is_none() {
-            message.properties_mut().set_message_id(Uuid::new_v4().to_string())?;
+            message.properties_mut().stamp_message_id(Uuid::new_v4().to_string())?;
         }
         let codec::Written { properties, body } = codec::write(&message)?;
         let millis = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);

@@ -1,84 +1,163 @@
 //! Messages that leave an entity: copies for subscriptions, and what is forwarded.
 //!
-//! They are numbered where they were sent, and stay there until they are where they belong, all in one transaction. Whoever
-//! sent them does it, after the commit; if it cannot, the next one who looks.
+//! They are numbered where they were sent, and stay there until a transaction stores them in their targets. The process that
+//! has sent them does it, after the commit; if it cannot, another one does.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+    sync::{Arc, Weak},
+};
 
 use consign::{
     Message,
-    rules::RuleSet,
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SendError},
 };
 use deadpool_postgres::Transaction;
 use futures_util::future::BoxFuture;
-use tokio_postgres::{Row, types::Type};
+use parking_lot::Mutex;
+use tokio_postgres::types::Type;
 
 use crate::{
     Inner,
+    copies::{copy, subscriptions},
     database::{Parameter, rows},
+    dead_letter,
     failure::Failure,
+    log,
     prepared::{Origin, Prepared, insert},
     row::{COLUMNS, Stored},
 };
 
 /// How often a message is forwarded at most.
 const MAX_HOPS: i16 = 4;
+/// How many entities a message is in at most, one after the other. In each it may become a dead letter that leaves as well.
+const GENERATIONS: i16 = 2 * (MAX_HOPS + 1);
 /// Messages of one transaction.
 const BATCH: i64 = 100;
 
-/// Hands on what is to leave an entity, and what then is to leave where that goes.
+/// Brings an entity up to date, and forwards what is to leave it, and what then is to leave its targets.
+///
+/// It ends when the messages that were there at its call have left, however many others arrive meanwhile: those who send
+/// them forward them.
 pub(crate) fn pump(inner: &Arc<Inner>, entity: i64) -> BoxFuture<'static, Result<(), Failure>> {
     let inner = Arc::clone(inner);
     Box::pin(async move {
         let mut entities = BTreeSet::from([entity]);
-        // Messages go on at most so often, so this ends unless others keep sending.
-        while let Some(entity) = entities.pop_first() {
-            loop {
-                let stepped = inner.database.rows(&inner.sql("SELECT {s}.step($1)"), &[(&entity, Type::INT8)]).await;
-                match stepped {
-                    // It was deleted meanwhile.
-                    Err(failure) if failure.state() == Some("CN404") => break,
-                    stepped => drop(stepped?),
-                }
-                let pumped = inner.database.with(async |client| {
-                    let mut transaction = client.transaction().await?;
-                    let pumped = pump_once(&inner, &mut transaction, entity).await?;
-                    transaction.commit().await?;
-                    Ok(pumped)
-                });
-                let pumped = match pumped.await {
-                    // It was deleted meanwhile.
-                    Err(failure) if failure.state() == Some("CN404") => break,
-                    pumped => pumped?,
-                };
-                for target in pumped.targets {
-                    inner.arrived(target);
-                }
-                if pumped.died {
-                    inner.arrived(entity);
-                    entities.insert(entity);
-                }
-                entities.extend(pumped.next);
-                if !pumped.is_more {
-                    break;
-                }
+        for _ in 0..GENERATIONS {
+            let mut next = BTreeSet::new();
+            for entity in entities {
+                empty(&inner, entity, &mut next).await?;
             }
+            entities = next;
         }
         Ok(())
     })
 }
 
+/// As [`pump`], where the caller's own work is done whether messages leave or not: the sweeper tries again.
+pub(crate) async fn try_pump(inner: &Arc<Inner>, entity: i64) {
+    if let Err(failure) = pump(inner, entity).await {
+        log::not_forwarded(entity, &failure);
+    }
+}
+
+/// Entities that a task pumps, and whether it is to do so once more.
 #[derive(Default)]
-struct Pumped {
+pub(crate) struct Running(Mutex<HashMap<i64, bool>>);
+
+/// As [`try_pump`], beside the caller: one task, however often it is requested meanwhile.
+pub(crate) fn pump_soon(inner: &Arc<Inner>, entity: i64) {
+    match inner.pumping.0.lock().entry(entity) {
+        Entry::Occupied(mut again) => {
+            again.insert(true);
+            return;
+        }
+        Entry::Vacant(first) => first.insert(false),
+    };
+    let mut task = Task { inner: Arc::downgrade(inner), entity, is_over: false };
+    tokio::spawn(async move {
+        while !task.is_over
+            && let Some(inner) = task.inner.upgrade()
+        {
+            try_pump(&inner, entity).await;
+            task.is_over = !inner.pumping.take_request(entity);
+        }
+    });
+}
+
+impl Running {
+    /// Whether the entity is to be pumped once more. If it is not, it is not pumped any more.
+    fn take_request(&self, entity: i64) -> bool {
+        let mut all = self.0.lock();
+        let is_requested = all.get_mut(&entity).is_some_and(std::mem::take);
+        if !is_requested {
+            all.remove(&entity);
+        }
+        is_requested
+    }
+}
+
+/// A task that pumps. Its runtime may end before it does.
+struct Task {
+    inner: Weak<Inner>,
+    entity: i64,
+    is_over: bool,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(inner) = self.inner.upgrade().filter(|_| !self.is_over) {
+            inner.pumping.0.lock().remove(&self.entity);
+        }
+    }
+}
+
+/// Forwards the messages that are to leave an entity now, and adds to `next` the entities that they are to leave then.
+async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Result<(), Failure> {
+    let is_leaving = match inner.catch_up(entity).await {
+        // It was deleted meanwhile.
+        Err(failure) if failure.state() == Some("CN404") => false,
+        caught_up => caught_up?,
+    };
+    if !is_leaving {
+        return Ok(());
+    }
+    let mut last = None;
+    loop {
+        let pumped = inner.database.with(async |client| {
+            let mut transaction = client.transaction().await?;
+            let pumped = pump_once(inner, &mut transaction, entity, last).await?;
+            transaction.commit().await?;
+            Ok(pumped)
+        });
+        let pumped = pumped.await?;
+        for target in pumped.targets {
+            inner.arrived(target);
+        }
+        if pumped.died {
+            inner.arrived(entity);
+            next.insert(entity);
+        }
+        next.extend(pumped.next);
+        if !pumped.is_more {
+            return Ok(());
+        }
+        last = Some(pumped.last);
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Pumped {
     /// Where messages went to.
-    targets: BTreeSet<i64>,
-    /// Of these, those that hand them on.
-    next: BTreeSet<i64>,
+    pub(crate) targets: BTreeSet<i64>,
+    /// Of these, those that forward them.
+    pub(crate) next: BTreeSet<i64>,
     /// Whether messages became dead letters, which may have to leave too.
     died: bool,
     is_more: bool,
+    /// The number of the last message that there was at the first transaction.
+    last: i64,
 }
 
 /// The entity that messages leave.
@@ -89,18 +168,17 @@ struct From {
     forward_dead_to: Option<String>,
 }
 
-/// A subscription of a topic.
-struct Subscription {
-    id: i64,
-    sessions: bool,
-    dead_on_filter_error: bool,
-    forwards: bool,
-    rules: Arc<RuleSet>,
-}
-
-async fn pump_once(inner: &Arc<Inner>, transaction: &mut Transaction<'_>, entity: i64) -> Result<Pumped, Failure> {
-    let columns = "path, kind, forward_to, forward_dead_to";
-    let sql = inner.sql(&format!("SELECT {columns} FROM {{s}}.entities WHERE id = $1"));
+/// Forwards a batch of the messages up to number `last`, or of those that have a number now.
+async fn pump_once(
+    inner: &Arc<Inner>,
+    transaction: &mut Transaction<'_>,
+    entity: i64,
+    last: Option<i64>,
+) -> Result<Pumped, Failure> {
+    let sql = inner.sql(
+        "SELECT path, kind, forward_to, forward_dead_to, last FROM {s}.entities
+        JOIN {s}.numbers ON entity = id WHERE id = $1",
+    );
     let Some(row) = rows(&**transaction, &sql, &[(&entity, Type::INT8)]).await?.into_iter().next() else {
         return Ok(Pumped::default());
     };
@@ -110,35 +188,40 @@ async fn pump_once(inner: &Arc<Inner>, transaction: &mut Transaction<'_>, entity
         forward_to: row.try_get(2)?,
         forward_dead_to: row.try_get(3)?,
     };
+    let last = match last {
+        Some(last) => last,
+        None => row.try_get(4)?,
+    };
     let sql = inner.sql(&format!(
         "SELECT hops, {COLUMNS} FROM (
             SELECT m.hops, {{s}}.show(m, NULL) AS delivery FROM {{s}}.messages AS m
-            WHERE m.entity = $1 AND m.state = 7 ORDER BY m.number LIMIT $2 FOR UPDATE OF m
+            WHERE m.entity = $1 AND m.state = 7 AND m.number <= $3 ORDER BY m.number LIMIT $2 FOR UPDATE OF m
         ) AS leaving"
     ));
-    // From here on nobody else hands these on: who comes later waits for the first of them.
-    let leaving = rows(&**transaction, &sql, &[(&entity, Type::INT8), (&BATCH, Type::INT8)]).await?;
+    // From here on nobody else forwards these: who comes later waits for the first of them.
+    let parameters: [Parameter<'_>; 3] = [(&entity, Type::INT8), (&BATCH, Type::INT8), (&last, Type::INT8)];
+    let leaving = rows(&**transaction, &sql, &parameters).await?;
     let is_copied = from.is_topic && !leaving.is_empty();
     let subscriptions = if is_copied { subscriptions(inner, transaction, entity).await? } else { Vec::new() };
-    let mut pumped =
-        Pumped { is_more: i64::try_from(leaving.len()).is_ok_and(|count| count == BATCH), ..Pumped::default() };
+    let is_more = i64::try_from(leaving.len()).is_ok_and(|count| count == BATCH);
+    let mut pumped = Pumped { is_more, last, ..Pumped::default() };
     let mut left = Vec::new();
     for row in &leaving {
         let hops: i16 = row.try_get(0)?;
-        let stored = Stored::read(row, 1, false)?;
-        let id = stored.id;
-        let has_left = match (&stored.message, from.is_topic) {
-            (Ok(message), true) => {
-                copy(inner, transaction, message, hops, &subscriptions, &mut pumped).await?;
-                true
+        let Stored { id, part, message } = Stored::read(row, 1, false)?;
+        let has_left = match &message {
+            Ok(message) => {
+                let leaving = Leaving { id, part, hops, message };
+                if from.is_topic {
+                    copy(inner, transaction, &leaving, &subscriptions, &mut pumped).await?;
+                    true
+                } else {
+                    forward(inner, transaction, &from, &leaving, &mut pumped).await?
+                }
             }
-            (Ok(message), false) => {
-                let part = stored.part;
-                forward(inner, transaction, &from, Leaving { id, part, hops, message }, &mut pumped).await?
-            }
-            (Err(error), _) => {
+            Err(error) => {
                 // Nobody can do anything with it. A topic has no dead letters, so it is set aside there.
-                tracing::error!(id, %error, "a message cannot be read");
+                log::unreadable(from.path.as_str(), id, &error.to_string());
                 let reason = DeadLetterReason::DeserializationFailed;
                 stay(inner, transaction, id, &DeadLetter::new(reason, error.to_string()), true).await?;
                 false
@@ -153,106 +236,31 @@ async fn pump_once(inner: &Arc<Inner>, transaction: &mut Transaction<'_>, entity
     Ok(pumped)
 }
 
-async fn subscriptions(
-    inner: &Arc<Inner>,
-    transaction: &Transaction<'_>,
-    topic: i64,
-) -> Result<Vec<Subscription>, Failure> {
-    let sql = inner.sql(
-        "SELECT id, sessions, dead_on_filter_error, forward_to IS NOT NULL OR forward_dead_to IS NOT NULL, version
-        FROM {s}.entities WHERE topic = $1 ORDER BY key",
-    );
-    let mut all = Vec::new();
-    for row in rows(&**transaction, &sql, &[(&topic, Type::INT8)]).await? {
-        let (id, version): (i64, i64) = (row.try_get(0)?, row.try_get(4)?);
-        let rules = if let Some(rules) = inner.rules.get(id, version) {
-            rules
-        } else {
-            let sql = inner.sql("SELECT rule::text FROM {s}.rules WHERE subscription = $1");
-            let texts = rows(&**transaction, &sql, &[(&id, Type::INT8)]).await?;
-            let texts = texts.iter().map(|row: &Row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
-            inner.rules.put(id, version, &texts)
-        };
-        all.push(Subscription {
-            id,
-            sessions: row.try_get(1)?,
-            dead_on_filter_error: row.try_get(2)?,
-            forwards: row.try_get(3)?,
-            rules,
-        });
-    }
-    Ok(all)
-}
-
-/// Copies a message to the subscriptions whose rules want it.
-async fn copy(
-    inner: &Arc<Inner>,
-    transaction: &Transaction<'_>,
-    message: &Message,
-    hops: i16,
-    subscriptions: &[Subscription],
-    pumped: &mut Pumped,
-) -> Result<(), Failure> {
-    let Some(received) = message.received().copied() else { return Ok(()) };
-    let origin = match received.enqueued_sequence_number.get() {
-        0 => received.sequence_number.get(),
-        first => first,
-    };
-    for subscription in subscriptions {
-        let copies = match subscription.rules.evaluate(message) {
-            Err(failure) if !subscription.dead_on_filter_error => Ok(failure.into_copies()),
-            copies => copies,
-        };
-        let mut all: Vec<(Message, Option<DeadLetter>)> = Vec::new();
-        match copies {
-            Ok(copies) => {
-                all.extend(copies.plain.then(|| (message.clone(), None)));
-                all.extend(copies.changed.into_iter().map(|copy| (copy, None)));
-            }
-            Err(failure) => {
-                let reason = DeadLetterReason::Application(failure.reason().into());
-                all.push((message.clone(), Some(DeadLetter::new(reason, failure.to_string()))));
-            }
-        }
-        for (copy, dead) in all {
-            let dead = dead.or_else(|| {
-                let is_null = subscription.sessions && copy.session_id().is_none();
-                is_null.then(|| DeadLetter::new(DeadLetterReason::SessionIdIsNull, ""))
-            });
-            // What could be read can be written.
-            let Ok(prepared) = Prepared::of(copy) else { continue };
-            let (properties, body, size, session, ttl) = prepared.into_parts();
-            let reason = dead.as_ref().map(|dead| dead.reason.as_str());
-            let description = dead.as_ref().map(|dead| &*dead.description).filter(|text| !text.is_empty());
-            let sql = inner.sql("SELECT {s}.copy($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
-            let parameters: [Parameter<'_>; 11] = [
-                (&subscription.id, Type::INT8),
-                (&properties, Type::TEXT),
-                (&body, Type::BYTEA),
-                (&size, Type::INT4),
-                (&session, Type::BYTEA),
-                (&ttl, Type::INT8),
-                (&origin.cast_signed(), Type::INT8),
-                (&hops, Type::INT2),
-                (&message.dead_letter_source(), Type::TEXT),
-                (&reason, Type::TEXT),
-                (&description, Type::TEXT),
-            ];
-            rows(&**transaction, &sql, &parameters).await?;
-            pumped.targets.insert(subscription.id);
-            if subscription.forwards {
-                pumped.next.insert(subscription.id);
-            }
-        }
-    }
-    Ok(())
-}
-
-struct Leaving<'m> {
-    id: i64,
+/// A message that is to leave its entity.
+pub(crate) struct Leaving<'m> {
+    pub(crate) id: i64,
     part: i16,
-    hops: i16,
-    message: &'m Message,
+    pub(crate) hops: i16,
+    pub(crate) message: &'m Message,
+}
+
+impl Leaving<'_> {
+    /// The number that it was given first.
+    pub(crate) fn origin(&self) -> i64 {
+        let number = self.message.received().map_or(0, |received| match received.enqueued_sequence_number.get() {
+            0 => received.sequence_number.get(),
+            first => first,
+        });
+        number.cast_signed()
+    }
+}
+
+/// Why a message is not forwarded.
+enum Refused {
+    /// The target does not take it now.
+    Now(SendError),
+    /// It cannot be stored again.
+    ForGood(SendError),
 }
 
 /// Forwards a message. `false` if it stays, as a dead letter.
@@ -260,10 +268,10 @@ async fn forward(
     inner: &Arc<Inner>,
     transaction: &mut Transaction<'_>,
     from: &From,
-    leaving: Leaving<'_>,
+    leaving: &Leaving<'_>,
     pumped: &mut Pumped,
 ) -> Result<bool, Failure> {
-    let Leaving { id, part, hops, message } = leaving;
+    let &Leaving { id, part, hops, .. } = leaving;
     if hops >= MAX_HOPS {
         let dead_letter = DeadLetter::new(DeadLetterReason::MaxTransferHopCountExceeded, "");
         stay(inner, transaction, id, &dead_letter, true).await?;
@@ -271,7 +279,7 @@ async fn forward(
         return Ok(false);
     }
     let target = if part == 0 { &from.forward_to } else { &from.forward_dead_to };
-    match offer(inner, transaction, target.as_deref(), from, part, hops, message).await? {
+    match offer(inner, transaction, target.as_deref(), from, leaving).await? {
         Ok((target, forwards)) => {
             pumped.targets.insert(target);
             if forwards {
@@ -279,11 +287,17 @@ async fn forward(
             }
             Ok(true)
         }
-        Err(refused) => {
+        Err(Refused::Now(refused)) => {
             let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, refused.to_string());
             stay(inner, transaction, id, &dead_letter, false).await?;
             // A dead letter that stays is tried again later, and not at once.
-            pumped.died = part == 0;
+            pumped.died |= part == 0;
+            Ok(false)
+        }
+        Err(Refused::ForGood(refused)) => {
+            log::not_stored(&from.path, id, &refused);
+            stay(inner, transaction, id, &dead_letter::not_stored(&refused), true).await?;
+            pumped.died = true;
             Ok(false)
         }
     }
@@ -295,25 +309,19 @@ async fn offer(
     transaction: &mut Transaction<'_>,
     target: Option<&str>,
     from: &From,
-    part: i16,
-    hops: i16,
-    message: &Message,
-) -> Result<Result<(i64, bool), SendError>, Failure> {
+    leaving: &Leaving<'_>,
+) -> Result<Result<(i64, bool), Refused>, Failure> {
+    let Leaving { part, hops, message, .. } = leaving;
     let sql = inner.sql("SELECT id, kind = 1 OR forward_to IS NOT NULL FROM {s}.entities WHERE key = $1");
     let found = rows(&**transaction, &sql, &[(&target, Type::TEXT)]).await?;
-    let Some(row) = found.first() else { return Ok(Err(SendError::new(ErrorKind::EntityNotFound))) };
+    let Some(row) = found.first() else { return Ok(Err(Refused::Now(SendError::new(ErrorKind::EntityNotFound)))) };
     let (to, forwards): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
-    let received = message.received().copied();
-    let number = received.map_or(0, |received| match received.enqueued_sequence_number.get() {
-        0 => received.sequence_number.get(),
-        first => first,
-    });
-    let prepared = match Prepared::of(message.clone()) {
+    let prepared = match Prepared::of((*message).clone()) {
         Ok(prepared) => prepared.now(),
-        Err(refused) => return Ok(Err(refused)),
+        Err(refused) => return Ok(Err(Refused::ForGood(refused))),
     };
-    let source = if part == 1 { Some(from.path.as_str()) } else { message.dead_letter_source() };
-    let origin = Origin { number: number.cast_signed(), hops: hops + 1, source };
+    let source = if *part == 1 { Some(from.path.as_str()) } else { message.dead_letter_source() };
+    let origin = Origin { number: leaving.origin(), hops: hops + 1, source };
     let savepoint = transaction.transaction().await?;
     match insert(&*savepoint, &inner.schema, to, &[&prepared], origin).await {
         Ok(_) => {
@@ -322,7 +330,7 @@ async fn offer(
         }
         Err(failure) if failure.state().is_some_and(|state| state.starts_with("CN")) => {
             savepoint.rollback().await?;
-            Ok(Err(failure.into()))
+            Ok(Err(Refused::Now(failure.into())))
         }
         Err(failure) => Err(failure),
     }
@@ -335,8 +343,7 @@ async fn stay(
     dead_letter: &DeadLetter,
     stays: bool,
 ) -> Result<(), Failure> {
-    let (reason, description) = (dead_letter.reason.as_str(), &*dead_letter.description);
-    let description = Some(description).filter(|text| !text.is_empty());
+    let (reason, description) = dead_letter::columns(dead_letter);
     let parameters: [Parameter<'_>; 4] =
         [(&id, Type::INT8), (&reason, Type::TEXT), (&description, Type::TEXT), (&stays, Type::BOOL)];
     rows(&**transaction, &inner.sql("SELECT {s}.stay($1, $2, $3, $4)"), &parameters).await.map(drop)

@@ -7,21 +7,23 @@ use std::{
 
 use consign::{
     message::{EntityPath, SequenceNumber},
-    settlement::{DeadLetter, DeadLetterReason},
-    transport::{Delivery, ErrorKind, Lease, ReceiveError, Receiver},
+    settlement::DeadLetterReason,
+    transport::{Capabilities, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver},
 };
 use tokio::time::sleep;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 
 use crate::{
-    Inner, PostgresLease,
+    Inner, Postgres, PostgresLease,
     chores::{Job, Place},
     database::Parameter,
+    dead_letter,
     entity::Entity,
     failure::Failure,
     fetch::{Call, Fetch, Locked},
     lease::Token,
+    log,
     row::{COLUMNS, Stored},
 };
 
@@ -105,6 +107,18 @@ impl Receiver for PostgresReceiver {
     fn stop(&mut self) {
         self.fetch.stop();
         std::mem::take(&mut self.spare).give_back();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Postgres::CAPABILITIES
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        let info = EntityInfo::new(self.path().as_str());
+        match self.source.part {
+            0 => info.with_max_delivery_count(self.source.entity.max_deliveries),
+            _ => info,
+        }
     }
 }
 
@@ -225,8 +239,11 @@ async fn fetch(
     deliveries.sort_unstable_by_key(|delivery| delivery.message.received().map(|received| received.sequence_number));
     let is_leaving: bool = first.try_get(1).map_err(unreadable)?;
     let is_more: bool = first.try_get(2).map_err(unreadable)?;
-    if is_leaving {
-        let _ = crate::pump::pump(inner, source.entity.id).await;
+    if is_leaving && deliveries.is_empty() {
+        crate::pump::try_pump(inner, source.entity.id).await;
+    } else if is_leaving {
+        // The locks of what is delivered run meanwhile.
+        crate::pump::pump_soon(inner, source.entity.id);
     }
     Ok(Fetched { is_more: deliveries.is_empty() && (is_more || !rows.is_empty()), deliveries, wait: until_due(wait) })
 }
@@ -274,8 +291,8 @@ async fn deliveries(
 
 /// Where nobody can receive it, a row that cannot be read does no harm. One that was removed as it was received is put there.
 async fn bury(inner: &Arc<Inner>, source: &Source, id: i64, lock: Option<Uuid>, row: &Row, skip: usize, why: &str) {
-    tracing::error!(id, why, "a message cannot be read");
-    let reason = DeadLetter::new(DeadLetterReason::DeserializationFailed, "").reason.as_str().to_owned();
+    log::unreadable(source.entity.path.as_str(), id, why);
+    let (reason, why) = (DeadLetterReason::DeserializationFailed.as_str(), dead_letter::text(why));
     let buried = async {
         let Some(lock) = lock else {
             let sql = inner.sql(
@@ -312,7 +329,7 @@ async fn bury(inner: &Arc<Inner>, source: &Source, id: i64, lock: Option<Uuid>, 
     };
     let buried: Result<Vec<Row>, Failure> = buried.await;
     if let Err(failure) = buried {
-        tracing::error!(id, failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not set aside");
+        log::not_set_aside(source.entity.path.as_str(), id, &failure);
     }
 }
 

@@ -5,15 +5,16 @@ use consign::{
     broker::EntityKind,
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Batch, BoxFuture, ErrorKind, SendError, Sender},
+    transport::{Batch, BoxFuture, Capabilities, ErrorKind, SendError, Sender},
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::{Transaction, types::Type};
 
 use crate::{
     Inner,
-    database::{Parameter, rows},
+    database::Parameter,
     entity::Entity,
+    lease::notify_in,
     prepared::{Origin, Prepared, Sent, insert},
     quota,
 };
@@ -97,9 +98,17 @@ impl PostgresSender {
             .with(async |client| insert(&***client, &inner.schema, entity, &all, Origin::default()).await)
             .await;
         let sent = sent.map_err(|failure| rejection(failure.into()))?;
-        let numbers = numbers(inner, entity, &sent).await?;
+        let numbers = numbers(inner, entity, &sent).await;
         arrived(inner, &self.entity).await;
-        Ok(numbers)
+        numbers.map_err(|error| {
+            if error.is_outcome_unknown() || error.kind() == ErrorKind::EntityNotFound {
+                return error;
+            }
+            // They are committed. Another error would say that they are not.
+            SendError::new(ErrorKind::ServiceTimeout)
+                .with_detail("the messages are scheduled, and their numbers are not known")
+                .with_source(error)
+        })
     }
 
     /// Takes scheduled messages back: all of them, or none. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one of
@@ -127,11 +136,7 @@ impl PostgresSender {
         check(&self.inner, &self.entity, &messages).await?;
         let all: Vec<&Prepared> = messages.iter().collect();
         insert(transaction, &self.inner.schema, self.entity.id, &all, Origin::default()).await?;
-        // What leaves the entity has to be asked for.
-        let mark = if self.entity.forwards { "!" } else { "" };
-        let sql = format!("SELECT pg_notify({}, $1)", self.inner.schema.channel_literal);
-        rows(transaction, &sql, &[(&format!("{mark}{}", self.entity.id), Type::TEXT)]).await?;
-        Ok(())
+        Ok(notify_in(transaction, &self.inner.schema, self.entity.id, self.entity.forwards).await?)
     }
 }
 
@@ -170,8 +175,8 @@ pub(crate) fn rejection(error: SendError) -> SendError {
 /// Messages have come to an entity.
 pub(crate) async fn arrived(inner: &Arc<Inner>, entity: &Entity) {
     if entity.forwards {
-        // They are accepted. If it fails, the next one who looks hands them on.
-        let _ = crate::pump::pump(inner, entity.id).await;
+        // They are accepted. If it fails, the next one who looks forwards them.
+        crate::pump::try_pump(inner, entity.id).await;
     }
     inner.arrived(entity.id);
 }
@@ -284,6 +289,10 @@ impl Sender for PostgresSender {
             return self.request(Err(refused));
         }
         self.request(batch.0.into_iter().map(|message| Prepared::new(message, None)).collect())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        crate::Postgres::CAPABILITIES
     }
 }
 

@@ -11,7 +11,8 @@ use consign::{
     message::{SequenceNumber, limits},
     time::Timestamp,
     transport::{
-        AcceptSession, BoxFuture, Delivery, ErrorKind, ReceiveError, Receiver, Session, SessionSource, SettleError,
+        AcceptSession, BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session,
+        SessionSource, SettleError,
     },
 };
 use tokio::time::sleep;
@@ -19,7 +20,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::{
-    Inner, PostgresLease, PostgresReceiver,
+    Inner, Postgres, PostgresLease, PostgresReceiver,
     chores::{Job, Place},
     database::Parameter,
     entity::Entity,
@@ -74,6 +75,10 @@ impl SessionSource for PostgresSessions {
     fn stop(&mut self) {
         self.fetch.stop();
     }
+
+    fn entity_info(&self) -> EntityInfo {
+        EntityInfo::new(self.entity.path.as_str()).with_max_delivery_count(self.entity.max_deliveries)
+    }
 }
 
 impl AcceptSession for PostgresSessions {
@@ -82,6 +87,10 @@ impl AcceptSession for PostgresSessions {
 
     fn accept(&mut self, id: &str) -> Self::Accept {
         Box::pin(accept(Arc::clone(&self.inner), self.entity.clone(), id.to_owned()))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Postgres::CAPABILITIES
     }
 }
 
@@ -152,8 +161,11 @@ async fn next(
             || Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?));
         let (session, wait, leaving, is_more): (Option<Vec<u8>>, Option<i64>, bool, bool) =
             read().map_err(Failure::from)?;
-        if leaving {
-            let _ = crate::pump::pump(&inner, entity.id).await;
+        if leaving && session.is_none() {
+            crate::pump::try_pump(&inner, entity.id).await;
+        } else if leaving {
+            // The lock of the session runs meanwhile.
+            crate::pump::pump_soon(&inner, entity.id);
         }
         if let Some(session) = session {
             let lock = Lock { entity: entity.id, session, token, place: Some(place) };
@@ -270,6 +282,14 @@ impl Receiver for PostgresSession {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Postgres::CAPABILITIES
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
 
-use crate::{Inner, failure::Failure};
+use crate::{Inner, failure::Failure, log, pump};
 
 /// Does now and then what nobody waits for: what is due at entities that nobody receives from, what was left on its way, and
 /// what processes held that are gone.
@@ -25,7 +25,7 @@ pub(crate) async fn run(inner: Weak<Inner>) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(failure) => {
-                    tracing::debug!(failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not swept");
+                    log::not_swept(&strong.options.schema, &failure);
                     break;
                 }
             }
@@ -50,9 +50,9 @@ async fn sweep(inner: &Arc<Inner>) -> Result<bool, Failure> {
     let mut is_stuck = false;
     for row in &behind {
         let entity: i64 = row.try_get(0)?;
-        if let Err(failure) = inner.step(entity).await {
+        if let Err(failure) = pump::pump(inner, entity).await {
             // One that another transaction keeps does not hold up the others.
-            tracing::debug!(entity, failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not swept");
+            crate::log::not_forwarded(entity, &failure);
             is_stuck = true;
         }
         inner.hub.wake(entity);

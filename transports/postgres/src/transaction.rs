@@ -281,7 +281,7 @@ impl Transaction {
             sender::arrived(&self.inner, entity).await;
         }
         for entity in &applied.leaving {
-            let _ = crate::pump::pump(&self.inner, *entity).await;
+            crate::pump::try_pump(&self.inner, *entity).await;
         }
         Committed { scheduled }
     }

@@ -18,6 +18,7 @@ use tokio::sync::OnceCell;
 
 use crate::{
     Options, QueueSettings, RabbitMqReceiver, RabbitMqSender,
+    cancels::Cancels,
     delays::Delays,
     error::{Failure, within},
     link::{Leased, Link},
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     known: Arc<Mutex<HashMap<String, Known>>>,
     moves: OnceLock<Publisher>,
     delays: OnceCell<Delays>,
+    pub(crate) cancels: Arc<Cancels>,
     /// The slots of sessions that are read here.
     pub(crate) slots: Slots,
 }
@@ -70,6 +72,7 @@ impl Shared {
             known,
             moves: OnceLock::new(),
             delays: OnceCell::new(),
+            cancels: Arc::default(),
             slots: Slots::default(),
         }
     }
@@ -156,7 +159,7 @@ impl Shared {
     pub(crate) async fn delete_queue(&self, name: &str) -> Result<(), Failure> {
         let deleting =
             async |leased: &Leased| leased.channel.queue_delete(name.into(), QueueDeleteOptions::default()).await;
-        self.manage("queue.delete", deleting).await.map(drop)
+        self.cancels.deleting(name, self.manage("queue.delete", deleting)).await.map(drop)
     }
 
     /// Makes a queue and its dead-letter queue.

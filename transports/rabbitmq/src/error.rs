@@ -1,6 +1,6 @@
 //! What lapin says, in consign's words.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};
@@ -30,6 +30,12 @@ impl Failure {
 
     pub(crate) fn kind(&self) -> ErrorKind {
         self.kind
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
     }
 }
 

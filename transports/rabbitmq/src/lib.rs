@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod cancels;
 mod capabilities;
 mod client;
 mod delays;
 mod error;
 mod link;
+mod log;
 mod numbers;
 mod options;
 mod publisher;

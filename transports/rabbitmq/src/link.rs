@@ -17,6 +17,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     Options,
     error::{Failure, within},
+    log,
 };
 
 /// Where channels come from.
@@ -152,7 +153,9 @@ impl Link {
         }
         slot.retire();
         if slot.connection.as_ref().is_none_or(|connection| !connection.status().connected()) {
-            slot.connection = None;
+            if slot.connection.take().is_some() {
+                log::lost(uri);
+            }
             // An attempt that failed while this one waited for its turn is as good as one of its own.
             if let Some((attempt, failure)) = &slot.last
                 && *attempt > ended
@@ -166,11 +169,16 @@ impl Link {
             let attempt = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
             match connected {
                 Ok(connection) => {
+                    if slot.failures > 0 || attempt > 1 {
+                        log::connected(uri, slot.failures);
+                    }
                     let used_up = std::mem::take(&mut slot.used_up);
                     *slot = Slot { connection: Some(Arc::new(connection)), used_up, ..Slot::default() };
                 }
                 Err(error) => {
-                    slot.not_before = Some(Instant::now() + self.pause(slot.failures));
+                    let pause = self.pause(slot.failures);
+                    log::not_connected(uri, &error, pause);
+                    slot.not_before = Some(Instant::now() + pause);
                     slot.failures = slot.failures.saturating_add(1);
                     slot.last = Some((attempt, error.clone()));
                     return Err(error);

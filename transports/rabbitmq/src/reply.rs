@@ -10,7 +10,7 @@ use bytes::Bytes;
 use consign::{
     message::{Received, SequenceNumber},
     rpc::ReplySource,
-    transport::{self, Delivery, ReceiveError, SendError},
+    transport::{self, Capabilities, Delivery, ReceiveError, SendError},
 };
 use futures_util::Stream;
 use lapin::Consumer;
@@ -88,6 +88,14 @@ impl transport::Receiver for DirectReplies {
                 return Poll::Ready(Ok(out.len() - before));
             }
         }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        RabbitMq::CAPABILITIES
+    }
+
+    fn entity_info(&self) -> transport::EntityInfo {
+        transport::EntityInfo::new("amq.rabbitmq.reply-to")
     }
 }
 

@@ -8,12 +8,14 @@ use std::{
 use consign::{
     Message,
     message::{EntityPath, SequenceNumber},
+    settlement::DeadLetter,
     time::Timestamp,
-    transport::{self, Batch, Capability, ErrorKind, SendError, Unsupported},
+    transport::{self, Batch, Capabilities, Capability, ErrorKind, Level, SendError, SessionRequired, Unsupported},
 };
 use futures_util::future::join_all;
 
 use crate::{
+    RabbitMq,
     client::Shared,
     delays::Delays,
     error::Failure,
@@ -78,10 +80,12 @@ impl RabbitMqSender {
     /// Checks and writes messages that are sent together. Those for later have one delay, so that they stay in order.
     fn prepare(&self, messages: impl Iterator<Item = Message>) -> Result<Vec<(u64, Prepared)>, SendError> {
         let now = self.shared.now();
-        messages.map(|message| self.prepare_one(&message, now)).collect()
+        messages.map(|message| self.prepare_one(message, now)).collect()
     }
 
-    fn prepare_one(&self, message: &Message, now: Timestamp) -> Result<(u64, Prepared), SendError> {
+    fn prepare_one(&self, mut message: Message, now: Timestamp) -> Result<(u64, Prepared), SendError> {
+        DeadLetter::remove_from(&mut message);
+        let message = &message;
         let due = message.scheduled_enqueue_time().filter(|at| *at > now);
         let delay = due.map(|at| Delays::steps(at.saturating_since(now))).transpose()?;
         let (time_to_live, is_topic) = match &self.target {
@@ -96,9 +100,7 @@ impl RabbitMqSender {
         let place = match &self.target {
             Target::Reply(address) => address.clone(),
             Target::Queue(settings) if settings.requires_session => {
-                let without =
-                    || SendError::new(ErrorKind::InvalidOperation).with_detail("the queue requires a session id");
-                session::queue_of(&self.path, message.session_id().ok_or_else(without)?, settings.session_slots)
+                session::queue_of(&self.path, message.session_id().ok_or(SessionRequired)?, settings.session_slots)
             }
             Target::Queue(_) | Target::Topic(_) => self.path.as_str().to_owned(),
         };
@@ -116,7 +118,11 @@ impl RabbitMqSender {
         let publication = Publication {
             exchange: if is_topic { place.as_str().into() } else { "".into() },
             key: if is_topic { "".into() } else { place.as_str().into() },
-            route: if is_topic { Route::Optional } else { Route::Mandatory },
+            route: match &self.target {
+                Target::Queue(_) => Route::Mandatory,
+                // RabbitMQ returns each mandatory message for a direct reply, for it goes to no queue, and delivers it too.
+                Target::Topic(_) | Target::Reply(_) => Route::Optional,
+            },
             properties: written.properties,
             payload: written.payload,
         };
@@ -228,7 +234,7 @@ impl transport::Sender for RabbitMqSender {
     type Send = RabbitMqSending;
 
     fn send(&self, message: Message) -> RabbitMqSending {
-        let prepared = match self.prepare_one(&message, self.shared.now()) {
+        let prepared = match self.prepare_one(message, self.shared.now()) {
             Ok((_, prepared)) => prepared,
             Err(error) => return RabbitMqSending(State::Refused(Some(error))),
         };
@@ -252,6 +258,17 @@ impl transport::Sender for RabbitMqSender {
                 RabbitMqSending::awaited(self.send_prepared(prepared.into_iter().map(|(_, one)| one).collect()))
             }
             Err(error) => RabbitMqSending(State::Refused(Some(error))),
+        }
+    }
+
+    /// A reply that is sent by direct reply-to cannot be delayed.
+    fn capabilities(&self) -> Capabilities {
+        let can = RabbitMq::CAPABILITIES;
+        match self.target {
+            Target::Reply(_) => {
+                can.with(Capability::Scheduling, Level::Unsupported).with(Capability::DelayedRetry, Level::Unsupported)
+            }
+            _ => can,
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 /// Something that keeps the rows and the tests from agreeing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
+    /// The file has no row, so that every test of this passes.
+    NoRow,
     /// Rows of one kind that have neither a test nor an exception.
     NoTest(Vec<String>),
     /// Two rows share an id.
@@ -50,6 +52,7 @@ pub(crate) enum Problem {
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::NoRow => write!(f, "{SEMANTICS} has no row"),
             Self::NoTest(ids) => {
                 write!(f, "no test is named after, and {EXCEPTIONS} does not list: {}", ids.join(", "))
             }
@@ -86,6 +89,9 @@ impl Report {
         }
         let repeated = count.iter().filter(|(_, times)| **times > 1).map(|(id, _)| (*id).to_owned());
         let mut problems: Vec<Problem> = repeated.map(Problem::DuplicateRow).collect();
+        if rows.is_empty() {
+            problems.push(Problem::NoRow);
+        }
         problems.extend(untested.into_values().map(Problem::NoTest));
         for Exception { id, reason } in exceptions {
             if !count.contains_key(id.as_str()) {
@@ -155,6 +161,11 @@ mod tests {
             Problem::ExceptionWithoutRow("S-09".into()),
         ];
         assert_eq!(report.problems, expected);
+    }
+
+    #[test]
+    fn a_file_without_rows_is_a_problem() {
+        assert_eq!(report(&[], "", &["S-01"]).problems, [Problem::NoRow]);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | `entity` | the path of the entity, or of its dead letters |
 //! | `received` | what the broker says of the message: `sequence_number`, `enqueued_sequence_number`, `delivery_count`, `enqueued_time`, `expires_at`, `locked_until`, `state` (`active`, `deferred`, `scheduled`), `dead_lettered`, `partition_id` |
 //! | `content_type`, `correlation_id`, `message_id`, `subject`, `reply_to`, `session_id`, `reply_to_session_id`, `partition_key`, `transaction_partition_key`, `to`, `dead_letter_source` | text |
+//! | `message_id_stamped` | `true` if the broker has made the `message_id`, for the sender set none |
 //! | `time_to_live` | whole milliseconds |
 //! | `scheduled_enqueue_time` | an instant |
 //! | `properties` | application properties: an object of simple values |

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     message::{
-        ApplicationProperties, Body, InvalidArgument, Message, MessageState, PassThrough, Properties, Received,
-        SequenceNumber, Stored, Value,
+        ApplicationProperties, Body, Holding, InvalidArgument, Message, MessageState, PassThrough, Properties,
+        Received, SequenceNumber, Stored, Value,
     },
     time::Timestamp,
 };
@@ -90,6 +90,7 @@ struct Written {
     content_type: Option<String>,
     correlation_id: Option<String>,
     message_id: Option<String>,
+    message_id_stamped: bool,
     subject: Option<String>,
     reply_to: Option<String>,
     session_id: Option<String>,
@@ -116,7 +117,11 @@ impl Written {
             properties.set_correlation_id(text);
         }
         if let Some(text) = self.message_id {
-            properties.set_message_id(text)?;
+            if self.message_id_stamped {
+                properties.stamp_message_id(text)?;
+            } else {
+                properties.set_message_id(text)?;
+            }
         }
         if let Some(text) = self.subject {
             properties.set_subject(text);
@@ -213,6 +218,7 @@ impl From<Said> for Received {
             },
             dead_lettered: said.dead_lettered,
             partition_id: said.partition_id,
+            holding: Holding::No,
         }
     }
 }

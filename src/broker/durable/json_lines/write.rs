@@ -59,6 +59,7 @@ impl Serialize for Line {
         ] {
             fields.field(name, text)?;
         }
+        fields.field("message_id_stamped", message.is_message_id_stamped().then_some(true))?;
         let time_to_live = message.time_to_live().map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         fields.field("time_to_live", time_to_live)?;
         let scheduled = message.scheduled_enqueue_time().map(Timestamp::as_millis);
@@ -84,6 +85,7 @@ impl Serialize for Said<'_> {
             state,
             dead_lettered,
             partition_id,
+            holding: _,
         } = *self.0;
         let state = match state {
             MessageState::Active => "active",

@@ -12,7 +12,9 @@ const SCHEDULED_ENQUEUE_TIME: u32 = 1 << 11;
 const APPLICATION: u32 = 1 << 12;
 const PASS_THROUGH: u32 = 1 << 13;
 const DEAD_LETTER_SOURCE: u32 = 1 << 14;
-const ALL: u32 = (1 << 15) - 1;
+const MESSAGE_ID: u32 = 1 << 2;
+const MESSAGE_ID_STAMPED: u32 = 1 << 15;
+const ALL: u32 = (1 << 16) - 1;
 
 /// Writes which properties there are and then these, in the order of their bits.
 #[inline]
@@ -37,6 +39,7 @@ pub(super) fn write(out: &mut Vec<u8>, properties: &Properties, dead_letter_sour
         !application.is_empty(),
         pass_through.is_some(),
         dead_letter_source.is_some(),
+        properties.is_message_id_stamped(),
     ];
     write::unsigned(out, write::bits(texts.iter().map(Option::is_some).chain(rest)));
     for text in texts.iter().flatten() {
@@ -61,14 +64,15 @@ pub(super) fn write(out: &mut Vec<u8>, properties: &Properties, dead_letter_sour
 
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Result<(Properties, Option<&'a str>), Malformed> {
     let there: u32 = reader.unsigned()?;
-    if there & !ALL != 0 {
+    let is_stamped = there & MESSAGE_ID_STAMPED != 0;
+    if there & !ALL != 0 || is_stamped && there & MESSAGE_ID == 0 {
         return Err(reader.invalid("bits of properties"));
     }
     let mut properties = Properties::new();
     for place in 0..TEXTS {
         if there & 1 << place != 0 {
             let text = reader.text()?.to_owned();
-            set_text(&mut properties, place, text).map_err(|_| reader.invalid("property"))?;
+            set_text(&mut properties, place, is_stamped, text).map_err(|_| reader.invalid("property"))?;
         }
     }
     if there & TIME_TO_LIVE != 0 {
@@ -87,10 +91,11 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Result<(Properties, Option<&'
     Ok((properties, reader.when(there & DEAD_LETTER_SOURCE != 0, Reader::text)?))
 }
 
-fn set_text(properties: &mut Properties, place: u32, text: String) -> Result<(), InvalidArgument> {
+fn set_text(properties: &mut Properties, place: u32, is_stamped: bool, text: String) -> Result<(), InvalidArgument> {
     match place {
         0 => Ok(properties.set_content_type(text)),
         1 => Ok(properties.set_correlation_id(text)),
+        2 if is_stamped => properties.stamp_message_id(text),
         2 => properties.set_message_id(text),
         3 => Ok(properties.set_subject(text)),
         4 => Ok(properties.set_reply_to(text)),

@@ -13,13 +13,15 @@ use redb::StorageBackend;
 use super::{
     super::{StorageError, StorageErrorKind},
     head,
+    place::Place,
     storage::Storage,
 };
+use crate::broker::panics;
 
-/// The storage as redb has it, and what has become of it. After the first failure nothing is written.
+/// The store as redb has it, and what has become of it. After the first failure nothing is written.
 #[derive(Debug)]
 pub(super) struct Backend {
-    storage: Box<dyn Storage>,
+    place: Place,
     /// What failed first.
     failure: Mutex<Option<(StorageErrorKind, String)>>,
     /// Whether the reserve was given up.
@@ -31,12 +33,16 @@ pub(super) struct Backend {
 pub(super) struct Handle(pub(super) Arc<Backend>);
 
 impl Backend {
-    pub(super) fn new(storage: Box<dyn Storage>) -> Self {
-        Self { storage, failure: Mutex::default(), is_full: AtomicBool::new(false) }
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, failure: Mutex::default(), is_full: AtomicBool::new(false) }
     }
 
-    pub(super) fn storage(&self) -> &dyn Storage {
-        &*self.storage
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(super) fn file(&self) -> &dyn Storage {
+        self.place.file()
     }
 
     /// Whether everything has worked so far.
@@ -56,8 +62,7 @@ impl Backend {
     /// The same whether it has failed or not.
     pub(super) fn contain<T>(&self, work: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
         panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-            let message = panic.downcast_ref::<String>().map(String::as_str);
-            let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            let message = panics::text(&*panic);
             // Where redb panics it has read what it never writes.
             let error = StorageError::new(StorageErrorKind::Corrupted, format!("redb panicked: {message}"));
             self.fail(&error);
@@ -109,10 +114,10 @@ impl Backend {
     /// Writes, out of the reserve where the disk is full.
     fn write(&self, write: impl Fn(&dyn Storage) -> io::Result<()>) -> io::Result<()> {
         self.writable()?;
-        let result = write(&*self.storage);
-        if result.as_ref().is_err_and(is_full) && self.storage.release() {
+        let result = write(self.file());
+        if result.as_ref().is_err_and(is_full) && self.place.release() {
             self.is_full.store(true, Ordering::Relaxed);
-            return write(&*self.storage);
+            return write(self.file());
         }
         result
     }
@@ -128,7 +133,7 @@ impl Backend {
 
     /// Takes the reserve, if there is room for it.
     pub(super) fn reserve(&self) -> bool {
-        let is_held = self.storage.reserve();
+        let is_held = self.place.reserve();
         self.is_full.store(!is_held, Ordering::Relaxed);
         is_held
     }
@@ -146,11 +151,11 @@ fn is_damage(error: &io::Error) -> bool {
 
 impl StorageBackend for Handle {
     fn len(&self) -> io::Result<u64> {
-        self.0.checked(self.0.storage.len(), || "reading the length".into())
+        self.0.checked(self.0.file().len(), || "reading the length".into())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let result = self.0.storage.read(offset, out);
+        let result = self.0.file().read(offset, out);
         self.0.checked(result, || format!("reading {} bytes at offset {offset}", out.len()))
     }
 
@@ -159,7 +164,7 @@ impl StorageBackend for Handle {
         let result = self.0.write(|storage| storage.set_len(len));
         if result.is_ok() && len > before {
             // So that pages which become free have their room, and what makes room in a full disk can use them.
-            self.0.storage.allocate(before);
+            self.0.file().allocate(before);
         }
         self.0.checked(result, || format!("changing the length to {len}"))
     }
@@ -170,7 +175,7 @@ impl StorageBackend for Handle {
             return Ok(());
         }
         // A second attempt would succeed, without what the first has lost.
-        let result = self.0.storage.sync();
+        let result = self.0.file().sync();
         if cfg!(feature = "sabotage-ignore-sync-error") {
             return Ok(());
         }
@@ -180,7 +185,7 @@ impl StorageBackend for Handle {
     }
 
     fn close(&self) -> io::Result<()> {
-        self.0.storage.close();
+        self.0.file().unlock();
         Ok(())
     }
 

@@ -1,14 +1,15 @@
-use std::{fs, path::Path, sync::Arc};
+use std::sync::Arc;
 
 use redb::{Database, ReadableDatabase, ReadableTable};
 
 use super::{
-    super::{StorageError, StorageErrorKind, journal::Table},
+    super::{StorageError, journal::Table},
     backend::Backend,
     checksum::verified,
     database::{Store, database, definition, not_what_was_written},
-    file::FileStorage,
     meta::{initialise, read_totals},
+    place::Place,
+    storage::Folder,
     totals::Total,
 };
 
@@ -17,11 +18,10 @@ const CHUNK: usize = 8 << 20;
 
 impl Store {
     /// Writes what was committed when it began to a new store, beside further commits. Where it fails it leaves nothing.
-    pub(super) fn backup_to(&self, to: &Path) -> Result<(), StorageError> {
-        if fs::symlink_metadata(to).is_ok() {
-            return Err(StorageError::new(StorageErrorKind::NotAStore, format!("{} exists already", to.display())));
-        }
-        let target = Arc::new(Backend::new(Box::new(FileStorage::open(to, 0)?)));
+    /// A folder in which it was killed does not open.
+    pub(super) fn backup_to(&self, to: Box<dyn Folder>) -> Result<(), StorageError> {
+        self.with(|_| Ok(()))?;
+        let target = Arc::new(Backend::new(Place::backup(to)?));
         let copy = target.guard(|| {
             let copy = database(&target, CHUNK)?;
             self.copy_to(&target, &copy)?;
@@ -29,7 +29,7 @@ impl Store {
         })?;
         // A store of this name is whole.
         target.guard(|| copy.close().map_err(|error| target.error(error)))?;
-        target.storage().publish().map_err(|error| target.error(error))
+        target.place().publish().map_err(|error| target.error(error))
     }
 
     fn copy_to(&self, target: &Backend, copy: &Database) -> Result<(), StorageError> {

@@ -10,10 +10,10 @@ use super::{
     },
     backend::{Backend, Handle},
     checksum::{corrupted, of as checksum_of, verified},
-    file::FileStorage,
+    file::RealFolder,
     meta::{self, FORMAT, META, TOTALS},
     pages,
-    storage::Storage,
+    place::Place,
     totals::{Total, Totals},
 };
 
@@ -73,22 +73,22 @@ impl Unsynced {
 impl RedbJournal {
     /// Opens a store, or makes it where the folder is missing or empty.
     pub(crate) fn open(folder: &Path, options: RedbOptions) -> Result<Self, StorageError> {
-        Self::with_storage(Box::new(FileStorage::open(folder, options.reserve)?), options.cache)
+        Self::at(Place::open(Box::new(RealFolder::new(folder)), options.reserve)?, options.cache)
     }
 
-    pub(crate) fn with_storage(storage: Box<dyn Storage>, cache: usize) -> Result<Self, StorageError> {
-        let backend = Arc::new(Backend::new(storage));
+    pub(crate) fn at(place: Place, cache: usize) -> Result<Self, StorageError> {
+        let backend = Arc::new(Backend::new(place));
         let (database, totals) = backend.guard(|| {
-            let is_new = backend.storage().is_new();
+            let is_new = backend.place().is_new();
             if !is_new {
-                let commit = pages::verify(backend.storage())?;
+                let commit = pages::verify(backend.file())?;
                 // Before redb writes to it, for a later version may open it otherwise.
-                meta::check_format(pages::value(backend.storage(), &commit, META, FORMAT)?)?;
+                meta::check_format(pages::value(backend.file(), &commit, META, FORMAT)?)?;
             }
             let database = database(&backend, cache)?;
             let totals = if is_new {
                 meta::initialise(&backend, &database, &Totals::default())?;
-                backend.storage().publish().map_err(|error| backend.error(error))?;
+                backend.place().publish().map_err(|error| backend.error(error))?;
                 Totals::default()
             } else {
                 meta::read_totals(&backend, &database.begin_read().map_err(|error| backend.error(error))?)?
@@ -103,8 +103,12 @@ impl RedbJournal {
 
 #[cfg(test)]
 impl RedbJournal {
-    pub(super) fn storage(&self) -> &dyn Storage {
-        self.store.backend.storage()
+    pub(super) fn place(&self) -> &Place {
+        self.store.backend.place()
+    }
+
+    pub(super) fn backup_to(&self, to: Box<dyn super::storage::Folder>) -> Result<(), StorageError> {
+        self.store.backup_to(to)
     }
 
     /// As a later version would.
@@ -326,7 +330,7 @@ impl Drop for RedbJournal {
 
 impl Reader for Store {
     fn backup(&self, to: &Path) -> Result<(), StorageError> {
-        self.backup_to(to)
+        self.backup_to(Box::new(RealFolder::new(to)))
     }
 
     fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {

@@ -5,7 +5,8 @@
 //! of the file, each value has a checksum, and each table a count and a digest of all that is in it. redb may panic where
 //! it reads what it has not written, so that no call of it is made but through `guard`.
 //!
-//! `storage` is what is left of a disk for redb: bytes at offsets. `file` is the real one.
+//! `storage` is what a disk is: files of bytes in a folder. `file` is the real one. `place` has the names of the files, and
+//! what each of them is after a crash.
 
 mod backend;
 mod backup;
@@ -15,6 +16,7 @@ mod file;
 mod head;
 mod meta;
 mod pages;
+mod place;
 mod salvage;
 #[cfg(test)]
 mod simulated;

@@ -6,10 +6,10 @@ use super::{
         journal::{Table, Visit},
     },
     checksum::verified,
-    file::FileStorage,
     head::Head,
     meta::{META, TOTALS},
     pages::Walk,
+    place,
     storage::Storage,
     totals::Totals,
 };
@@ -39,7 +39,7 @@ impl Salvaged {
 ///
 /// Where a page is damaged that points to others, a record may come that was changed or removed since, and twice.
 pub(crate) fn salvage(folder: &Path, visit: &mut Visit<'_>) -> Result<Salvaged, StorageError> {
-    salvage_from(&FileStorage::read_only(folder)?, visit)
+    salvage_from(&place::read_only(folder)?, visit)
 }
 
 pub(super) fn salvage_from(storage: &dyn Storage, visit: &mut Visit<'_>) -> Result<Salvaged, StorageError> {

@@ -1,8 +1,10 @@
 //! A disk in memory that loses power, forgets, fills up and fails, all by one seed.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashMap, HashSet},
+    ffi::OsString,
     fmt, io,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,11 +14,15 @@ use std::{
 use fastrand::Rng;
 use parking_lot::Mutex;
 
-use super::storage::Storage;
+use super::{
+    super::StorageError,
+    place::Place,
+    storage::{Folder, Storage},
+};
 
 const BLOCK: u64 = 4_096;
 
-/// The disk. Clones are the same one. It has one store.
+/// The disk. Clones are the same one. It has one folder, which does not exist at first, for one store.
 #[derive(Clone)]
 pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
 
@@ -40,7 +46,6 @@ impl Faults {
         Self { power_loss: None, sync: None, read: None, ignores_syncs: false, capacity: u64::MAX };
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "they have nothing to do with each other")]
 struct State {
     faults: Faults,
     /// What there was when the power came.
@@ -52,11 +57,12 @@ struct State {
     now: Image,
     counts: Counts,
     is_off: bool,
-    /// Whether a store is open.
-    is_open: bool,
+    /// Files that are locked.
+    locked: HashSet<usize>,
+    /// The size of the reserve that an opening takes.
     reserve: u64,
-    holds_reserve: bool,
-    allocated: HashSet<u64>,
+    /// Blocks of files that have a name.
+    allocated: HashMap<usize, HashSet<u64>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,41 +75,95 @@ pub(crate) struct Counts {
 /// What a new process finds.
 #[derive(Clone, Default)]
 struct Image {
-    bytes: Vec<u8>,
-    is_published: bool,
+    has_folder: bool,
+    names: BTreeMap<String, usize>,
+    files: Vec<Vec<u8>>,
 }
 
 enum Event {
-    Write(usize, Vec<u8>),
-    SetLen(usize),
-    Publish,
-    Sync,
+    Write(usize, usize, Vec<u8>),
+    SetLen(usize, usize),
+    /// A file of this name and number. With `true` the name is as lasting as the folder.
+    Create(String, usize, bool),
+    Rename(String, String, usize),
+    Remove(String),
+    /// Whether the folder is there from now on.
+    Folder(bool),
+    Sync(Synced),
     /// What was not synced by then never will be.
-    FailedSync,
+    FailedSync(Synced),
+}
+
+/// What a sync makes lasting.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Synced {
+    File(usize),
+    Names,
+    Parent,
+}
+
+impl Event {
+    /// What makes it lasting.
+    fn by(&self) -> Option<Synced> {
+        match self {
+            Self::Write(file, ..) | Self::SetLen(file, _) => Some(Synced::File(*file)),
+            Self::Create(_, _, false) | Self::Rename(..) | Self::Remove(_) => Some(Synced::Names),
+            Self::Folder(_) => Some(Synced::Parent),
+            Self::Create(_, _, true) | Self::Sync(_) | Self::FailedSync(_) => None,
+        }
+    }
 }
 
 impl Image {
+    fn store(bytes: Vec<u8>) -> Self {
+        Self { has_folder: true, names: BTreeMap::from([("store.redb".into(), 0)]), files: vec![bytes] }
+    }
+
     fn apply(&mut self, event: &Event) {
         match event {
-            Event::Write(offset, data) => self.write(*offset, data),
-            Event::SetLen(length) => self.bytes.resize(*length, 0),
-            Event::Publish => self.is_published = true,
-            Event::Sync | Event::FailedSync => {}
+            Event::Write(file, offset, data) => self.write(*file, *offset, data),
+            Event::SetLen(file, length) => self.file(*file).resize(*length, 0),
+            Event::Create(name, file, _) => {
+                self.file(*file);
+                self.names.insert(name.clone(), *file);
+            }
+            Event::Rename(from, to, file) => {
+                self.names.remove(from);
+                self.names.insert(to.clone(), *file);
+            }
+            Event::Remove(name) => drop(self.names.remove(name)),
+            Event::Folder(has_folder) => self.has_folder = *has_folder,
+            Event::Sync(_) | Event::FailedSync(_) => {}
         }
     }
 
+    fn file(&mut self, number: usize) -> &mut Vec<u8> {
+        if self.files.len() <= number {
+            self.files.resize(number + 1, Vec::new());
+        }
+        &mut self.files[number]
+    }
+
+    fn write(&mut self, file: usize, offset: usize, data: &[u8]) {
+        let (bytes, end) = (self.file(file), offset + data.len());
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        bytes[offset..end].copy_from_slice(data);
+    }
+
     /// Writes what is within the length.
-    fn write(&mut self, offset: usize, data: &[u8]) {
-        let end = self.bytes.len().min(offset + data.len());
+    fn write_within(&mut self, file: usize, offset: usize, data: &[u8]) {
+        let end = self.file(file).len().min(offset + data.len());
         if offset < end {
-            self.bytes[offset..end].copy_from_slice(&data[..end - offset]);
+            self.write(file, offset, &data[..end - offset]);
         }
     }
 
     /// What stays of an event that was not synced.
     fn survive(&mut self, event: &Event, rng: &mut Rng, share: f64) {
         match event {
-            Event::Write(offset, data) if rng.f64() >= share => {
+            Event::Write(file, offset, data) if rng.f64() >= share => {
                 if rng.u8(..3) > 0 {
                     return;
                 }
@@ -112,13 +172,13 @@ impl Image {
                 while start < data.len() {
                     let end = data.len().min((offset + start) / sector * sector + sector - offset);
                     if rng.bool() {
-                        self.write(offset + start, &data[start..end]);
+                        self.write_within(*file, offset + start, &data[start..end]);
                     }
                     start = end;
                 }
             }
-            Event::Write(..) => self.apply(event),
-            Event::SetLen(_) | Event::Publish if rng.f64() < share => self.apply(event),
+            Event::Write(file, offset, data) => self.write_within(*file, *offset, data),
+            event if rng.f64() < share => self.apply(event),
             _ => {}
         }
     }
@@ -131,25 +191,38 @@ impl State {
         let share = [0.0, 0.1, 0.5, 0.9, 1.0][rng.usize(..5)];
         for event in &self.history[..events] {
             match event {
-                Event::Sync => pending.drain(..).for_each(|event| image.apply(event)),
-                Event::FailedSync => pending.drain(..).for_each(|event| image.survive(event, rng, share)),
+                Event::Sync(synced) => {
+                    pending
+                        .extract_if(.., |event: &mut &Event| event.by() == Some(*synced))
+                        .for_each(|event| image.apply(event));
+                }
+                Event::FailedSync(synced) => {
+                    let failed = pending.extract_if(.., |event: &mut &Event| event.by() == Some(*synced));
+                    failed.for_each(|event| image.survive(event, rng, share));
+                }
+                Event::Create(_, _, true) => image.apply(event),
                 event => pending.push(event),
             }
         }
         for event in pending {
             image.survive(event, rng, share);
         }
+        if !image.has_folder {
+            image.names.clear();
+        }
         image
     }
 
     /// Counts a call, which may be the last.
     fn call(&mut self) -> io::Result<bool> {
-        if self.is_off {
-            return Err(io::Error::other("there is no power"));
-        }
+        self.check_power()?;
         self.counts.calls += 1;
         self.is_off = self.faults.power_loss == Some(self.counts.calls);
         Ok(self.is_off)
+    }
+
+    fn check_power(&self) -> io::Result<()> {
+        if self.is_off { Err(io::Error::other("there is no power")) } else { Ok(()) }
     }
 
     fn add(&mut self, event: Event, is_last: bool) -> io::Result<()> {
@@ -160,9 +233,36 @@ impl State {
         if is_last { Err(io::Error::other("the power went")) } else { Ok(()) }
     }
 
+    fn sync(&mut self, synced: Synced) -> io::Result<()> {
+        if self.call()? {
+            return Err(io::Error::other("the power went"));
+        }
+        self.counts.syncs += 1;
+        if self.faults.sync == Some(self.counts.syncs) {
+            self.history.push(Event::FailedSync(synced));
+            return Err(io::Error::other("the sync failed"));
+        }
+        if self.faults.ignores_syncs { Ok(()) } else { self.add(Event::Sync(synced), false) }
+    }
+
+    /// The number of the file of this name.
+    fn named(&self, name: &str) -> io::Result<usize> {
+        self.check_power()?;
+        self.now.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The store, also where it has not been published.
+    fn store(&self) -> Option<usize> {
+        ["store.redb", "store.redb.new", "store.redb.backup"].iter().find_map(|name| self.now.names.get(*name).copied())
+    }
+
+    fn blocks(&mut self, file: usize) -> &mut HashSet<u64> {
+        self.allocated.entry(file).or_default()
+    }
+
     /// Bytes that files take up.
     fn used(&self) -> u64 {
-        self.allocated.len() as u64 * BLOCK + if self.holds_reserve { self.reserve } else { 0 }
+        self.allocated.values().map(|blocks| blocks.len() as u64).sum::<u64>() * BLOCK
     }
 }
 
@@ -172,6 +272,8 @@ impl SimulatedDisk {
     }
 
     fn with(image: Image) -> Self {
+        let blocks = |bytes: &Vec<u8>| (0..(bytes.len() as u64).div_ceil(BLOCK)).collect();
+        let allocated = image.names.values().map(|&file| (file, blocks(&image.files[file]))).collect();
         Self(Arc::new(Mutex::new(State {
             faults: Faults::NONE,
             base: image.clone(),
@@ -180,27 +282,47 @@ impl SimulatedDisk {
             now: image,
             counts: Counts::default(),
             is_off: false,
-            is_open: false,
+            locked: HashSet::new(),
             reserve: 0,
-            holds_reserve: false,
-            allocated: HashSet::new(),
+            allocated,
         })))
     }
 
     /// A disk with a store of these bytes.
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
-        Self::with(Image { bytes, is_published: true })
+        Self::with(Image::store(bytes))
     }
 
+    /// Another disk with what is on this one now.
+    pub(crate) fn copy(&self) -> Self {
+        Self::with(self.0.lock().now.clone())
+    }
+
+    /// The bytes of the store.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.0.lock().now.bytes.clone()
+        let state = self.0.lock();
+        state.store().map(|file| state.now.files[file].clone()).unwrap_or_default()
     }
 
-    /// Changes a byte that is on the disk.
+    /// The names in the folder, if there is one.
+    pub(crate) fn names(&self) -> Option<Vec<String>> {
+        let state = self.0.lock();
+        state.now.has_folder.then(|| state.now.names.keys().cloned().collect())
+    }
+
+    /// Changes the names in the folder, as they are and as they are on the disk.
+    pub(crate) fn change_names(&self, change: impl Fn(&mut BTreeMap<String, usize>)) {
+        let mut state = self.0.lock();
+        change(&mut state.now.names);
+        change(&mut state.base.names);
+    }
+
+    /// Changes a byte of the store that is on the disk.
     pub(crate) fn flip(&self, offset: usize, mask: u8) {
         let mut state = self.0.lock();
-        state.now.bytes[offset] ^= mask;
-        state.base.bytes[offset] ^= mask;
+        let file = state.store().unwrap();
+        state.now.files[file][offset] ^= mask;
+        state.base.files[file][offset] ^= mask;
     }
 
     pub(crate) fn set_faults(&self, faults: Faults) {
@@ -228,6 +350,11 @@ impl SimulatedDisk {
         self.0.lock().history.len()
     }
 
+    /// Whether anything was written to it, beside syncs.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.0.lock().history.iter().any(|event| event.by().is_some())
+    }
+
     /// The disk as a process finds it after the power went, with each unsynced write lost, torn or there. It has no faults.
     pub(crate) fn power_loss(&self, rng: &mut Rng) -> Self {
         self.at(self.events(), rng)
@@ -235,26 +362,27 @@ impl SimulatedDisk {
 
     /// The same, had the power gone after so many events.
     pub(crate) fn at(&self, events: usize, rng: &mut Rng) -> Self {
-        let mut image = self.0.lock().image(events, rng);
-        if !image.is_published {
-            image.bytes.clear();
-        }
-        Self::with(image)
+        Self::with(self.0.lock().image(events, rng))
+    }
+
+    /// Only the process was killed: the next one finds everything, and what was not synced may still be lost.
+    pub(crate) fn restart(&self) {
+        self.set_faults(Faults::NONE);
+        let mut state = self.0.lock();
+        state.is_off = false;
+        state.locked.clear();
     }
 
     /// Opens the store, or begins it.
-    pub(crate) fn open(&self) -> Box<dyn Storage> {
-        let mut state = self.0.lock();
-        assert!(!state.is_open, "the store is open");
-        state.is_open = true;
-        if !state.now.is_published {
-            state.now.bytes.clear();
-        }
-        let length = state.now.bytes.len() as u64;
-        state.allocated = (0..length.div_ceil(BLOCK)).collect();
-        let is_new = AtomicBool::new(!state.now.is_published);
-        drop(state);
-        Box::new(SimulatedStorage { disk: self.clone(), is_new })
+    pub(crate) fn open(&self) -> Result<Place, StorageError> {
+        let reserve = self.0.lock().reserve;
+        Place::open(Box::new(self.clone()), reserve)
+    }
+
+    /// The file of the store.
+    pub(crate) fn storage(&self) -> Box<dyn Storage> {
+        let file = self.0.lock().store().unwrap();
+        Box::new(SimulatedFile::new(self, file))
     }
 }
 
@@ -264,35 +392,118 @@ impl fmt::Debug for SimulatedDisk {
     }
 }
 
-/// The store on the disk, open.
-#[derive(Debug)]
-struct SimulatedStorage {
-    disk: SimulatedDisk,
-    is_new: AtomicBool,
-}
+impl Folder for SimulatedDisk {
+    fn path(&self) -> &Path {
+        Path::new("simulated")
+    }
 
-impl Drop for SimulatedStorage {
-    fn drop(&mut self) {
-        self.disk.0.lock().is_open = false;
+    fn create(&self) -> io::Result<bool> {
+        let mut state = self.0.lock();
+        if state.now.has_folder {
+            return Ok(false);
+        }
+        let is_last = state.call()?;
+        state.add(Event::Folder(true), is_last).map(|()| true)
+    }
+
+    fn create_with(&self, name: &str) -> io::Result<()> {
+        let mut state = self.0.lock();
+        if state.now.has_folder {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let is_last = state.call()?;
+        let file = state.now.files.len();
+        state.add(Event::Create(name.into(), file, true), false)?;
+        state.add(Event::Folder(true), is_last)
+    }
+
+    fn remove_folder(&self) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let is_last = state.call()?;
+        if !state.now.names.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        state.add(Event::Folder(false), is_last)
+    }
+
+    fn entries(&self) -> io::Result<Vec<(OsString, bool)>> {
+        let state = self.0.lock();
+        state.check_power()?;
+        if !state.now.has_folder {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(state.now.names.keys().map(|name| (name.into(), true)).collect())
+    }
+
+    fn open(&self, name: &str, create: bool) -> io::Result<Box<dyn Storage>> {
+        let mut state = self.0.lock();
+        let file = match state.named(name) {
+            Err(error) if create && error.kind() == io::ErrorKind::NotFound && state.now.has_folder => {
+                let (is_last, file) = (state.call()?, state.now.files.len());
+                state.add(Event::Create(name.into(), file, false), is_last)?;
+                file
+            }
+            named => named?,
+        };
+        Ok(Box::new(SimulatedFile::new(self, file)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let (file, is_last) = (state.named(from)?, state.call()?);
+        state.add(Event::Rename(from.into(), to.into(), file), is_last)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let (file, is_last) = (state.named(name)?, state.call()?);
+        state.allocated.remove(&file);
+        state.add(Event::Remove(name.into()), is_last)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.lock().sync(Synced::Names)
+    }
+
+    fn sync_parent(&self) -> io::Result<()> {
+        self.0.lock().sync(Synced::Parent)
     }
 }
 
-impl Storage for SimulatedStorage {
+/// A file that is open.
+#[derive(Debug)]
+struct SimulatedFile {
+    disk: SimulatedDisk,
+    file: usize,
+    has_lock: AtomicBool,
+}
+
+impl SimulatedFile {
+    fn new(disk: &SimulatedDisk, file: usize) -> Self {
+        Self { disk: disk.clone(), file, has_lock: AtomicBool::new(false) }
+    }
+}
+
+impl Drop for SimulatedFile {
+    fn drop(&mut self) {
+        self.unlock();
+    }
+}
+
+impl Storage for SimulatedFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.disk.0.lock().now.bytes.len() as u64)
+        Ok(self.disk.0.lock().now.files[self.file].len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let mut state = self.disk.0.lock();
-        if state.is_off {
-            return Err(io::Error::other("there is no power"));
-        }
+        state.check_power()?;
         state.counts.reads += 1;
         if state.faults.read == Some(state.counts.reads) {
             return Err(io::Error::other("the sector cannot be read"));
         }
         let start = usize::try_from(offset).map_err(io::Error::other)?;
-        let read = start.checked_add(out.len()).and_then(|end| state.now.bytes.get(start..end));
+        let read = start.checked_add(out.len()).and_then(|end| state.now.files[self.file].get(start..end));
         out.copy_from_slice(read.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
@@ -300,69 +511,46 @@ impl Storage for SimulatedStorage {
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.disk.0.lock();
         let is_last = state.call()?;
-        let end = offset + data.len() as u64;
-        if end > state.now.bytes.len() as u64 {
-            return Err(io::Error::other("redb writes within the length"));
-        }
-        let blocks = offset / BLOCK..end.div_ceil(BLOCK);
-        let new = blocks.clone().filter(|block| !state.allocated.contains(block)).count() as u64;
+        let blocks = offset / BLOCK..(offset + data.len() as u64).div_ceil(BLOCK);
+        let allocated = state.blocks(self.file);
+        let new = blocks.clone().filter(|block| !allocated.contains(block)).count() as u64;
         if new > 0 && state.used() + new * BLOCK > state.faults.capacity {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        state.allocated.extend(blocks);
+        state.blocks(self.file).extend(blocks);
         let start = usize::try_from(offset).map_err(io::Error::other)?;
-        state.add(Event::Write(start, data.to_vec()), is_last)
+        state.add(Event::Write(self.file, start, data.to_vec()), is_last)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.disk.0.lock();
         let is_last = state.call()?;
-        state.allocated.retain(|block| block * BLOCK < len);
+        state.blocks(self.file).retain(|block| block * BLOCK < len);
         let length = usize::try_from(len).map_err(io::Error::other)?;
-        state.add(Event::SetLen(length), is_last)
+        state.add(Event::SetLen(self.file, length), is_last)
     }
 
     fn allocate(&self, from: u64) {
         let mut state = self.disk.0.lock();
-        let blocks = from / BLOCK..state.now.bytes.len() as u64 / BLOCK;
+        let blocks = from / BLOCK..state.now.files[self.file].len() as u64 / BLOCK;
         if state.used() + (blocks.end - blocks.start) * BLOCK <= state.faults.capacity {
-            state.allocated.extend(blocks);
+            state.blocks(self.file).extend(blocks);
         }
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.disk.0.lock();
-        if state.call()? {
-            return Err(io::Error::other("the power went"));
+        self.disk.0.lock().sync(Synced::File(self.file))
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        let is_first = self.disk.0.lock().locked.insert(self.file);
+        self.has_lock.fetch_or(is_first, Ordering::Relaxed);
+        Ok(is_first)
+    }
+
+    fn unlock(&self) {
+        if self.has_lock.swap(false, Ordering::Relaxed) {
+            self.disk.0.lock().locked.remove(&self.file);
         }
-        state.counts.syncs += 1;
-        if state.faults.sync == Some(state.counts.syncs) {
-            state.history.push(Event::FailedSync);
-            return Err(io::Error::other("the sync failed"));
-        }
-        if state.faults.ignores_syncs { Ok(()) } else { state.add(Event::Sync, false) }
-    }
-
-    fn is_new(&self) -> bool {
-        self.is_new.load(Ordering::Relaxed)
-    }
-
-    fn publish(&self) -> io::Result<()> {
-        let mut state = self.disk.0.lock();
-        let is_last = state.call()?;
-        state.add(Event::Publish, is_last)?;
-        self.is_new.store(false, Ordering::Relaxed);
-        if state.faults.ignores_syncs { Ok(()) } else { state.add(Event::Sync, false) }
-    }
-
-    fn reserve(&self) -> bool {
-        let mut state = self.disk.0.lock();
-        let has_room = state.holds_reserve || state.used() + state.reserve <= state.faults.capacity;
-        state.holds_reserve = has_room && !state.is_off;
-        state.holds_reserve
-    }
-
-    fn release(&self) -> bool {
-        std::mem::take(&mut self.disk.0.lock().holds_reserve)
     }
 }

@@ -161,11 +161,6 @@ pub(super) fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter
         fx.note().dropped.push(message.clone());
     }
     let properties = message.properties_mut().application_mut();
-    properties.merge(dead_letter.changes.into_properties());
-    properties.insert(DeadLetter::REASON, dead_letter.reason.as_str());
-    properties.remove(DeadLetter::DESCRIPTION);
-    if !dead_letter.description.is_empty() {
-        properties.insert(DeadLetter::DESCRIPTION, dead_letter.description.into_owned());
-    }
+    dead_letter.write_to(properties);
     *size = (*size + message.size() as u64).saturating_sub(before);
 }

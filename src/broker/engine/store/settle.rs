@@ -1,7 +1,7 @@
 use super::{Effects, Now, Part, Store, events::Failure};
 use crate::{
     Disposition,
-    message::{ApplicationProperties, Field, InvalidArgument, Problem, Stored, limits},
+    message::{Field, InvalidArgument, Problem, Stored, limits},
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
 };
@@ -174,11 +174,13 @@ impl Store {
 
     /// Merges `changes` into the properties. `false`, and nothing is changed, if they would be too large.
     fn change(&mut self, key: u32, changes: &Changes, fx: &mut Effects) -> bool {
-        let Some(changes) = changes.properties().filter(|_| !changes.is_empty()) else { return true };
+        if changes.is_empty() {
+            return true;
+        }
         let entry = &mut self.entries[key as usize];
         let before = entry.message.size() as u64;
         let mut message = entry.message.clone();
-        message.properties_mut().application_mut().merge(without_broker_keys(changes.clone()));
+        message.properties_mut().application_mut().merge(changes.clone().into_permitted());
         if message.properties().check().is_err() {
             return false;
         }
@@ -227,13 +229,6 @@ fn check(part: Part, disposition: &Disposition) -> Result<(), Refused> {
     check_text(Field::DeadLetterReason, dead_letter.reason.as_str())?;
     check_text(Field::DeadLetterErrorDescription, &dead_letter.description)?;
     Ok(())
-}
-
-/// What an application cannot change when it abandons or defers.
-fn without_broker_keys(mut changes: ApplicationProperties) -> ApplicationProperties {
-    changes.remove(DeadLetter::REASON);
-    changes.remove(DeadLetter::DESCRIPTION);
-    changes
 }
 
 impl From<InvalidArgument> for Refused {

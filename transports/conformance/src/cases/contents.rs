@@ -18,7 +18,7 @@ cases! {
         m_01_m_19_what_the_sender_says_comes_back,
         m_11_a_message_without_an_id_gets_one,
         m_11_v_03_an_id_may_have_128_utf_16_units,
-        m_24_u_12_user_properties_keep_their_types,
+        m_24_user_properties_keep_their_types,
         m_24_names_of_properties_keep_their_case,
         m_25_what_the_library_does_not_know_passes_through,
         n_12_a_session_is_only_a_property_without_sessions;
@@ -125,7 +125,7 @@ async fn m_11_v_03_an_id_may_have_128_utf_16_units<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn m_24_u_12_user_properties_keep_their_types<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn m_24_user_properties_keep_their_types<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let values = [
         PropertyValue::Null,

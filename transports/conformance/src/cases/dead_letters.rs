@@ -11,6 +11,10 @@ cases! {
         s_31_a_description_may_be_left_out,
         s_61_a_dead_letter_takes_changes_along,
         s_61_an_abandoned_message_takes_changes_along,
+        s_61_a_sender_does_not_set_the_reason,
+        s_61_an_abandon_does_not_set_the_reason,
+        s_61_a_deferral_does_not_set_the_reason [Deferral],
+        s_61_a_dead_letter_keeps_no_older_description,
         v_12_a_reason_that_is_too_long_is_refused,
         s_41_a_dead_letter_does_not_die_again [LockDuration],
         s_97_a_dead_letter_may_come_from_a_deferred_message [Deferral];
@@ -83,6 +87,66 @@ async fn s_61_an_abandoned_message_takes_changes_along<B: Backend>(bench: &Bench
     delivery.settle(Disposition::Abandon(changes([("changed", 2), ("added", 3)]))).await?;
     let again = bench.take(&queue).await?;
     ensure_eq!(integers(&again, ["kept", "changed", "added"]), [Some(1), Some(2), Some(3)]);
+    Ok(())
+}
+
+fn claimed() -> ApplicationProperties {
+    let mut properties = ApplicationProperties::new();
+    properties.insert(DeadLetter::REASON, "Claimed");
+    properties.insert(DeadLetter::DESCRIPTION, "claimed");
+    properties
+}
+
+/// The properties that tell why a message was dead-lettered.
+fn told(message: &Message) -> [Option<&str>; 2] {
+    [DeadLetter::REASON, DeadLetter::DESCRIPTION]
+        .map(|name| message.application().get(name).and_then(PropertyValue::as_str))
+}
+
+async fn s_61_a_sender_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let mut message = Message::new("a");
+    message.properties_mut().application_mut().merge(claimed());
+    message.properties_mut().application_mut().insert(DeadLetter::TRAIL, "claimed");
+    bench.send(&queue, message).await?;
+    let delivery = bench.receive(&queue).await?;
+    ensure_eq!(told(&delivery.message), [None, None]);
+    ensure_eq!(delivery.message.application().len(), 0);
+    delivery.dead_letter(because("NoSuchArticle", "")).await?;
+    ensure_eq!(told(&bench.take(&queue.dead_letter()).await?), [Some("NoSuchArticle"), None]);
+    Ok(())
+}
+
+async fn s_61_an_abandon_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    bench.receive(&queue).await?.settle(Disposition::Abandon(claimed().into())).await?;
+    let delivery = bench.receive(&queue).await?;
+    ensure_eq!(told(&delivery.message), [None, None]);
+    delivery.dead_letter(because("NoSuchArticle", "")).await?;
+    ensure_eq!(told(&bench.take(&queue.dead_letter()).await?), [Some("NoSuchArticle"), None]);
+    Ok(())
+}
+
+async fn s_61_a_deferral_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    delivery.settle(Disposition::Defer(claimed().into())).await?;
+    let fetched = bench.fetch(&queue, number).await?;
+    ensure_eq!(told(&fetched.message), [None, None]);
+    fetched.complete().await?;
+    Ok(())
+}
+
+async fn s_61_a_dead_letter_keeps_no_older_description<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut dead_letter = because("NoSuchArticle", "");
+    dead_letter.changes = claimed().into();
+    bench.receive(&queue).await?.dead_letter(dead_letter).await?;
+    ensure_eq!(told(&bench.take(&queue.dead_letter()).await?), [Some("NoSuchArticle"), None]);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The cases, in rooms by what they are about.
 
 mod acceptance;
+mod calls;
 mod contents;
 mod dead_letters;
 mod deferral;
@@ -53,6 +54,7 @@ pub(crate) fn all<B: Backend>() -> Vec<Case<B>> {
         forwarding::add,
         transactions::add,
         request_reply::add,
+        calls::add,
         prefetch::add,
         purge::add,
     ] {

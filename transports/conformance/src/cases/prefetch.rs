@@ -6,6 +6,7 @@ cases! {
     Prefetch:
         t_88_a_receive_takes_no_more_than_asked_for,
         t_88_a_receive_does_not_wait_for_more,
+        t_88_a_receive_takes_several,
         t_89_messages_of_one_receive_come_in_order,
         t_89_each_is_settled_for_itself,
         t_91_others_do_not_get_what_was_taken,
@@ -44,6 +45,25 @@ async fn t_88_a_receive_does_not_wait_for_more<B: Backend>(bench: &Bench<'_, B>)
     bench.send_bodies(&queue, ["a"]).await?;
     let taken = bench.try_receive(&queue, 10).await?;
     ensure_eq!(texts(taken.iter().map(|delivery| &delivery.message)), ["a"]);
+    Ok(())
+}
+
+/// The first receive may take what has come so far, so that there are several.
+async fn t_88_a_receive_takes_several<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a", "b", "c", "d", "e", "f"]).await?;
+    let (mut held, mut most) = (Vec::new(), 0);
+    while held.len() < 6 {
+        let taken = bench.try_receive(&queue, 6 - held.len()).await?;
+        ensure!(!taken.is_empty(), "{} messages of 6, and no more", held.len());
+        most = most.max(taken.len());
+        held.extend(taken);
+        bench.wait(bench.margin()).await;
+    }
+    ensure!(most > 1, "each receive took one message, though there were more");
+    for delivery in held {
+        delivery.complete().await?;
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! K-02: what is refused says why, and leaves nothing behind.
 
-use consign::message::Properties;
+use consign::message::{Body, Properties, Value, limits};
 
 use super::prelude::*;
 use crate::{Status, TopicSpec};
@@ -11,6 +11,7 @@ cases! {
         e_15_a_deleted_queue_is_gone,
         e_09_a_queue_is_created_once,
         v_09_properties_that_are_too_large_are_refused,
+        v_220_values_that_are_nested_too_deep_are_refused,
         s_103_nothing_is_sent_to_a_dead_letter_queue,
         t_82_a_batch_with_one_bad_message_is_refused_as_a_whole [LargeMessages],
         t_86_a_full_queue_refuses [DeadLetterReason],
@@ -58,6 +59,37 @@ async fn v_09_properties_that_are_too_large_are_refused<B: Backend>(bench: &Benc
     }
     for properties in [one, all] {
         refused(bench.send(&queue, Message::from_parts(properties, "a".into())).await, &kinds)?;
+    }
+    bench.gone(&queue).await
+}
+
+async fn v_220_values_that_are_nested_too_deep_are_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    let wrap: [fn(Value) -> Value; 4] = [
+        |inner| Value::List(vec![inner]),
+        |inner| Value::Array(vec![inner]),
+        |inner| Value::Map(vec![(Value::from("k"), inner)]),
+        |inner| Value::Described(Box::new((Value::Symbol("d".into()), inner))),
+    ];
+    for wrap in wrap {
+        let most = (1..limits::VALUE_LEVELS).fold(Value::from(1_i32), |inner, _| wrap(inner));
+        let with = |value: Value| {
+            let sequence = Message::new(Body::Sequence([vec![value.clone()]].into()));
+            let mut annotated = Message::new("");
+            let rest = annotated.properties_mut().pass_through_mut();
+            rest.annotations.push(("x-a".into(), value.clone()));
+            rest.footer.push(("f".into(), value.clone()));
+            [Message::new(value), sequence, annotated]
+        };
+        for message in with(wrap(most.clone())) {
+            refused(bench.send(&queue, message).await, &[ErrorKind::InvalidArgument])?;
+        }
+        for message in with(most) {
+            bench.send(&queue, message.clone()).await?;
+            let taken = bench.take(&queue).await?;
+            ensure!(taken.body() == message.body(), "another body has come");
+            ensure_eq!(taken.pass_through(), message.pass_through());
+        }
     }
     bench.gone(&queue).await
 }

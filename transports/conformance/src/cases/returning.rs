@@ -1,5 +1,11 @@
 //! K-21, K-22, K-23 and K-37: how a message comes back.
 
+use consign::{
+    middleware::retry::{Backoff, DelayedRetries, RetryHistory, RetryLayer},
+    time::ManualClock,
+};
+use tower::{BoxError, Layer, ServiceExt, service_fn};
+
 use super::prelude::*;
 
 cases! {
@@ -17,7 +23,8 @@ cases! {
     DelayedRetry:
         s_61_a_retry_comes_after_its_delay,
         s_61_a_retry_has_the_same_content,
-        s_61_a_retry_comes_once [LockDuration];
+        s_61_a_retry_comes_once [LockDuration],
+        k_211_each_failure_waits_and_is_in_the_history;
     ReleaseOnDisconnect:
         s_29_a_lost_receiver_s_messages_come_back,
         s_73_a_lost_receiver_does_not_count,
@@ -123,10 +130,22 @@ async fn s_36_a_lost_lock_is_not_released<B: Backend>(bench: &Bench<'_, B>) -> V
 
 const DELAY: Duration = Duration::from_secs(5);
 
+/// Fails a delivery under a policy of delayed retries, and settles it as the stack answers.
+async fn retry<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, delivery: Delivery<B::Lease>) -> Verdict {
+    let sender = bench.backend.sender(queue).await?;
+    let clock = ManualClock::new(bench.backend.now().await);
+    let later = DelayedRetries::new(sender, Backoff::fixed(DELAY))?.clock(clock);
+    let fails = service_fn(async |_: Message| Err::<Disposition, BoxError>("on purpose".into()));
+    let answer = RetryLayer::new().delayed(later).layer(fails).oneshot(delivery.message.clone()).await;
+    let disposition = answer.map_err(|error| Failure::behaviour(format!("it is not delivered later: {error}")))?;
+    ensure!(matches!(disposition, Disposition::Complete | Disposition::Abandon(_)), "{disposition:?}");
+    Ok(delivery.settle(disposition).await?)
+}
+
 async fn s_61_a_retry_comes_after_its_delay<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
-    bench.backend.retry_after(&queue, bench.receive(&queue).await?, DELAY).await?;
+    retry(bench, &queue, bench.receive(&queue).await?).await?;
     ensure_eq!(bench.drain(&queue).await?, ["b"]);
     bench.wait_almost(DELAY).await;
     bench.nothing(&queue).await?;
@@ -139,7 +158,7 @@ async fn s_61_a_retry_has_the_same_content<B: Backend>(bench: &Bench<'_, B>) -> 
     let queue = bench.queue(QueueSpec::default()).await?;
     let message = Message::builder().content_type("text/plain").subject("s").correlation_id("c").property("n", 7_i64);
     bench.send(&queue, message.build("a body")?).await?;
-    bench.backend.retry_after(&queue, bench.receive(&queue).await?, DELAY).await?;
+    retry(bench, &queue, bench.receive(&queue).await?).await?;
     bench.wait_past(DELAY).await;
     let again = bench.take(&queue).await?;
     ensure_eq!((text(&again).as_str(), again.content_type()), ("a body", Some("text/plain")));
@@ -151,16 +170,37 @@ async fn s_61_a_retry_has_the_same_content<B: Backend>(bench: &Bench<'_, B>) -> 
 async fn s_61_a_retry_comes_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
-    bench.backend.retry_after(&queue, bench.receive(&queue).await?, DELAY).await?;
+    retry(bench, &queue, bench.receive(&queue).await?).await?;
     bench.wait_past(DELAY + bench.lock()).await;
     ensure_eq!(bench.drain(&queue).await?, ["a"]);
     bench.wait_past(DELAY + bench.lock()).await;
     bench.gone(&queue).await
 }
 
+async fn k_211_each_failure_waits_and_is_in_the_history<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+    let queue = bench.queue(QueueSpec::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    for failures in 1..=2 {
+        retry(bench, &queue, bench.receive(&queue).await?).await?;
+        bench.nothing(&queue).await?;
+        bench.wait_past(DELAY).await;
+        let again = bench.receive(&queue).await?;
+        let history = RetryHistory::of(again.message.properties());
+        ensure_eq!(
+            history.map(|history| (history.failures, history.last_error)),
+            Some((failures, "on purpose".into()))
+        );
+        if failures == 2 {
+            return Ok(again.complete().await?);
+        }
+        again.lease.release().await?;
+    }
+    Ok(())
+}
+
 /// Receives `count` messages by a receiver of its own, and loses it.
 async fn lose<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, count: usize) -> Verdict {
-    let mut receiver = bench.receiver(queue).await?;
+    let mut receiver = bench.backend.separate_receiver(queue).await?;
     let mut held = Vec::new();
     while held.len() < count {
         held.push(bench.receive_by(&mut receiver).await?);
@@ -168,11 +208,25 @@ async fn lose<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, count: usize
     Ok(bench.backend.disconnect(receiver, held).await?)
 }
 
+/// Receives all that is there, which must be these bodies in this order. None may have been counted.
+async fn drain_uncounted<B: Backend, const N: usize>(
+    bench: &Bench<'_, B>,
+    queue: &EntityPath,
+    bodies: [&str; N],
+) -> Verdict {
+    let messages = bench.drain_messages(queue).await?;
+    ensure_eq!(texts(&messages), bodies);
+    for message in &messages {
+        ensure_eq!(facts(message)?.delivery_count, 1, "the delivery count of {:?}", text(message));
+    }
+    Ok(())
+}
+
 async fn s_29_a_lost_receiver_s_messages_come_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     lose(bench, &queue, 1).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    drain_uncounted(bench, &queue, ["a"]).await?;
     bench.gone(&queue).await
 }
 
@@ -182,8 +236,7 @@ async fn s_73_a_lost_receiver_does_not_count<B: Backend>(bench: &Bench<'_, B>) -
     for _ in 0..3 {
         lose(bench, &queue, 1).await?;
     }
-    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 1);
-    Ok(())
+    drain_uncounted(bench, &queue, ["a"]).await
 }
 
 async fn s_29_others_keep_what_they_have<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
@@ -191,7 +244,7 @@ async fn s_29_others_keep_what_they_have<B: Backend>(bench: &Bench<'_, B>) -> Ve
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = bench.receive(&queue).await?;
     lose(bench, &queue, 1).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    drain_uncounted(bench, &queue, ["b"]).await?;
     Ok(held.complete().await?)
 }
 
@@ -199,6 +252,5 @@ async fn s_29_they_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) ->
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
     lose(bench, &queue, 3).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
-    Ok(())
+    drain_uncounted(bench, &queue, ["a", "b", "c", "d"]).await
 }

@@ -45,6 +45,7 @@ impl Plan {
             transport: "",
             seed: self.seed,
             faults: 0,
+            planned: self.faults,
             restarts: 0,
             steps: 0,
             totals: super::account::Totals::default(),

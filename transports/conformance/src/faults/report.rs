@@ -10,6 +10,8 @@ pub struct FaultReport {
     pub(super) transport: &'static str,
     pub(super) seed: u64,
     pub(super) faults: u64,
+    /// How many faults there were to be at random.
+    pub(super) planned: u64,
     pub(super) restarts: u64,
     pub(super) steps: u64,
     pub(super) totals: Totals,
@@ -46,11 +48,19 @@ impl FaultReport {
         self.verdicts().iter().all(|(holds, _)| *holds)
     }
 
-    fn verdicts(&self) -> [(bool, &'static str); 8] {
+    /// The parts that were not run, because the server or the transport cannot.
+    #[must_use]
+    pub fn left_out(&self) -> &[&'static str] {
+        &self.left_out
+    }
+
+    fn verdicts(&self) -> [(bool, &'static str); 10] {
         let totals = &self.totals;
         // What a server forgets when it is killed has a verdict of its own, and is no fault's duplicate.
         let forgotten = if self.may_forget { totals.after_completion } else { 0 };
         [
+            (totals.accepted > 0 && self.steps > 0, "messages are sent, and connections cut at each of their steps"),
+            (self.faults >= self.planned.max(1), "as many faults happen as were planned"),
             (totals.lost == 0, "no acknowledged message is lost"),
             (totals.unexpected == 0, "nothing arrives that nobody sent"),
             (totals.duplicated.saturating_sub(forgotten) <= self.faults, "no more duplicates than faults"),
@@ -110,5 +120,41 @@ impl fmt::Display for FaultReport {
             writeln!(f, "{failure}")?;
         }
         write!(f, "the same faults again: SEED={}", self.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> FaultReport {
+        FaultReport {
+            transport: "one",
+            seed: 1,
+            faults: 12,
+            planned: 10,
+            restarts: 0,
+            steps: 3,
+            totals: Totals { attempted: 5, accepted: 5, ..Totals::default() },
+            back_within: Duration::from_secs(1),
+            back_after_restart: Duration::from_secs(1),
+            answers_settlements: true,
+            may_forget: false,
+            failures: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_happened_is_not_passed() {
+        assert!(report().is_passed());
+        for idle in [
+            FaultReport { faults: 9, ..report() },
+            FaultReport { faults: 0, planned: 0, ..report() },
+            FaultReport { steps: 0, ..report() },
+            FaultReport { totals: Totals::default(), ..report() },
+        ] {
+            assert!(!idle.is_passed(), "{idle}");
+        }
     }
 }

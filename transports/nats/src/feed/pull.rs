@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, timeout};
 
 use super::{AT_ONCE, Running, copying::Hand};
-use crate::{deliver, error::Fault, park::EXPIRES};
+use crate::{deliver, error::Fault, log, park::EXPIRES};
 
 /// How often a task looks whether it is still wanted and connected, and asks again if another one had its turn.
 const TICK: Duration = Duration::from_millis(250);
@@ -63,7 +63,11 @@ pub(super) async fn run(running: Arc<Running>) {
             }
             Err(fault) => {
                 if failures == 0 {
-                    tracing::warn!(subscription = running.target.stream, ?fault, "copies wait in their topic");
+                    log::failed(
+                        &running.target.stream,
+                        "the copies of a subscription wait in their topic: it is tried again",
+                        &fault,
+                    );
                 }
                 // What is in the hand comes to the next task when its time is over.
                 if running.ends(false) {

@@ -14,7 +14,7 @@ use std::{
 use async_nats::Subscriber;
 use consign::{
     message::EntityPath,
-    transport::{BoxFuture, Delivery, ErrorKind, ReceiveError, Receiver},
+    transport::{BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver},
 };
 use futures_util::stream::FuturesOrdered;
 use tokio::{
@@ -25,10 +25,11 @@ use tokio::{
 use self::arrival::Preparing;
 pub(crate) use self::arrival::delivery;
 use crate::{
-    Nats,
+    CAPABILITIES, Nats,
     error::Fault,
     keeper::Work,
     lease::NatsLease,
+    log,
     park::{EXPIRES, Parked},
     source::Source,
 };
@@ -152,7 +153,9 @@ impl NatsReceiver {
             self.looking = Some(Box::pin(async move { hold.recover().await }));
         }
         if self.source.inner.is_connected() {
-            self.is_broken = false;
+            if std::mem::replace(&mut self.is_broken, false) {
+                log::connected(&self.source.settings.path);
+            }
             return Ok(());
         }
         self.say_broken()
@@ -169,6 +172,7 @@ impl NatsReceiver {
         if std::mem::replace(&mut self.is_broken, true) {
             return Ok(());
         }
+        log::lost(&self.source.settings.path);
         let why = "the connection to the server broke; the client connects again";
         Err(ReceiveError::new(ErrorKind::CommunicationProblem).with_detail(why))
     }
@@ -261,6 +265,14 @@ impl Receiver for NatsReceiver {
         if self.source.hold().is_none() && self.outstanding > 0 && !self.has_begun {
             self.park();
         }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.source.info()
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Hold, NatsSession, record::Record};
+use super::{Hold, NatsSession, hold, record::Record};
 use crate::{
     deliver,
     entities::consumer_config,
@@ -58,15 +58,16 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
     let before = record.owner.take();
     // A name that no other hold has: acknowledgements of the one before reach nobody.
     let name = format!("s{}", uuid::Uuid::new_v4().simple());
-    let until = Instant::now() + entity.settings.lock();
+    let (at, lock) = (Instant::now(), entity.settings.lock());
     record.owner = Some(name.clone());
-    record.until = inner.server_now(&entity.beside).await?.saturating_add(entity.settings.lock());
+    let server = inner.server_now(&entity.beside).await?;
+    record.until = server.saturating_add(hold::lease(lock));
     if !record.write(entity, id).await? {
         return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
     }
     match take_over(entity, id, &name, before).await {
         Ok(marks) => {
-            let hold = Hold::new(id, entity, record, until, marks);
+            let hold = Hold::new(id, entity, record, hold::Locked { at, lock, server }, marks);
             let source = entity.at(entity.stream.clone(), name, Place::Session(Arc::clone(&hold)));
             Ok(NatsSession::new(hold, source, place))
         }

@@ -9,13 +9,13 @@ use std::{
 
 use consign::{
     message::EntityPath,
-    transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveError, SessionSource},
+    transport::{AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource},
 };
 use futures_util::StreamExt;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-use super::{NatsSession, accept};
-use crate::{Nats, error::Fault, source::Source};
+use super::{NatsSession, accept, record};
+use crate::{CAPABILITIES, Nats, error::Fault, source::Source};
 
 /// Where the sessions of one entity come from.
 ///
@@ -79,6 +79,16 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// Holders write their records all the time.
+async fn given_up_by_another(locks: &mut async_nats::Subscriber) {
+    while let Some(written) = locks.next().await {
+        if record::is_free(written.headers.as_ref()) {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
 async fn search(entity: Arc<Source>, mut given_up: oneshot::Receiver<()>) -> Result<NatsSession, ReceiveError> {
     let broken = |error: async_nats::SubscribeError| Fault::new(ErrorKind::CommunicationProblem, error.to_string());
     let inner = Arc::clone(&entity.inner);
@@ -95,7 +105,7 @@ async fn search(entity: Arc<Source>, mut given_up: oneshot::Receiver<()>) -> Res
         tokio::select! {
             _ = &mut given_up => return Err(ReceiveError::new(ErrorKind::ServiceTimeout)),
             _ = sent.next() => {}
-            _ = locks.next() => {}
+            () = given_up_by_another(&mut locks) => {}
             () = tokio::time::sleep(AGAIN) => {}
         }
     }
@@ -117,6 +127,10 @@ impl SessionSource for SessionAcceptor {
     fn stop(&mut self) {
         self.search = None;
     }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.entity.info()
+    }
 }
 
 impl AcceptSession for SessionAcceptor {
@@ -125,6 +139,10 @@ impl AcceptSession for SessionAcceptor {
 
     fn accept(&mut self, id: &str) -> Self::Accept {
         Box::pin(accept::accept_in_task(Arc::clone(&self.entity), id.to_owned()))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
     }
 }
 

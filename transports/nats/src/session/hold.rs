@@ -1,4 +1,9 @@
-use std::{collections::BTreeMap, sync::Arc, task::Waker, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    task::Waker,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use consign::{
@@ -25,6 +30,12 @@ struct Delivered {
     consumer_seq: u64,
 }
 
+/// For how long the record of a session locks it at most. The holder writes it again meanwhile, so that the session of a process
+/// that has died is free well before its lock ends.
+const LEASE: Duration = Duration::from_secs(10);
+/// How often.
+const BEAT: Duration = Duration::from_secs(3);
+
 /// A session that this process holds.
 pub(crate) struct Hold {
     id: String,
@@ -37,7 +48,12 @@ pub(crate) struct Hold {
 }
 
 struct State {
+    /// When the lock ends.
     until: Instant,
+    /// When the record ends that was written last. Others may have the session from then on.
+    leased_until: Instant,
+    /// When the lock ends by the server's clock.
+    server_until: Timestamp,
     until_utc: Timestamp,
     is_over: bool,
     marks: BTreeMap<u64, Mark>,
@@ -50,17 +66,39 @@ struct State {
     waker: Option<Waker>,
 }
 
+/// When a lock was taken, and for how long.
+pub(crate) struct Locked {
+    pub(crate) at: Instant,
+    pub(crate) lock: Duration,
+    /// The same instant by the server's clock, or a later one.
+    pub(crate) server: Timestamp,
+}
+
+/// For how long a record locks.
+pub(crate) fn lease(lock: Duration) -> Duration {
+    lock.min(LEASE)
+}
+
+impl State {
+    fn is_lost(&self) -> bool {
+        self.is_over || self.until.min(self.leased_until) <= Instant::now()
+    }
+}
+
 impl Hold {
     pub(crate) fn new(
         id: &str,
         entity: &Arc<Source>,
         record: Record,
-        until: Instant,
+        Locked { at, lock, server }: Locked,
         marks: BTreeMap<u64, Mark>,
     ) -> Arc<Self> {
+        let until = at + lock;
         let until_utc = entity.inner.now().saturating_add(until.saturating_duration_since(Instant::now()));
         let state = State {
             until,
+            leased_until: at + lease(lock),
+            server_until: server.saturating_add(lock),
             until_utc,
             is_over: false,
             marks,
@@ -69,13 +107,42 @@ impl Hold {
             returned: BTreeMap::new(),
             waker: None,
         };
-        Arc::new(Self {
+        let hold = Arc::new(Self {
             id: id.into(),
             entity: Arc::clone(entity),
             consumer: record.owner.clone().unwrap_or_default(),
             state: Mutex::new(state),
             record: tokio::sync::Mutex::new(record),
-        })
+        });
+        if lock > LEASE {
+            tokio::spawn(Self::beat(Arc::downgrade(&hold)));
+        }
+        hold
+    }
+
+    /// Writes the record again, as long as the session is held here.
+    async fn beat(hold: Weak<Self>) {
+        loop {
+            tokio::time::sleep(BEAT).await;
+            let Some(hold) = hold.upgrade() else { return };
+            if hold.is_lost() {
+                return;
+            }
+            // The next one may succeed. If none does, the session is lost when the record ends.
+            let _ = hold.extend().await;
+        }
+    }
+
+    async fn extend(&self) -> Result<(), SettleError> {
+        let mut record = self.record.lock().await;
+        self.check()?;
+        let at = Instant::now();
+        let now = self.entity.inner.server_now(&self.entity.beside).await?;
+        let server_until = self.state.lock().server_until;
+        record.until = now.saturating_add(LEASE).min(server_until);
+        self.write(&mut record).await?;
+        self.state.lock().leased_until = at + LEASE;
+        Ok(())
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -92,8 +159,7 @@ impl Hold {
     }
 
     pub(crate) fn is_lost(&self) -> bool {
-        let state = self.state.lock();
-        state.is_over || state.until <= Instant::now()
+        self.state.lock().is_lost()
     }
 
     pub(crate) fn check(&self) -> Result<(), SettleError> {
@@ -183,10 +249,12 @@ impl Hold {
         let mut record = self.record.lock().await;
         self.check()?;
         let (at, lock) = (Instant::now(), self.entity.settings.lock());
-        record.until = self.entity.inner.server_now(&self.entity.beside).await?.saturating_add(lock);
+        let server = self.entity.inner.server_now(&self.entity.beside).await?;
+        record.until = server.saturating_add(lease(lock));
         self.write(&mut record).await?;
         let mut state = self.state.lock();
-        state.until = at + lock;
+        (state.until, state.leased_until) = (at + lock, at + lease(lock));
+        state.server_until = server.saturating_add(lock);
         state.until_utc = self.entity.inner.now().saturating_add(lock);
         Ok(state.until_utc)
     }
@@ -229,7 +297,7 @@ impl Hold {
         let mut record = self.record.lock().await;
         {
             let mut state = self.state.lock();
-            let is_lost = state.is_over || state.until <= Instant::now();
+            let is_lost = state.is_lost();
             if std::mem::replace(&mut state.is_over, true) || is_lost {
                 // The next holder clears up behind a lock that has run out, and counts.
                 return Err(SettleError::new(ErrorKind::SessionLockLost));

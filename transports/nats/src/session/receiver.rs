@@ -11,13 +11,16 @@ use consign::{
     Message,
     message::SequenceNumber,
     time::Timestamp,
-    transport::{BoxFuture, Delivery, ErrorKind, ReceiveError, Receiver, Session, SettleError},
+    transport::{
+        BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SettleError,
+    },
 };
 use tokio::sync::mpsc::OwnedPermit;
 
 use super::Hold;
 use crate::{
-    NatsLease, NatsReceiver, browse, deferred, deliver, error::Fault, keeper::Work, receiver::delivery, source::Source,
+    CAPABILITIES, NatsLease, NatsReceiver, browse, deferred, deliver, error::Fault, keeper::Work, receiver::delivery,
+    source::Source,
 };
 
 /// A session that is held: its messages in order, and its state.
@@ -110,6 +113,14 @@ impl Receiver for NatsSession {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.source.info()
     }
 }
 

@@ -23,6 +23,11 @@ pub(crate) struct Record {
     pub(crate) stored: u64,
 }
 
+/// Whether a record that was written says that the session is free.
+pub(crate) fn is_free(headers: Option<&HeaderMap>) -> bool {
+    headers.is_none_or(|headers| headers.get(OWNER).is_none())
+}
+
 impl Record {
     pub(crate) async fn read(source: &Source, id: &str) -> Result<Self, Fault> {
         let subject = source.beside.session(id);

@@ -17,6 +17,7 @@ use super::{
     text::{bytes_of, unescape, untoken},
     value::{property, value},
 };
+use crate::reply;
 
 /// Why the headers of a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +63,20 @@ pub(crate) fn decode(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Mess
         let read = values.last().and_then(|value| set(&mut properties, name, &unescape(value.as_str())?));
         read.ok_or_else(|| Malformed::Header(name.into()))?;
     }
+    mark(headers, &mut properties);
     plain::read(headers, &mut properties);
     let body = body(headers, payload)?;
     Ok(Message::from_parts(properties, body))
+}
+
+/// Marks the id of a copy that this transport has made, if it has made the id too.
+fn mark(headers: &HeaderMap, to: &mut Properties) {
+    if headers.get(name::MESSAGE_ID_STAMPED).is_some()
+        && let Some(id) = to.message_id().map(str::to_owned)
+    {
+        // It was taken a moment ago.
+        let _ = to.stamp_message_id(id);
+    }
 }
 
 /// The payload of a message with a header of this transport that cannot be read. Those are properties as they are, under
@@ -92,7 +104,7 @@ fn set(to: &mut Properties, name: &str, text: &str) -> Option<()> {
         "Sb-Correlation-Id" => drop(to.set_correlation_id(owned())),
         "Sb-Message-Id" => drop(to.set_message_id(owned()).ok()?),
         "Sb-Subject" => drop(to.set_subject(owned())),
-        "Sb-Reply-To" => drop(to.set_reply_to(owned())),
+        "Sb-Reply-To" => drop(to.set_reply_to(reply::path(text).unwrap_or_else(owned))),
         "Sb-Session-Id" => drop(to.set_session_id(owned()).ok()?),
         "Sb-Reply-To-Session-Id" => drop(to.set_reply_to_session_id(owned()).ok()?),
         "Sb-Partition-Key" => drop(to.set_partition_key(owned()).ok()?),

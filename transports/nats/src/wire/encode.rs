@@ -42,6 +42,7 @@ fn encode_own(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes),
     put(name::CONTENT_TYPE, message.content_type());
     put(name::CORRELATION_ID, message.correlation_id());
     put(name::MESSAGE_ID, message.message_id());
+    put(name::MESSAGE_ID_STAMPED, message.is_message_id_stamped().then_some("1"));
     put(name::SUBJECT, message.subject());
     put(name::REPLY_TO, message.reply_to());
     put(name::SESSION_ID, message.session_id());

@@ -40,6 +40,7 @@ pub(crate) mod name {
         CONTENT_TYPE "Sb-Content-Type"
         CORRELATION_ID "Sb-Correlation-Id"
         MESSAGE_ID "Sb-Message-Id"
+        MESSAGE_ID_STAMPED "Sb-Message-Id-Stamped"
         SUBJECT "Sb-Subject"
         REPLY_TO "Sb-Reply-To"
         SESSION_ID "Sb-Session-Id"

@@ -6,6 +6,7 @@ use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use consign::{
     Message,
     message::{Properties, PropertyValue, TraceContext},
+    settlement::DeadLetter,
 };
 
 use super::{name::PREFIX, text, value::property_text};
@@ -190,6 +191,8 @@ pub(crate) fn add_unread(from: &HeaderMap, message: &Message, to: &mut HeaderMap
             Some(Meaning::Property(key)) => message.application().get(key).is_none(),
             Some(Meaning::MessageId) | None => false,
         };
+        // A dead letter without a description has removed the one that the message came with.
+        let is_unread = is_unread && ![DeadLetter::REASON, DeadLetter::DESCRIPTION].contains(&text);
         if is_unread && to.get(name.clone()).is_none() {
             for value in values {
                 to.append(name.clone(), value.clone());

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use consign::{
-    message::{PropertyValue, Value},
+    message::{PropertyValue, Value, limits},
     time::Timestamp,
 };
 use serde_json::{Value as Json, json};
@@ -83,15 +83,20 @@ pub(super) fn value_json(value: &Value) -> Option<Json> {
     })
 }
 
-/// The value behind [`value_json`]. The parser has bounded the depth.
+/// The value behind [`value_json`]. `None` if it has more levels than a value may have.
 pub(super) fn value(json: &Json) -> Option<Value> {
+    value_within(json).filter(|value| value.is_within(limits::VALUE_LEVELS))
+}
+
+/// The parser has bounded the depth.
+fn value_within(json: &Json) -> Option<Value> {
     let object = match json {
         Json::String(text) => return property(text).map(Value::Simple),
         Json::Object(object) => object,
         _ => return None,
     };
     let (tag, inner) = object.iter().next()?;
-    let all = |json: &Json| json.as_array()?.iter().map(value).collect::<Option<Vec<_>>>();
+    let all = |json: &Json| json.as_array()?.iter().map(value_within).collect::<Option<Vec<_>>>();
     Some(match &**tag {
         "symbol" => Value::Symbol(inner.as_str()?.into()),
         "list" => Value::List(all(inner)?),
@@ -104,5 +109,5 @@ pub(super) fn value(json: &Json) -> Option<Value> {
 
 fn pair(values: &[Json]) -> Option<(Value, Value)> {
     let [first, second] = values else { return None };
-    Some((value(first)?, value(second)?))
+    Some((value_within(first)?, value_within(second)?))
 }

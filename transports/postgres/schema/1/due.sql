@@ -220,11 +220,22 @@ CREATE FUNCTION {s}.step(p_entity bigint, OUT leaving boolean, OUT more boolean)
 DECLARE
     e {s}.entities := {s}.entity(p_entity);
 BEGIN
-    leaving := false;
     more := false;
     IF {s}.is_due(e.id, {s}.now()) OR {s}.has_arrived(e.id) THEN
         SELECT a.leaving, a.more_due OR a.more_new INTO leaving, more FROM {s}.advance(e) AS a;
+    ELSE
+        -- A process may have ended between the numbering and the forwarding.
+        leaving := EXISTS (SELECT FROM {s}.messages WHERE entity = e.id AND state = 7);
     END IF;
+END $$;
+
+-- How many messages have arrived or are due, and were not dealt with.
+CREATE FUNCTION {s}.behind(p_entity bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    t timestamptz := {s}.now();
+BEGIN
+    RETURN (SELECT count(*) FROM {s}.messages WHERE entity = p_entity AND state = 0)
+        + (SELECT count(*) FROM {s}.messages WHERE entity = p_entity AND due < 'infinity' AND due <= t AND state <> 0);
 END $$;
 
 -- Microseconds until something happens by itself at an entity; null if nothing will.

@@ -1,6 +1,6 @@
 -- Deliveries are settled, given back and renewed.
 
--- Settles a delivery. 0 complete, 1 abandon, 2 dead-letter, 3 defer, 4 release, 5 give back after a delay. Answers 0; 1 if
+-- Settles a delivery. 0 complete, 1 abandon, 2 dead-letter, 3 defer, 4 release; 1 and 4 after a delay, if there is one. Answers 0; 1 if
 -- messages wait to leave; 2 if the lock is lost, 3 if that of the session is; 4 if it is a dead letter already; 5 if the
 -- entity is closed to receivers.
 CREATE FUNCTION {s}.settle(
@@ -49,7 +49,7 @@ BEGIN
         WHERE id = p_id;
     ELSE
         PERFORM {s}.unlock(e, ARRAY[p_id], t, CASE WHEN p_action = 4 THEN 0 ELSE 1 END);
-        IF p_action = 5 THEN
+        IF p_delay_ms IS NOT NULL THEN
             UPDATE {s}.messages SET state = 6, due = t + p_delay_ms * interval '1 millisecond'
             WHERE id = p_id AND part = 0 AND state = 1;
         END IF;

@@ -60,18 +60,25 @@ END $$;
 -- What tells the advisory locks of this schema from others.
 CREATE FUNCTION {s}.lock_class() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT hashtext('consign ' || {l}) $$;
 
--- Puts a copy into a subscription, whatever that says, or a message that is dead already.
+-- Puts a copy into a subscription, whatever that says, or a message that is dead already. A subscription that was deleted
+-- meanwhile gets none.
 CREATE FUNCTION {s}.copy(
     p_entity bigint, p_properties text, p_body bytea, p_size integer, p_session bytea, p_ttl bigint, p_origin bigint,
     p_hops smallint, p_source text, p_reason text, p_description text
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    e {s}.entities := {s}.entity(p_entity);
+    e {s}.entities;
     t timestamptz := {s}.now();
-    v_ttl bigint := least(p_ttl, e.ttl_ms);
-    v_expires timestamptz := coalesce(t + v_ttl * interval '1 millisecond', 'infinity');
+    v_ttl bigint;
+    v_expires timestamptz;
     v_dead boolean := p_reason IS NOT NULL;
 BEGIN
+    SELECT * INTO e FROM {s}.entities WHERE id = p_entity;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    v_ttl := least(p_ttl, e.ttl_ms);
+    v_expires := coalesce(t + v_ttl * interval '1 millisecond', 'infinity');
     INSERT INTO {s}.messages (
         entity, enqueued, expires, due, ttl_ms, size, part, session, properties, body, origin, hops, source, reason,
         description
@@ -80,6 +87,19 @@ BEGIN
         CASE WHEN v_dead THEN 1 ELSE 0 END, CASE WHEN e.sessions AND NOT v_dead THEN p_session END,
         p_properties::json, p_body, p_origin, p_hops, p_source, p_reason, p_description
     );
+END $$;
+
+-- Puts a message into the dead letters of a subscription as its row has it.
+CREATE FUNCTION {s}.copy_dead(p_entity bigint, p_message bigint, p_reason text, p_description text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO {s}.messages (
+        entity, enqueued, expires, ttl_ms, size, part, properties, body, origin, hops, source, reason, description
+    )
+    SELECT
+        e.id, {s}.now(), 'infinity', least(m.ttl_ms, e.ttl_ms), m.size, 1, m.properties, m.body,
+        CASE m.origin WHEN 0 THEN m.number ELSE m.origin END, m.hops, m.source, p_reason, p_description
+    FROM {s}.messages AS m, {s}.entities AS e WHERE m.id = p_message AND e.id = p_entity;
 END $$;
 
 -- A message could not leave.

@@ -25,42 +25,34 @@ impl Shape {
     }
 }
 
-pub(super) fn shape(body: &Body) -> Shape {
-    match body {
+pub(super) fn shape(body: &Body) -> Result<Shape, Unwritable> {
+    Ok(match body {
         Body::Value(_) => Shape::Value,
         Body::Sequence(_) => Shape::Sequence,
         Body::Data(data) if data.sections().len() > 1 => {
             Shape::Sections(data.sections().iter().map(Bytes::len).collect())
         }
-        _ => Shape::Bytes,
-    }
+        Body::Data(_) => Shape::Bytes,
+        _ => return Err(Unwritable::UnknownType),
+    })
 }
 
 pub(super) fn write(body: &Body) -> Result<(Shape, Vec<u8>), Unwritable> {
-    // What is made of strings, numbers and lists of them can be written.
-    let json = |value: &dyn erased::Json| value.to_vec();
     let bytes = match body {
         Body::Data(data) => data.sections().concat(),
-        Body::Value(value) => json(&Any::of(value)?),
+        Body::Value(value) => json(&Any::of(value)?)?,
         Body::Sequence(sequences) => {
             let all = sequences.iter().map(|values| values.iter().map(Any::of).collect::<Result<Vec<_>, _>>());
-            json(&all.collect::<Result<Vec<_>, _>>()?)
+            json(&all.collect::<Result<Vec<_>, _>>()?)?
         }
-        _ => Vec::new(),
+        _ => return Err(Unwritable::UnknownType),
     };
-    Ok((shape(body), bytes))
+    Ok((shape(body)?, bytes))
 }
 
-mod erased {
-    pub(super) trait Json {
-        fn to_vec(&self) -> Vec<u8>;
-    }
-
-    impl<T: serde::Serialize> Json for T {
-        fn to_vec(&self) -> Vec<u8> {
-            serde_json::to_vec(self).unwrap_or_default()
-        }
-    }
+/// What is made of strings, numbers and lists of them has a form in JSON.
+fn json(value: &impl Serialize) -> Result<Vec<u8>, Unwritable> {
+    serde_json::to_vec(value).map_err(|_| Unwritable::UnknownType)
 }
 
 pub(super) fn read(shape: Shape, bytes: Vec<u8>) -> Result<Body, Unreadable> {

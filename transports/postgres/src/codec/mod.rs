@@ -33,7 +33,7 @@ pub(crate) fn write(message: &Message) -> Result<Written, Unwritable> {
 
 /// The properties alone, of a message whose body stays as it is.
 pub(crate) fn write_properties(message: &Message, properties: &Properties) -> Result<String, Unwritable> {
-    properties::write(properties, body::shape(message.body()))
+    properties::write(properties, body::shape(message.body())?)
 }
 
 /// The message of a row.
@@ -42,13 +42,22 @@ pub(crate) fn read(properties: &str, body: Vec<u8>) -> Result<Message, Unreadabl
     Ok(Message::from_parts(properties, body::read(shape, body)?))
 }
 
-/// A value has more levels than are written.
+/// Why a message or a rule cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unwritable;
+#[non_exhaustive]
+pub enum Unwritable {
+    /// A value has more levels than are written.
+    TooDeep,
+    /// A value or a body is of a type that the core has and this version of the transport does not write.
+    UnknownType,
+}
 
 impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a value has more than {} levels", value::MAX_DEPTH)
+        match self {
+            Self::TooDeep => write!(f, "a value has more than {} levels", value::MAX_DEPTH),
+            Self::UnknownType => f.write_str("a value is of a type that this version of the transport does not write"),
+        }
     }
 }
 
@@ -93,8 +102,9 @@ impl From<InvalidArgument> for Unreadable {
 }
 
 /// The value of an application property in other JSON.
-pub(crate) fn write_value(value: &PropertyValue) -> Result<serde_json::Value, serde_json::Error> {
-    serde_json::to_value(Simple::of(value))
+pub(crate) fn write_value(value: &PropertyValue) -> Result<serde_json::Value, Unwritable> {
+    // The kinds that are known have a form in JSON.
+    serde_json::to_value(Simple::of(value)?).map_err(|_| Unwritable::UnknownType)
 }
 
 /// What [`write_value`] wrote.

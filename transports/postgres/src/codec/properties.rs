@@ -21,6 +21,9 @@ type Text<'a> = Option<Cow<'a, str>>;
 struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Text<'a>,
+    /// Whether it was made here, for the sender set none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    message_id_stamped: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Text<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,8 +83,10 @@ pub(super) fn write(properties: &Properties, body: Shape) -> Result<String, Unwr
     let text = |value: Option<&'_ str>| value.map(|value| Cow::Owned(value.to_owned()));
     let ttl = properties.time_to_live().map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
     let application = properties.application().iter();
+    let application = application.map(|(key, value)| Ok((Cow::Borrowed(key), Simple::of(value)?)));
     let head = Head {
         message_id: text(properties.message_id()),
+        message_id_stamped: properties.is_message_id_stamped(),
         content_type: text(properties.content_type()),
         correlation_id: text(properties.correlation_id()),
         subject: text(properties.subject()),
@@ -93,12 +98,12 @@ pub(super) fn write(properties: &Properties, body: Shape) -> Result<String, Unwr
         transaction_partition_key: text(properties.transaction_partition_key()),
         to: text(properties.to()),
         scheduled_enqueue_time: properties.scheduled_enqueue_time().map(Timestamp::as_millis),
-        application: application.map(|(key, value)| (Cow::Borrowed(key), Simple::of(value))).collect(),
+        application: application.collect::<Result<_, Unwritable>>()?,
         rest: properties.pass_through().map(Rest::of).transpose()?.map(Box::new),
         body,
     };
-    // Nothing in it has no form in JSON.
-    Ok(serde_json::to_string(&head).unwrap_or_default())
+    // All of it has a form in JSON.
+    serde_json::to_string(&head).map_err(|_| Unwritable::UnknownType)
 }
 
 pub(super) fn read(json: &str) -> Result<(Properties, Shape), Unreadable> {
@@ -121,7 +126,12 @@ pub(super) fn read(json: &str) -> Result<(Properties, Shape), Unreadable> {
     }
     free!(content_type => set_content_type, correlation_id => set_correlation_id, subject => set_subject,
         reply_to => set_reply_to, to => set_to);
-    checked!(message_id => set_message_id, session_id => set_session_id, partition_key => set_partition_key,
+    match head.message_id {
+        Some(id) if head.message_id_stamped => drop(properties.stamp_message_id(owned(id))?),
+        Some(id) => drop(properties.set_message_id(owned(id))?),
+        None => {}
+    }
+    checked!(session_id => set_session_id, partition_key => set_partition_key,
         reply_to_session_id => set_reply_to_session_id, transaction_partition_key => set_transaction_partition_key);
     if let Some(ttl) = head.time_to_live_ms {
         properties.set_time_to_live(Duration::from_millis(ttl))?;

@@ -82,7 +82,7 @@ fn a_value_that_could_not_be_read_again_is_not_written() {
     let nested = |levels: usize| (1..levels).fold(Value::from(1), |inner, _| Value::List(vec![inner]));
     let fits = Message::new(nested(value::MAX_DEPTH));
     assert_eq!(round_trip(&fits).body(), fits.body());
-    assert_eq!(write(&Message::new(nested(value::MAX_DEPTH + 1))).unwrap_err(), Unwritable);
+    assert_eq!(write(&Message::new(nested(value::MAX_DEPTH + 1))).unwrap_err(), Unwritable::TooDeep);
     let mut pairs = Message::new("");
     pairs.properties_mut().pass_through_mut().footer = vec![("f".into(), nested(value::MAX_DEPTH))];
     assert_eq!(round_trip(&pairs).properties(), pairs.properties());
@@ -97,6 +97,11 @@ fn what_no_version_has_written_is_an_error() {
         ("{\"application\":{\"k\":{\"uuid\":\"00\"}}}", b""),
         ("{\"body\":{\"sections\":[2]}}", b"a"),
         ("{\"body\":\"value\"}", b"{"),
+        // Types of a later version.
+        ("{\"application\":{\"k\":{\"interval\":1}}}", b""),
+        ("{\"body\":\"table\"}", b"{}"),
+        ("{\"body\":\"value\"}", b"{\"simple\":{\"interval\":1}}"),
+        ("{\"body\":\"value\"}", b"{\"set\":[]}"),
     ] {
         assert!(read(properties, body.to_vec()).is_err(), "{properties}");
     }

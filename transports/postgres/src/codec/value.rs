@@ -73,8 +73,9 @@ fn sixteen(text: &str) -> Result<[u8; 16], Unreadable> {
 }
 
 impl Simple {
-    pub(super) fn of(value: &PropertyValue) -> Self {
-        match value {
+    pub(super) fn of(value: &PropertyValue) -> Result<Self, Unwritable> {
+        Ok(match value {
+            PropertyValue::Null => Self::Null,
             PropertyValue::Bool(value) => Self::Bool(*value),
             PropertyValue::U8(value) => Self::U8(*value),
             PropertyValue::U16(value) => Self::U16(*value),
@@ -95,9 +96,9 @@ impl Simple {
             PropertyValue::TimeSpan(value) => Self::TimeSpan(*value),
             PropertyValue::Uri(value) => Self::Uri(value.clone()),
             PropertyValue::Bytes(value) => Self::Bytes(hex(value)),
-            // The type may get others, and a transport of its version knows them.
-            _ => Self::Null,
-        }
+            // The type may get others. Stored as another value, they would be lost.
+            _ => return Err(Unwritable::UnknownType),
+        })
     }
 
     pub(super) fn into_value(self) -> Result<PropertyValue, Unreadable> {
@@ -134,11 +135,11 @@ impl Any {
 
     fn at(value: &Value, depth: usize) -> Result<Self, Unwritable> {
         if depth > MAX_DEPTH {
-            return Err(Unwritable);
+            return Err(Unwritable::TooDeep);
         }
         let inner = |value: &Value| Self::at(value, depth + 1);
         Ok(match value {
-            Value::Simple(simple) => Self::Simple(Simple::of(simple)),
+            Value::Simple(simple) => Self::Simple(Simple::of(simple)?),
             Value::Symbol(text) => Self::Symbol(text.clone()),
             Value::List(values) => Self::List(values.iter().map(inner).collect::<Result<_, _>>()?),
             Value::Array(values) => Self::Array(values.iter().map(inner).collect::<Result<_, _>>()?),
@@ -147,7 +148,7 @@ impl Any {
                 Self::Map(pairs.collect::<Result<_, Unwritable>>()?)
             }
             Value::Described(pair) => Self::Described(Box::new((inner(&pair.0)?, inner(&pair.1)?))),
-            _ => Self::Simple(Simple::Null),
+            _ => return Err(Unwritable::UnknownType),
         })
     }
 

@@ -1,7 +1,7 @@
 //! A delivery once more, in its queue or its dead-letter queue.
 
 use consign::{
-    message::{ApplicationProperties, Properties},
+    Message,
     settlement::{Changes, DeadLetter},
     time::Timestamp,
     transport::SendError,
@@ -21,13 +21,20 @@ pub(super) fn abandoned(
     now: Timestamp,
 ) -> Result<Publication, SendError> {
     let left = held.facts.expires_at.map(|at| at.saturating_since(now));
-    copy(
-        held,
-        source.path.as_str(),
-        held.facts.failed + 1,
-        left.map_or(Expiration::Never, Expiration::In),
-        changes.into_properties(),
-    )
+    let expiration = left.map_or(Expiration::Never, Expiration::In);
+    let mut message = held.message.clone();
+    let changes = changes.into_permitted();
+    if !changes.is_empty() {
+        message.properties_mut().application_mut().merge(changes);
+    }
+    copy(held, &message, source.path.as_str(), held.facts.failed + 1, expiration)
+}
+
+/// The copy that goes to the slot of its session.
+pub(crate) fn moved(held: &Held, queue: &str, now: Timestamp) -> Result<Publication, SendError> {
+    let left = held.facts.expires_at.map(|at| at.saturating_since(now));
+    let expiration = left.map_or(Expiration::Never, Expiration::In);
+    copy(held, &held.message, queue, held.facts.failed, expiration)
 }
 
 /// The copy that goes to the dead-letter queue.
@@ -37,25 +44,18 @@ pub(crate) fn dead(
     failed: u32,
     dead_letter: DeadLetter,
 ) -> Result<Publication, SendError> {
-    let mut properties = dead_letter.changes.into_properties();
-    properties.insert(Properties::DEAD_LETTER_REASON, dead_letter.reason.as_str());
-    if !dead_letter.description.is_empty() {
-        properties.insert(Properties::DEAD_LETTER_DESCRIPTION, &*dead_letter.description);
-    }
-    copy(held, source.path.dead_letter().as_str(), failed, Expiration::Never, properties)
+    let mut message = held.message.clone();
+    dead_letter.write_to(message.properties_mut().application_mut());
+    copy(held, &message, source.path.dead_letter().as_str(), failed, Expiration::Never)
 }
 
 fn copy(
     held: &Held,
+    message: &Message,
     queue: &str,
     failed: u32,
     expiration: Expiration,
-    changes: ApplicationProperties,
 ) -> Result<Publication, SendError> {
-    let mut message = held.message.clone();
-    if !changes.is_empty() {
-        message.properties_mut().application_mut().merge(changes);
-    }
     let stamp = Stamp {
         number: held.facts.number,
         enqueued: held.facts.enqueued,
@@ -65,7 +65,7 @@ fn copy(
         delayed_to: None,
         expiration,
     };
-    let written = wire::again(&message, &stamp, &held.raw, held.payload.clone())?;
+    let written = wire::again(message, &stamp, &held.raw, held.payload.clone())?;
     Ok(Publication {
         exchange: "".into(),
         key: queue.into(),

@@ -117,7 +117,10 @@ impl Held {
             facts.enqueued = now;
             facts.expires_at = message.time_to_live().map(|ttl| now.saturating_add(ttl));
         }
-        if is_dead && message.dead_letter_reason().is_none() {
+        if !is_dead {
+            // Another publisher may have sent them.
+            DeadLetter::remove_reason(&mut message);
+        } else if message.dead_letter_reason().is_none() {
             // What the broker has put here says nothing itself.
             let reason = match facts.is_expired {
                 true => Some(DeadLetterReason::TtlExpired),

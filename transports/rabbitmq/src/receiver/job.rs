@@ -14,7 +14,7 @@ use super::{
     lease::lost,
     state::{Shared, Source},
 };
-use crate::{client, error::Failure, publisher::Publication};
+use crate::{client, error::Failure, log, publisher::Publication};
 
 /// A delivery that nobody else settles any more, and what is to become of it.
 pub(super) struct Job {
@@ -42,7 +42,7 @@ pub(super) async fn run(job: Job, shared: Arc<Shared>) {
     if let (Err(error), None) = (&result, &done)
         && error.kind() != ErrorKind::MessageLockLost
     {
-        tracing::warn!(queue = %shared.source.path, %error, "a message could not be settled");
+        log::failed(&shared.source.path, "a message was not settled: it is redelivered", error);
     }
     shared.settled(&origin);
     if let Some(done) = done {

@@ -14,13 +14,14 @@ use std::{
 
 use consign::{
     message::EntityPath,
-    transport::{self, Delivery, ReceiveError},
+    transport::{self, Capabilities, Delivery, EntityInfo, ReceiveError},
 };
 
 pub(crate) use self::lease::check;
 pub use self::lease::{RabbitMqLease, RabbitMqRenew, RabbitMqSettle};
 use self::state::Shared;
 pub(crate) use self::state::{Mode, Source};
+use crate::RabbitMq;
 use crate::client;
 
 /// Receives from one queue, subscription or dead-letter queue, on a channel of its own.
@@ -69,6 +70,14 @@ impl transport::Receiver for RabbitMqReceiver {
 
     fn stop(&mut self) {
         self.shared.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        RabbitMq::CAPABILITIES
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.shared.source.info()
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use consign::{
     message::{EntityPath, LockToken},
     time::Timestamp,
-    transport::{Delivery, ReceiveError},
+    transport::{Delivery, EntityInfo, ReceiveError},
 };
 use futures_util::Stream;
 use lapin::Consumer;
@@ -23,7 +23,7 @@ use super::{
     job::{Action, Job},
     lease::RabbitMqLease,
 };
-use crate::{client, error::Failure, settings::QueueSettings};
+use crate::{cancels::Subscribed, client, error::Failure, settings::QueueSettings};
 
 /// How a receiver takes messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,14 @@ pub(crate) struct Source {
     pub(crate) path: EntityPath,
     pub(crate) mode: Mode,
     pub(crate) settings: Arc<QueueSettings>,
+}
+
+impl Source {
+    /// For log lines. Of a dead letter no number of deliveries is the last.
+    pub(crate) fn info(&self) -> EntityInfo {
+        let info = EntityInfo::new(self.path.as_str());
+        if self.path.is_dead_letter() { info } else { info.with_max_delivery_count(self.settings.max_delivery_count) }
+    }
 }
 
 pub(crate) struct Shared {
@@ -79,6 +87,7 @@ pub(super) struct State {
 pub(super) struct Subscription {
     pub(super) origin: Arc<Origin>,
     pub(super) consumer: Consumer,
+    pub(super) subscribed: Subscribed,
     pub(super) credit: usize,
     /// Deliveries of it that are not settled, whether they were handed out or not.
     pub(super) unsettled: usize,

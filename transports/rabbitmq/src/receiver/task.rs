@@ -2,7 +2,7 @@
 
 use std::{
     future::pending,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Waker},
 };
@@ -127,11 +127,12 @@ fn next_step(shared: &Arc<Shared>, state: &mut State, leased: Option<&Leased>, n
 fn subscribe(shared: Arc<Shared>, leased: Option<Leased>, credit: usize) -> Step {
     // No two receivers on one channel may have the same.
     let id = shared.client.numbers.next(shared.client.now());
+    let subscribed = shared.client.cancels.subscribe(id, shared.source.path.as_str());
     Box::pin(async move {
         match try_subscribe(&shared, leased, credit, id).await {
             Ok((leased, consumer)) => {
                 let origin = Arc::new(Origin { subscription: id, leased });
-                Stepped::Subscribed(Box::new(Subscription { origin, consumer, credit, unsettled: 0 }))
+                Stepped::Subscribed(Box::new(Subscription { origin, consumer, subscribed, credit, unsettled: 0 }))
             }
             Err(failure) => Stepped::Failed(failure),
         }
@@ -170,13 +171,23 @@ fn tag(id: u64) -> ShortString {
 /// Ends a subscription, and takes what the broker has sent before it knew.
 fn end(shared: &Arc<Shared>, subscription: Subscription) -> Step {
     let deadline = shared.client.link.deadline();
-    let Subscription { origin, mut consumer, .. } = subscription;
+    let Subscription { origin, mut consumer, subscribed, .. } = subscription;
     Box::pin(async move {
-        let cancelling = origin.leased.channel.basic_cancel(consumer.tag(), BasicCancelOptions::default());
-        if let Err(failure) = within(deadline, "basic.cancel", cancelling).await {
+        let mut deliveries = Vec::new();
+        let turn = subscribed.turn().await;
+        let ending = async {
+            if !subscribed.is_deleted() {
+                return origin.leased.channel.basic_cancel(consumer.tag(), BasicCancelOptions::default()).await;
+            }
+            while let Some(delivery) = consumer.next().await {
+                deliveries.push(delivery?);
+            }
+            Ok(())
+        };
+        if let Err(failure) = within(deadline, "basic.cancel", ending).await {
             return Stepped::Failed(failure);
         }
-        let mut deliveries = Vec::new();
+        drop(turn);
         while let Some(Some(Ok(delivery))) = consumer.next().now_or_never() {
             deliveries.push(delivery);
         }
@@ -270,9 +281,13 @@ fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, stepped: Stepped) {
     state.wake();
 }
 
-/// Gives back what nobody has seen. It is on its way, in the order of the calls, when this returns.
+/// Gives back what nobody has seen. The frames are written in the order of the calls, for lapin writes at the first poll. What
+/// it may have left to do then, a task does.
 fn give_back(ticket: Ticket) {
-    let _ = pin!(ticket.nack()).poll(&mut Context::from_waker(Waker::noop()));
+    let mut nack = Box::pin(async move { drop(ticket.nack().await) });
+    if nack.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        tokio::spawn(nack);
+    }
 }
 
 impl State {

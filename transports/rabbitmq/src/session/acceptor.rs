@@ -9,16 +9,16 @@ use std::{
 
 use consign::{
     message::limits,
-    transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveError, SessionSource},
+    transport::{AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource},
 };
 use futures_util::future::{join_all, try_join_all};
 use lapin::{options::QueueDeclareOptions, types::FieldTable};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    layout::{queue, slot_of},
+    layout::{lock, queue, slot_of},
     receiver::RabbitMqSession,
-    slot,
+    request, slot,
 };
 use crate::{
     RabbitMq,
@@ -89,8 +89,7 @@ async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, 
             Some(channel) => channel,
             None => client.link.channel().await?,
         };
-        let candidates = candidates(&client, &source, &channel).await?;
-        asking = Some(channel);
+        let Candidates { pins: candidates, elsewhere } = candidates(&client, &source, &channel).await?;
         let opened = join_all(candidates.into_iter().map(|(pin, has_some)| first(pin, has_some))).await;
         let mut open = Vec::new();
         for pin in opened {
@@ -109,6 +108,13 @@ async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, 
             }
         }
         drop(open);
+        if !elsewhere.is_empty() {
+            // Whoever has two more slots than this client gives one up, so one request at a time is enough.
+            let lock = lock(&source.path, elsewhere[fastrand::usize(..elsewhere.len())], source.settings.session_slots);
+            let (kept, _) = client.slots.count(&source);
+            within(client.link.deadline(), "basic.publish", request::publish(&channel.channel, lock, kept)).await?;
+        }
+        asking = Some(channel);
         tokio::select! {
             () = changed => {}
             () = sleep(pause) => {}
@@ -117,24 +123,37 @@ async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, 
     }
 }
 
-/// Slots that may have a session to accept, and whether a message is on its way.
-async fn candidates(client: &Arc<Shared>, source: &Source, leased: &Leased) -> Result<Vec<(slot::Pin, bool)>, Failure> {
+struct Candidates {
+    /// Slots that may have a session to accept, and whether a message is on its way.
+    pins: Vec<(slot::Pin, bool)>,
+    /// Slots that other clients have.
+    elsewhere: Vec<u16>,
+}
+
+async fn candidates(client: &Arc<Shared>, source: &Source, leased: &Leased) -> Result<Candidates, Failure> {
     let slots = source.settings.session_slots;
     let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
     let declaring = try_join_all((0..slots).map(|slot| {
         leased.channel.queue_declare(queue(&source.path, slot, slots).into(), options, FieldTable::default())
     }));
     let counts = within(client.link.deadline(), "queue.declare", declaring).await?;
-    let mut pins = Vec::new();
+    let (mut pins, mut elsewhere) = (Vec::new(), Vec::new());
     for (slot, counted) in (0..slots).zip(counts) {
         let is_free = counted.message_count() > 0 && counted.consumer_count() == 0;
         if let Some(pin) = client.slots.pin_open(source, slot) {
             pins.push((pin, false));
-        } else if is_free || client.slots.was_left(source, slot) {
+            continue;
+        }
+        if client.slots.is_handed_over(source, slot) {
+            continue;
+        }
+        if is_free || client.slots.was_left(source, slot) {
             pins.push((client.slots.pin(client, source, slot), true));
+        } else if counted.consumer_count() > 0 {
+            elsewhere.push(slot);
         }
     }
-    Ok(pins)
+    Ok(Candidates { pins, elsewhere })
 }
 
 /// Waits until a slot is open and, if it should have messages, until the first has come.
@@ -195,6 +214,10 @@ impl SessionSource for SessionAcceptor {
     fn stop(&mut self) {
         self.search = None;
     }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.source.info()
+    }
 }
 
 impl AcceptSession for SessionAcceptor {
@@ -203,6 +226,10 @@ impl AcceptSession for SessionAcceptor {
 
     fn accept(&mut self, id: &str) -> Self::Accept {
         Box::pin(accept(Arc::clone(&self.client), self.source.clone(), id.to_owned()))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        RabbitMq::CAPABILITIES
     }
 }
 

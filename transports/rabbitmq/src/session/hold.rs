@@ -151,7 +151,7 @@ impl Slot {
             let work = Work::DeadLetter(held, Box::new(dead_letter));
             state.jobs.push(Job { id: id.into(), work, done });
         } else {
-            let changes = changes.into_properties();
+            let changes = changes.into_permitted();
             if !changes.is_empty() {
                 held.message.properties_mut().application_mut().merge(changes);
             }

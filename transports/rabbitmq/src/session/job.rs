@@ -4,21 +4,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consign::{
-    settlement::DeadLetter,
+    settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SettleError},
 };
 use lapin::Channel;
 use tokio::sync::oneshot;
 
-use super::{ledger::Record, slot::Slot};
+use super::{layout, ledger::Record, slot::Slot};
 use crate::{
     error::Failure,
+    log,
     receiver::{
         copy,
         delivered::Held,
         job::{publish, written},
     },
 };
+
+/// The reason of a dead letter that another client has published to the queue of a slot that its session does not belong to.
+const WRONG_SLOT: &str = "WrongSessionSlot";
 
 /// Who waits for the end, if anybody does.
 pub(super) type Done = Option<oneshot::Sender<Result<(), SettleError>>>;
@@ -39,6 +43,8 @@ pub(super) enum Work {
     DeadLetter(Held, Box<DeadLetter>),
     /// Acknowledge what has expired.
     Drop(Held),
+    /// Publish a copy to the slot of its session, and acknowledge the original.
+    Move(Held),
 }
 
 impl Job {
@@ -69,12 +75,13 @@ pub(super) async fn run(job: Job, slot: Arc<Slot>, channel: Channel) {
         }
         Work::DeadLetter(held, dead_letter) => bury(&slot, &id, held, *dead_letter).await,
         Work::Drop(held) => ack(&slot, &id, held).await,
+        Work::Move(held) => move_to_slot(&slot, &id, held).await,
     };
     let result = result.map_err(of_session);
     if let (Err(error), None) = (&result, &done)
         && error.kind() != ErrorKind::SessionLockLost
     {
-        tracing::warn!(queue = %slot.source.path, %error, "a message of a session could not be settled");
+        log::failed(&slot.source.path, "a message of a session was not settled: it is redelivered", error);
     }
     if let Some(done) = done {
         let _ = done.send(result);
@@ -110,6 +117,29 @@ async fn bury(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Res
             Err(failure.into())
         }
     }
+}
+
+/// In between there are two, and never none. A message that its slot refuses is a dead letter. If that is refused too, it stays
+/// unacknowledged until this slot is given up.
+async fn move_to_slot(slot: &Slot, id: &str, held: Held) -> Result<(), SettleError> {
+    let source = &slot.source;
+    let queue = layout::queue_of(&source.path, id, source.settings.session_slots);
+    let published = match copy::moved(&held, &queue, slot.client.now()) {
+        Ok(copy) => publish(&slot.client, source, copy).await,
+        Err(error) => Err(Failure::new(error.kind(), error.to_string())),
+    };
+    let failure = match published {
+        Ok(()) => return ack(slot, id, held).await,
+        Err(failure) if failure.kind() == ErrorKind::CommunicationProblem => return Err(failure.into()),
+        Err(failure) => SettleError::from(failure),
+    };
+    let why = format!("the session belongs into {queue:?} and not into {:?}: {failure}", slot.queue());
+    let mut dead_letter = DeadLetter::new(DeadLetterReason::Application(WRONG_SLOT.into()), why);
+    dead_letter.fit(held.message.properties());
+    let copy = copy::dead(&held, source, held.facts.failed, dead_letter)
+        .map_err(|error| SettleError::from(Failure::new(error.kind(), error.to_string())))?;
+    publish(&slot.client, source, copy).await?;
+    ack(slot, id, held).await
 }
 
 async fn ack(slot: &Slot, id: &str, held: Held) -> Result<(), SettleError> {

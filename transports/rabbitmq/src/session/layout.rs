@@ -132,13 +132,23 @@ pub(crate) async fn declare_exchange(shared: &Shared, path: &EntityPath, slots: 
 mod tests {
     use super::*;
 
-    /// Other processes, and older ones, must find the same.
+    /// Other processes, older ones and other clients must find the same: `README.md` specifies it, and has the same vectors.
     #[test]
-    fn n_05_a_session_has_the_same_slot_everywhere() {
-        let path = EntityPath::new("orders").unwrap();
-        assert_eq!(queue_of(&path, "one", 16), queue(&path, bucket("one") % 16, 16));
-        assert_eq!(["", "one", "two", "ONE"].map(bucket), [1, 54, 16, 22]);
-        assert_eq!(queue(&path, 3, 16), "orders/$slot-03-16");
+    fn n_05_k_220_a_session_has_the_same_slot_everywhere() {
+        #[derive(serde::Deserialize)]
+        struct Vector {
+            path: String,
+            id: String,
+            slots: u16,
+            bucket: u16,
+            queue: String,
+        }
+        let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../tests/session_slots.json")).unwrap();
+        assert!(vectors.len() > 10);
+        for Vector { path, id, slots, bucket: expected, queue } in vectors {
+            assert_eq!(bucket(&id), expected, "{id:?}");
+            assert_eq!(queue_of(&EntityPath::new(&path).unwrap(), &id, slots), queue, "{id:?}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod layout;
 mod lease;
 mod ledger;
 mod receiver;
+mod request;
 mod slot;
 mod slots;
 mod task;

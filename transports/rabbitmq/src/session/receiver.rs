@@ -7,11 +7,11 @@ use std::{
 use bytes::Bytes;
 use consign::{
     time::Timestamp,
-    transport::{BoxFuture, Delivery, ReceiveError, Receiver, Session, SettleError},
+    transport::{BoxFuture, Capabilities, Delivery, EntityInfo, ReceiveError, Receiver, Session, SettleError},
 };
 
 use super::hold::{Hold, lost};
-use crate::{RabbitMqLease, RabbitMqSettle};
+use crate::{RabbitMq, RabbitMqLease, RabbitMqSettle};
 
 /// A session that is held: its messages in order, and its state.
 ///
@@ -51,6 +51,14 @@ impl Receiver for RabbitMqSession {
 
     fn stop(&mut self) {
         self.0.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        RabbitMq::CAPABILITIES
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.0.slot.source.info()
     }
 }
 

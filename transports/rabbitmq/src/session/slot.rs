@@ -64,6 +64,10 @@ pub(super) struct State {
     pub(super) jobs: Vec<Job>,
     /// Messages that have come.
     pub(super) arrived: usize,
+    /// Whether a message that belongs into another slot was reported.
+    has_warned: bool,
+    /// Whether another client gets the slot when the sessions that are held are given up.
+    pub(super) is_promised: bool,
     last_hold: u64,
 }
 
@@ -107,6 +111,21 @@ impl Slot {
         Some(Pin(Arc::clone(self)))
     }
 
+    /// As [`pin`](Self::pin), to accept the next session. A slot that another client gets has none.
+    pub(super) fn pin_next(self: &Arc<Self>) -> Option<Pin> {
+        if self.state().is_promised { None } else { self.pin() }
+    }
+
+    /// Another client waits for sessions and has this many slots. If that is fewer than here it gets this one.
+    pub(super) fn request(&self, theirs: usize) {
+        let (kept, promised) = self.client.slots.count(&self.source);
+        // What was promised is theirs soon.
+        if kept > theirs.saturating_add(promised).saturating_add(1) {
+            self.state().is_promised = true;
+            self.changed.notify_one();
+        }
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -147,6 +166,17 @@ impl Slot {
         };
         if held.facts.exceeds_limits {
             state.jobs.push(Job::new(&id, Work::DeadLetter(held, Box::new(too_large()))));
+            self.changed.notify_one();
+            return;
+        }
+        if layout::slot_of(&id, self.slots()) != self.index {
+            if !std::mem::replace(&mut state.has_warned, true) {
+                tracing::warn!(
+                    queue = self.queue(),
+                    "another client publishes messages to a slot that their sessions do not belong to: they are moved"
+                );
+            }
+            state.jobs.push(Job::new(&id, Work::Move(held)));
             self.changed.notify_one();
             return;
         }

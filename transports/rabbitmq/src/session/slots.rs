@@ -14,6 +14,9 @@ use crate::{client::Shared, receiver::Source};
 /// For how long the broker may not count what was given back.
 const COUNTED_WITHIN: Duration = Duration::from_secs(2);
 
+/// For how long a slot that was given up for another client is left to it.
+const TAKEN_WITHIN: Duration = Duration::from_secs(2);
+
 type Key = (String, u16);
 
 #[derive(Default)]
@@ -21,6 +24,8 @@ pub(crate) struct Slots {
     open: Mutex<HashMap<Key, Arc<Slot>>>,
     /// Slots that were left with messages, and when.
     left: Mutex<HashMap<Key, Instant>>,
+    /// Slots that were given up for another client, and when.
+    handed_over: Mutex<HashMap<Key, Instant>>,
     /// A message has come that nobody holds the session of, or a session or a slot was given up.
     pub(super) changed: Notify,
 }
@@ -41,10 +46,26 @@ impl Slots {
         pin
     }
 
-    /// A slot that is open here.
+    /// A slot that is open here, unless another client gets it.
     pub(super) fn pin_open(&self, source: &Source, index: u16) -> Option<Pin> {
         let open = self.open.lock();
-        open.get(&(source.path.as_str().to_owned(), index)).and_then(Slot::pin)
+        open.get(&(source.path.as_str().to_owned(), index)).and_then(Slot::pin_next)
+    }
+
+    /// How many slots of an entity are open here, and how many of these another client gets.
+    pub(super) fn count(&self, source: &Source) -> (usize, usize) {
+        let open = self.open.lock();
+        let of_entity = open.iter().filter(|((path, _), _)| path == source.path.as_str());
+        let promised = of_entity.clone().filter(|(_, slot)| slot.state().is_promised).count();
+        (of_entity.count() - promised, promised)
+    }
+
+    /// Whether another client gets a slot, or was given it a moment ago.
+    pub(super) fn is_handed_over(&self, source: &Source, index: u16) -> bool {
+        let key = (source.path.as_str().to_owned(), index);
+        let mut handed_over = self.handed_over.lock();
+        handed_over.retain(|_, at| at.elapsed() < TAKEN_WITHIN);
+        handed_over.contains_key(&key) || self.open.lock().get(&key).is_some_and(|slot| slot.state().is_promised)
     }
 
     /// Whether a slot was left here a moment ago, with messages that the broker may not count so far.
@@ -56,6 +77,11 @@ impl Slots {
 
     /// A slot is about to be given up.
     pub(super) fn leave(&self, slot: &Slot, has_messages: bool) {
+        if slot.state().is_promised {
+            let key = (slot.source.path.as_str().to_owned(), slot.index);
+            self.handed_over.lock().insert(key, Instant::now());
+            return;
+        }
         if has_messages {
             let key = (slot.source.path.as_str().to_owned(), slot.index);
             self.left.lock().insert(key, Instant::now());

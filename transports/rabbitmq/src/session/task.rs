@@ -14,11 +14,13 @@ use tokio::time::Instant;
 use super::{
     job,
     ledger::Ledger,
+    request,
     slot::{Slot, Stage},
 };
 use crate::{
     error::{Failure, within},
     link::Leased,
+    log,
     receiver::delivered::{Held, Origin},
 };
 
@@ -51,6 +53,8 @@ struct Opened {
     lock: Leased,
     reading: Leased,
     consumer: Consumer,
+    /// What other clients that wait for sessions publish to the lock.
+    requests: Consumer,
 }
 
 async fn open(slot: &Slot) -> Result<Opened, Failure> {
@@ -63,8 +67,8 @@ async fn open(slot: &Slot) -> Result<Opened, Failure> {
     let options = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
     let locking = lock.channel.queue_declare(slot.lock().into(), options, FieldTable::default());
     let opened = match within(link.deadline(), "the lock of a slot", locking).await {
-        Ok(_) => match subscribe(slot, &reading).await {
-            Ok(consumer) => return Ok(Opened { lock, reading, consumer }),
+        Ok(_) => match subscribe(slot, &lock, &reading).await {
+            Ok((consumer, requests)) => return Ok(Opened { lock, reading, consumer, requests }),
             Err(failure) => {
                 unlock(slot, &lock).await;
                 Err(failure)
@@ -91,7 +95,16 @@ async fn channels(slot: &Slot) -> Result<(Leased, Leased), Failure> {
     }
 }
 
-async fn subscribe(slot: &Slot, reading: &Leased) -> Result<Consumer, Failure> {
+/// Subscribes to the messages of a slot, and to the requests of other clients.
+async fn subscribe(slot: &Slot, lock: &Leased, reading: &Leased) -> Result<(Consumer, Consumer), Failure> {
+    let deadline = slot.client.link.deadline();
+    let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
+    let listening = lock.channel.basic_consume(slot.lock().into(), "".into(), options, FieldTable::default());
+    let requests = within(deadline, "basic.consume", listening);
+    futures_util::future::try_join(subscribe_messages(slot, reading), requests).await
+}
+
+async fn subscribe_messages(slot: &Slot, reading: &Leased) -> Result<Consumer, Failure> {
     let channel = &reading.channel;
     let deadline = slot.client.link.deadline();
     within(deadline, "confirm.select", channel.confirm_select(ConfirmSelectOptions::default())).await?;
@@ -106,7 +119,7 @@ async fn subscribe(slot: &Slot, reading: &Leased) -> Result<Consumer, Failure> {
 }
 
 async fn read(slot: &Arc<Slot>, opened: Opened) {
-    let Opened { lock, reading, mut consumer } = opened;
+    let Opened { lock, reading, mut consumer, mut requests } = opened;
     let link = &slot.client.link;
     let origin = Arc::new(Origin { subscription: 0, leased: reading.clone() });
     let mut jobs = FuturesUnordered::new();
@@ -131,6 +144,11 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
                 // The channel has ended, or the queue was deleted.
                 Some(Err(_)) | None => break,
             },
+            Some(Ok(request)) = requests.next() => {
+                if let Some(theirs) = request::read(&request.properties) {
+                    slot.request(theirs);
+                }
+            }
             Some(()) = jobs.next(), if !jobs.is_empty() => {}
             () = slot.changed.notified() => {}
             () = async { match next_end { Some(at) => tokio::time::sleep_until(at).await, None => std::future::pending().await } } => {}
@@ -162,7 +180,11 @@ async fn unlock(slot: &Slot, lock: &Leased) {
     if lock.channel.status().connected() {
         let deleting = lock.channel.queue_delete(slot.lock().into(), QueueDeleteOptions::default());
         if let Err(failure) = within(slot.client.link.deadline(), "queue.delete", deleting).await {
-            tracing::warn!(queue = %slot.source.path, ?failure, "the lock of a slot is left until its connection ends");
+            log::failed(
+                &slot.source.path,
+                "the lock of a group of sessions was not released: it ends with the connection",
+                &failure,
+            );
         }
     }
 }
@@ -174,6 +196,6 @@ async fn shorten(slot: &Slot, reading: &Leased) {
     let shortened = within(slot.client.link.deadline(), "the records of sessions", shortening).await;
     slot.state().ledger.was_shortened();
     if let Err(failure) = shortened {
-        tracing::warn!(queue = %slot.source.path, ?failure, "the records of sessions could not be shortened");
+        log::failed(&slot.source.path, "the records of sessions were not shortened: it is tried again", &failure);
     }
 }

@@ -1,5 +1,5 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use consign::message::{Body, Value};
+use consign::message::{Body, Value, limits};
 
 use super::value;
 
@@ -10,13 +10,14 @@ const DATA: u8 = 0x75;
 const SEQUENCE: u8 = 0x76;
 const VALUE: u8 = 0x77;
 
-/// The payload, and whether it is written as sections of AMQP 1.0: one section of bytes is the payload as it is.
-pub(super) fn encode(body: &Body) -> (Bytes, bool) {
+/// The payload, and whether it is written as sections of AMQP 1.0: one section of bytes is the payload as it is. `None` for
+/// a kind of body or of value that the core has added since.
+pub(super) fn encode(body: &Body) -> Option<(Bytes, bool)> {
     let mut out = BytesMut::new();
     match body {
         Body::Data(data) => {
             if let [one] = data.sections() {
-                return (one.clone(), false);
+                return Some((one.clone(), false));
             }
             for section in data.sections() {
                 begin(DATA, &mut out);
@@ -25,18 +26,17 @@ pub(super) fn encode(body: &Body) -> (Bytes, bool) {
         }
         Body::Value(value) => {
             begin(VALUE, &mut out);
-            value::encode(value, &mut out);
+            value::encode(value, &mut out)?;
         }
         Body::Sequence(sections) => {
             for section in sections {
                 begin(SEQUENCE, &mut out);
-                value::encode_list(section.iter(), &mut out);
+                value::encode_list(section.iter(), &mut out)?;
             }
         }
-        // A kind of body that the core may add has no encoding here; its bytes are better than nothing.
-        other => out.put_slice(other.codec_view().unwrap_or_default()),
+        _ => return None,
     }
-    (out.freeze(), true)
+    Some((out.freeze(), true))
 }
 
 /// A section begins with its descriptor, a small ulong.
@@ -56,12 +56,12 @@ pub(super) fn decode(mut payload: Bytes) -> Option<Body> {
                 payload.advance(1);
                 data.push(value::take_variable(&mut payload)?);
             }
-            (SEQUENCE, _) => match value::decode(&mut payload)? {
+            (SEQUENCE, _) => match value::decode(&mut payload, limits::VALUE_LEVELS + 1)? {
                 Value::List(values) => sequences.push(values),
                 _ => return None,
             },
             (VALUE, _) => {
-                let value = value::decode(&mut payload)?;
+                let value = value::decode(&mut payload, limits::VALUE_LEVELS)?;
                 return payload.is_empty().then(|| Body::from(value));
             }
             _ => return None,
@@ -87,14 +87,14 @@ mod tests {
             Body::Sequence([vec![Value::from(1_i32)], vec![Value::from("two")]].into()),
         ];
         for body in bodies {
-            let (payload, is_encoded) = encode(&body);
+            let (payload, is_encoded) = encode(&body).unwrap();
             assert!(is_encoded);
             for end in 1..payload.len() {
                 assert_ne!(decode(payload.slice(..end)).as_ref(), Some(&body));
             }
             assert_eq!(decode(payload), Some(body));
         }
-        assert_eq!(encode(&Body::from("plain")), (Bytes::from_static(b"plain"), false));
-        assert_eq!(encode(&Body::empty()), (Bytes::new(), false));
+        assert_eq!(encode(&Body::from("plain")).unwrap(), (Bytes::from_static(b"plain"), false));
+        assert_eq!(encode(&Body::empty()).unwrap(), (Bytes::new(), false));
     }
 }

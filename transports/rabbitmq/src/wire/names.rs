@@ -3,6 +3,8 @@
 pub(crate) const CONTENT_TYPE: &str = "sb-content-type";
 pub(crate) const CORRELATION_ID: &str = "sb-correlation-id";
 pub(crate) const MESSAGE_ID: &str = "sb-message-id";
+/// Whether the `message_id` was made by this crate, for the sender set none.
+pub(crate) const MESSAGE_ID_STAMPED: &str = "sb-message-id-stamped";
 pub(crate) const SUBJECT: &str = "sb-subject";
 pub(crate) const REPLY_TO: &str = "sb-reply-to";
 pub(crate) const REPLY_TO_SESSION_ID: &str = "sb-reply-to-session-id";
@@ -21,6 +23,8 @@ pub(crate) const DESTINATION: &str = "sb-destination";
 
 /// Of a message to a topic: the [`bucket`](crate::session::bucket) of its session.
 pub(crate) const SESSION_BUCKET: &str = "sb-session-bucket";
+/// Of a request for a slot of sessions: how many slots its client has.
+pub(crate) const OPEN_SLOTS: &str = "sb-open-slots";
 /// Of the record of a session: which one is the newest, whether there is a state, and failures by sequence number.
 pub(crate) const VERSION: &str = "sb-version";
 pub(crate) const HAS_STATE: &str = "sb-has-state";

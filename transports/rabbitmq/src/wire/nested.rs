@@ -1,13 +1,16 @@
 //! Arrays and tables among the headers, which no application property can be: annotations.
 
-use consign::message::{PropertyValue, Value};
+use consign::message::{PropertyValue, Value, limits};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
-use super::{property, value::DEPTH};
+use super::property;
+
+/// Levels of a table or an array.
+const LEVELS: usize = limits::VALUE_LEVELS - 2;
 
 /// An array or a table as a value; `None` for another header, and for one that is nested deeper than a value may be.
 pub(super) fn read(header: &AMQPValue) -> Option<Value> {
-    matches!(header, AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_)).then(|| value(header, DEPTH - 2)).flatten()
+    matches!(header, AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_)).then(|| value(header, LEVELS)).flatten()
 }
 
 fn value(header: &AMQPValue, depth: usize) -> Option<Value> {
@@ -26,7 +29,7 @@ fn value(header: &AMQPValue, depth: usize) -> Option<Value> {
 
 /// A list or a map as a header; `None` for another value, and for what no header can hold.
 pub(super) fn write(value: &Value) -> Option<AMQPValue> {
-    matches!(value, Value::List(_) | Value::Map(_)).then(|| header(value, DEPTH - 2)).flatten()
+    matches!(value, Value::List(_) | Value::Map(_)).then(|| header(value, LEVELS)).flatten()
 }
 
 fn header(value: &Value, depth: usize) -> Option<AMQPValue> {

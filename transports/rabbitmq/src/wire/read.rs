@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign::{
     Message,
-    message::{Body, Properties, PropertyValue, Value},
+    message::{Body, Properties, PropertyValue, Value, limits},
     time::Timestamp,
 };
 use lapin::{
@@ -69,7 +69,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
         properties.pass_through_mut().priority = Some(*priority);
     }
     let mut ttl = raw.expiration().as_ref().and_then(|text| text.as_str().parse().ok()).map(Duration::from_millis);
-    let mut is_encoded = false;
+    let (mut is_encoded, mut is_stamped) = (false, false);
     let mut nested = Vec::new();
     let types = match headers.inner().get(names::TYPES) {
         Some(AMQPValue::FieldTable(types)) => Some(types.inner()),
@@ -101,11 +101,16 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
             names::TIME_TO_LIVE => {
                 ttl = long(value).and_then(|millis| millis.try_into().ok()).map(Duration::from_millis).or(ttl);
             }
+            names::MESSAGE_ID_STAMPED => is_stamped = truth(value) == Some(true),
             names::BODY => is_encoded = text(value) == Some(body::SECTIONS),
             "x-death" => facts.is_expired = has_expired(value),
             _ if is_said_by_property(name, raw) => {}
             _ => read_header(name, value, &mut properties),
         }
+    }
+    if is_stamped && let Some(id) = properties.message_id().map(str::to_owned) {
+        // It was taken a moment ago.
+        let _ = properties.stamp_message_id(id);
     }
     for (name, value) in nested {
         annotate(name, value, &mut properties);
@@ -234,7 +239,7 @@ fn pairs(header: &AMQPValue) -> Vec<(std::borrow::Cow<'static, str>, Value)> {
 }
 
 fn value_of(bytes: &mut Bytes) -> Option<Value> {
-    super::value::decode(bytes)
+    super::value::decode(bytes, limits::VALUE_LEVELS + 1)
 }
 
 fn seconds(raw: &BasicProperties) -> Timestamp {

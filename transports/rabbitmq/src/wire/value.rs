@@ -3,12 +3,13 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use consign::{
-    message::{PropertyValue, Value},
+    message::{PropertyValue, Value, limits},
     time::Timestamp,
 };
 
-/// How deep values may be inside one another.
-pub(super) const DEPTH: usize = 32;
+/// How deep encodings may be inside one another: an array, and each of the values of .NET, is a described value, and a
+/// section or the map of the annotations is one level more.
+const DEPTH: usize = 2 * limits::VALUE_LEVELS + 2;
 
 const DATE_TIME_OFFSET: &str = "com.microsoft:datetime-offset";
 const TIME_SPAN: &str = "com.microsoft:timespan";
@@ -16,33 +17,31 @@ const URI: &str = "com.microsoft:uri";
 /// An array of AMQP 1.0 has one constructor for all elements; this is a list that says what it stands for.
 const ARRAY: &str = "consign:array";
 
-pub(super) fn encode(value: &Value, out: &mut BytesMut) {
+/// Appends a value; `None` for a type that the core has added since and that has no encoding here.
+pub(super) fn encode(value: &Value, out: &mut BytesMut) -> Option<()> {
     match value {
-        Value::Simple(simple) => encode_simple(simple, out),
+        Value::Simple(simple) => encode_simple(simple, out)?,
         Value::Symbol(text) => encode_symbol(text, out),
-        Value::List(values) => encode_list(values.iter(), out),
+        Value::List(values) => encode_list(values.iter(), out)?,
         Value::Map(pairs) => compound(0xd1, pairs.len() * 2, out, |out| {
-            for (key, value) in pairs {
-                encode(key, out);
-                encode(value, out);
-            }
-        }),
+            pairs.iter().try_for_each(|(key, value)| encode(key, out).and_then(|()| encode(value, out)))
+        })?,
         Value::Array(values) => {
             described(ARRAY, out);
-            encode_list(values.iter(), out);
+            encode_list(values.iter(), out)?;
         }
         Value::Described(pair) => {
             out.put_u8(0);
-            encode(&pair.0, out);
-            encode(&pair.1, out);
+            encode(&pair.0, out)?;
+            encode(&pair.1, out)?;
         }
-        // A kind of value that the core may add has no encoding here.
-        _ => out.put_u8(0x40),
+        _ => return None,
     }
+    Some(())
 }
 
-pub(super) fn encode_list<'v>(values: impl ExactSizeIterator<Item = &'v Value>, out: &mut BytesMut) {
-    compound(0xd0, values.len(), out, |out| values.for_each(|value| encode(value, out)));
+pub(super) fn encode_list<'v>(mut values: impl ExactSizeIterator<Item = &'v Value>, out: &mut BytesMut) -> Option<()> {
+    compound(0xd0, values.len(), out, |out| values.try_for_each(|value| encode(value, out)))
 }
 
 fn described(descriptor: &str, out: &mut BytesMut) {
@@ -65,17 +64,18 @@ fn length(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-fn compound(code: u8, count: usize, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
+fn compound(code: u8, count: usize, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> Option<()>) -> Option<()> {
     out.put_u8(code);
     let at = out.len();
     out.put_u32(0);
     out.put_u32(length(count));
-    write(out);
+    write(out)?;
     let size = length(out.len() - at - 4);
     out[at..at + 4].copy_from_slice(&size.to_be_bytes());
+    Some(())
 }
 
-fn encode_simple(value: &PropertyValue, out: &mut BytesMut) {
+fn encode_simple(value: &PropertyValue, out: &mut BytesMut) -> Option<()> {
     match value {
         PropertyValue::Bool(true) => out.put_u8(0x41),
         PropertyValue::Bool(false) => out.put_u8(0x42),
@@ -107,9 +107,10 @@ fn encode_simple(value: &PropertyValue, out: &mut BytesMut) {
             variable(0xb1, text.as_bytes(), out);
         }
         PropertyValue::Bytes(bytes) => variable(0xb0, bytes, out),
-        // A type that the core may add has no encoding here.
-        _ => out.put_u8(0x40),
+        PropertyValue::Null => out.put_u8(0x40),
+        _ => return None,
     }
+    Some(())
 }
 
 fn fixed<const N: usize>(code: u8, bytes: [u8; N], out: &mut BytesMut) {
@@ -117,9 +118,9 @@ fn fixed<const N: usize>(code: u8, bytes: [u8; N], out: &mut BytesMut) {
     out.put_slice(&bytes);
 }
 
-/// Takes one value from the front of `bytes`; `None` if there is none.
-pub(super) fn decode(bytes: &mut Bytes) -> Option<Value> {
-    decode_at(bytes, DEPTH)
+/// Takes one value from the front of `bytes`; `None` if there is none, or if it has more levels.
+pub(super) fn decode(bytes: &mut Bytes, levels: usize) -> Option<Value> {
+    decode_at(bytes, DEPTH).filter(|value| value.is_within(levels))
 }
 
 fn decode_at(bytes: &mut Bytes, depth: usize) -> Option<Value> {
@@ -211,9 +212,9 @@ mod tests {
 
     fn there_and_back(value: &Value) -> Option<Value> {
         let mut out = BytesMut::new();
-        encode(value, &mut out);
+        encode(value, &mut out).unwrap();
         let mut bytes = out.freeze();
-        let back = decode(&mut bytes);
+        let back = decode(&mut bytes, limits::VALUE_LEVELS);
         assert!(bytes.is_empty());
         back
     }
@@ -249,31 +250,38 @@ mod tests {
     #[test]
     fn no_bytes_are_too_bad_to_be_refused() {
         let mut out = BytesMut::new();
-        encode(&sample(), &mut out);
+        encode(&sample(), &mut out).unwrap();
         let good = out.freeze();
         for end in 0..good.len() {
-            assert_eq!(decode(&mut good.slice(..end)), None);
+            assert_eq!(decode(&mut good.slice(..end), limits::VALUE_LEVELS), None);
         }
         for at in 0..good.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut bad = good.to_vec();
                 bad[at] ^= flip;
-                let _ = decode(&mut Bytes::from(bad));
+                let _ = decode(&mut Bytes::from(bad), limits::VALUE_LEVELS);
             }
         }
-        // A list in a list in a list.
-        let mut deep = Value::List(vec![]);
-        for _ in 0..DEPTH {
-            deep = Value::List(vec![deep]);
-        }
-        assert_eq!(there_and_back_of_bytes(&deep), None);
         // A list of a milliard values in four bytes.
-        assert_eq!(decode(&mut Bytes::from_static(&[0xd0, 0, 0, 0, 8, 0x3b, 0x9a, 0xca, 0, 0, 0, 0, 0])), None);
+        assert_eq!(
+            decode(&mut Bytes::from_static(&[0xd0, 0, 0, 0, 8, 0x3b, 0x9a, 0xca, 0, 0, 0, 0, 0]), limits::VALUE_LEVELS),
+            None
+        );
     }
 
-    fn there_and_back_of_bytes(value: &Value) -> Option<Value> {
-        let mut out = BytesMut::new();
-        encode(value, &mut out);
-        decode(&mut out.freeze())
+    #[test]
+    fn v_220_each_kind_of_value_has_as_many_levels() {
+        let text = PropertyValue::Uri("a:b".into());
+        let wrap: [fn(Value) -> Value; 4] = [
+            |inner| Value::List(vec![inner]),
+            |inner| Value::Array(vec![inner]),
+            |inner| Value::Map(vec![(Value::from("k"), inner)]),
+            |inner| Value::Described(Box::new((Value::Symbol("d".into()), inner))),
+        ];
+        for wrap in wrap {
+            let most = (1..limits::VALUE_LEVELS).fold(Value::from(text.clone()), |inner, _| wrap(inner));
+            assert_eq!(there_and_back(&most).as_ref(), Some(&most));
+            assert_eq!(there_and_back(&wrap(most)), None);
+        }
     }
 }

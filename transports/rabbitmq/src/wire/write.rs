@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use consign::{
     Message,
     message::{PassThrough, Properties, PropertyValue, Value},
+    settlement::DeadLetter,
     time::Timestamp,
     transport::{ErrorKind, SendError},
 };
@@ -59,8 +60,8 @@ const PERSISTENT: u8 = 2;
 const MAX_HEADERS: usize = 124 << 10;
 
 pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendError> {
+    message.check().map_err(SendError::from)?;
     let properties = message.properties();
-    properties.check().map_err(SendError::from)?;
     let mut headers = Headers::new();
     let mut out = BasicProperties::default().with_delivery_mode(PERSISTENT);
 
@@ -88,6 +89,9 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     }
     // Every message has one, for it tells returned messages apart.
     out = out.with_message_id(place(properties.message_id(), names::MESSAGE_ID).unwrap_or_else(random_id));
+    if properties.message_id().is_none() || properties.is_message_id_stamped() {
+        insert(&mut headers, names::MESSAGE_ID_STAMPED, AMQPValue::Boolean(true));
+    }
     out = out.with_timestamp(u64::try_from(stamp.enqueued.as_millis() / 1_000).unwrap_or(0));
 
     write_rare(properties, is_mirrored, &mut headers);
@@ -111,7 +115,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         insert(&mut headers, names::FAILED_DELIVERIES, long(stamp.failed.into()));
     }
     if let Some(rest) = properties.pass_through() {
-        out = write_pass_through(rest, out, &mut headers);
+        out = write_pass_through(rest, out, &mut headers).ok_or_else(unknown)?;
     }
     write_application(properties, &mut headers)?;
     if let Some(id) = properties.application().get(names::APP_ID).and_then(PropertyValue::as_str).and_then(short) {
@@ -121,7 +125,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         write_nested(rest, &mut headers);
     }
 
-    let (payload, is_encoded) = body::encode(message.body());
+    let (payload, is_encoded) = body::encode(message.body()).ok_or_else(unknown)?;
     if is_encoded {
         insert(&mut headers, names::BODY, text(body::SECTIONS));
     }
@@ -174,7 +178,11 @@ fn write_rare(properties: &Properties, is_mirrored: bool, headers: &mut Headers)
     }
 }
 
-fn write_pass_through(rest: &PassThrough, mut out: BasicProperties, headers: &mut Headers) -> BasicProperties {
+fn unknown() -> SendError {
+    SendError::new(ErrorKind::Serialization).with_detail("a value of a type that this transport does not know")
+}
+
+fn write_pass_through(rest: &PassThrough, mut out: BasicProperties, headers: &mut Headers) -> Option<BasicProperties> {
     match rest.content_encoding.as_deref() {
         Some(encoding) if encoding.len() <= SHORT => out = out.with_content_encoding(encoding.into()),
         Some(encoding) => insert(headers, names::CONTENT_ENCODING, text(encoding)),
@@ -205,11 +213,11 @@ fn write_pass_through(rest: &PassThrough, mut out: BasicProperties, headers: &mu
         if !pairs.is_empty() {
             let pairs = pairs.iter().map(|(key, value)| (Value::Symbol((&**key).into()), value.clone()));
             let mut bytes = BytesMut::new();
-            value::encode(&Value::Map(pairs.collect()), &mut bytes);
+            value::encode(&Value::Map(pairs.collect()), &mut bytes)?;
             insert(headers, name, AMQPValue::ByteArray(bytes[..].into()));
         }
     }
-    out
+    Some(out)
 }
 
 fn write_application(properties: &Properties, headers: &mut Headers) -> Result<(), SendError> {
@@ -278,6 +286,8 @@ pub(crate) fn again(
             Some(present) if property::read(value, None).as_ref() == Some(present) => {
                 headers.insert(name.clone(), value.clone());
             }
+            // A dead letter without a description has removed the one that the message came with.
+            None if [DeadLetter::REASON, DeadLetter::DESCRIPTION].contains(&name.as_str()) => {}
             None if !headers.contains_key(name.as_str()) => {
                 unread.push((nested::size(name.as_str(), value), name, value));
             }

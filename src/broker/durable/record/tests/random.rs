@@ -342,6 +342,8 @@ fn a_number_that_is_in_no_table_is_refused() {
         (1, &[3][..], "part"),
         (2, &[3], "place"),
         (3, &[16], "bits of a message"),
+        (10, &[0x80, 0x80, 4], "bits of properties"),
+        // An id that was made, and none.
         (10, &[0x80, 0x80, 2], "bits of properties"),
         (10, &[4, 0], "property"),
         (10, &[0x80, 8, 0, 0], "time to live"),

@@ -63,7 +63,7 @@ fn room_comes_back_when_it_is_compacted() {
 
 fn salvaged(disk: &SimulatedDisk) -> (Salvaged, Model) {
     let mut found = Model::default();
-    let salvaged = salvage_from(&*disk.open(), &mut |table, key, value| {
+    let salvaged = salvage_from(&*disk.storage(), &mut |table, key, value| {
         found.0.insert((table, key.to_vec()), value.to_vec());
         Ok(())
     });

@@ -112,7 +112,7 @@ fn i_07_the_reserve_is_real() {
     assert_eq!(metadata.len(), RESERVE);
     #[cfg(unix)]
     assert!(std::os::unix::fs::MetadataExt::blocks(&metadata) * 512 >= RESERVE);
-    let storage = journal.storage();
+    let storage = journal.place();
     assert!(storage.reserve());
     assert!(storage.release());
     assert!(!reserve.exists());

@@ -6,6 +6,7 @@ mod damage;
 mod full;
 mod journal;
 mod model;
+mod names;
 mod power_loss;
 
 use std::env;
@@ -18,7 +19,7 @@ const EVERY: u64 = 50;
 
 fn open(disk: &SimulatedDisk) -> Result<RedbJournal, StorageError> {
     const CACHE: usize = 1 << 20;
-    RedbJournal::with_storage(disk.open(), CACHE)
+    RedbJournal::at(disk.open()?, CACHE)
 }
 
 fn every() -> u64 {

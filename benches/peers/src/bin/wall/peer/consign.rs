@@ -58,7 +58,7 @@ where
     S: Service<Message, Response = Disposition, Future: Send> + Send + 'static,
     S::Error: Into<BoxError>,
 {
-    let consumer = Consumer::new(queue.receiver(), service);
+    let consumer = Consumer::without_clone(queue.receiver(), service);
     tokio::spawn(match concurrency {
         Some(concurrency) => consumer.concurrency(concurrency).run(),
         None => consumer.run(),

@@ -1,0 +1,347 @@
+//! Messages that are held outside of the slots, under locks that are renewed: those whose id another consumer is handling, and
+//! those whose delay the transport cannot keep.
+
+use std::{
+    future::Future,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tower::BoxError;
+use tower_service::Service;
+
+use super::{
+    health::Failure,
+    renewal::renewal_failed,
+    run::{Run, Turn},
+    slot::{Before, Held, Renewing, Settling, lock_of},
+    why::Why,
+};
+use crate::{
+    Disposition, Message,
+    message::Holding,
+    settlement::{Changes, Then},
+    transport::{
+        Delivery, Lease, Receiver,
+        deadline::{Timed, Unanswered},
+    },
+};
+
+/// The shortest and the longest time from one call of the stack to the next. In between it is half of the time that the
+/// message has been held.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(2);
+/// How long a message is released for, if no more can be held: at least, and at most.
+const RELEASED: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+
+/// The messages that are held.
+pub(super) struct Kept<L: Lease> {
+    all: Vec<Keep<L>>,
+    /// How many of them are due.
+    due: usize,
+    /// How many renewals are not answered.
+    asked: usize,
+}
+
+struct Keep<L: Lease> {
+    held: Held<L>,
+    since: Instant,
+    /// The slot that it occupies, because no more could be held outside of the slots.
+    slot: Option<usize>,
+    next: Next,
+    due: Instant,
+    is_due: bool,
+    renewing: Option<Renewing<L>>,
+}
+
+/// What becomes of it when it is due.
+enum Next {
+    Call,
+    Abandon(Changes),
+}
+
+impl<L: Lease> Default for Kept<L> {
+    fn default() -> Self {
+        Self { all: Vec::new(), due: 0, asked: 0 }
+    }
+}
+
+impl<L: Lease> Kept<L> {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether one waits for the stack.
+    pub(super) fn is_due(&self) -> bool {
+        self.due > 0
+    }
+
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Delivery<L>> {
+        (self.due, self.asked) = (0, 0);
+        self.all.drain(..).map(|Keep { held: Held { message, lease, .. }, .. }| Delivery { message, lease })
+    }
+
+    /// Takes one out, with the slot that has become free by that.
+    fn take(&mut self, at: usize) -> (Keep<L>, Option<usize>) {
+        let keep = self.all.remove(at);
+        self.due -= usize::from(keep.is_due);
+        self.asked -= usize::from(keep.is_asked());
+        let freed = match keep.slot {
+            Some(_) => None,
+            None => self.all.iter_mut().find_map(|other| other.slot.take()),
+        };
+        (keep, freed)
+    }
+}
+
+impl<L: Lease> Keep<L> {
+    fn is_asked(&self) -> bool {
+        self.renewing.as_ref().is_some_and(|renewing| renewing.asked.is_some())
+    }
+}
+
+impl<R, S, F> Run<R, S, F>
+where
+    R: Receiver,
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    F: Future,
+{
+    /// What becomes of an abandoned message that is to wait.
+    #[cold]
+    pub(super) fn keep(&mut self, slot: usize, held: Held<R::Lease>, changes: Changes) {
+        let now = Instant::now();
+        match changes.then() {
+            Some(Then::Delay(delay)) if !self.is_last(&held.message) => {
+                self.delay(slot, held, now, delay, changes.at_once());
+            }
+            Some(Then::Hold(left)) => self.hold(slot, held, now, left),
+            _ => self.settle(slot, held, Disposition::Abandon(changes.at_once())),
+        }
+    }
+
+    fn delay(&mut self, slot: usize, held: Held<R::Lease>, now: Instant, delay: Duration, changes: Changes) {
+        let Some(lock) = lock_of(&held.lease) else { return self.settle(slot, held, Disposition::Abandon(changes)) };
+        let Held { lease, message, before } = held;
+        let lease = match lease.abandon_after(changes.clone(), delay) {
+            Ok(settle) => {
+                self.slots[slot].why = Why::abandon(&changes).map(Box::new);
+                return self.settle_by(slot, message, Settling::Abandon, settle, lock);
+            }
+            Err(lease) => lease,
+        };
+        let held = Held { lease, message, before };
+        if self.drain.is_some() {
+            return self.settle(slot, held, Disposition::Abandon(changes));
+        }
+        tracing::debug!("the transport has no delay: the consumer keeps the message meanwhile");
+        let due = now.checked_add(delay).unwrap_or_else(|| now + super::slot::LONGEST_LOCK);
+        self.put_aside(slot, held, now, due, Next::Abandon(changes));
+    }
+
+    fn hold(&mut self, slot: usize, held: Held<R::Lease>, now: Instant, left: Duration) {
+        let Held { lease, mut message, before } = held;
+        if before.is_none() {
+            self.options.stats.count_held();
+        }
+        let lock = lock_of(&lease);
+        if self.drain.is_some() {
+            self.free.push(slot);
+            return self.release(Delivery { message, lease });
+        }
+        let lease = match lock {
+            Some(lock) if self.kept.len() >= self.options.max_held => {
+                let [least, most] = RELEASED;
+                match lease.release_after(left.clamp(least, most)) {
+                    Ok(settle) => {
+                        self.slots[slot].why = None;
+                        return self.settle_by(slot, message, Settling::Release, settle, lock);
+                    }
+                    Err(lease) => lease,
+                }
+            }
+            _ => lease,
+        };
+        message.set_holding(Holding::Was);
+        let waited = before.map_or(Duration::ZERO, |before| now.saturating_duration_since(before.since));
+        let pause = (waited / 2).clamp(SHORTEST, LONGEST);
+        let pause = if left.is_zero() { pause } else { pause.min(left.max(Duration::from_millis(1))) };
+        self.put_aside(slot, Held { lease, message, before }, now, now + pause, Next::Call);
+    }
+
+    /// Keeps a message outside of its slot, or in it if no more can be held.
+    fn put_aside(&mut self, slot: usize, held: Held<R::Lease>, now: Instant, due: Instant, next: Next) {
+        let since = held.before.map_or(now, |before| before.since);
+        let renewing = lock_of(&held.lease).map(|lock| {
+            // How much of the lock is left the first time is not known, so it is renewed at once.
+            let (last, due) = match held.before {
+                Some(Before { locked_at, .. }) => (locked_at, locked_at + lock / 2),
+                None if self.options.renewal.is_zero() => (now, now + lock / 2),
+                None => (now, now),
+            };
+            self.deadline.include(due);
+            Renewing { lock, started: last, last, due, asked: None }
+        });
+        self.deadline.include(due);
+        let is_full = self.kept.len() >= self.options.max_held;
+        if !is_full {
+            self.free.push(slot);
+        }
+        let slot = is_full.then_some(slot);
+        self.kept.all.push(Keep { held, since, slot, next, due, is_due: false, renewing });
+    }
+
+    /// Looks for what is due.
+    pub(super) fn kept_due(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for at in (0..self.kept.all.len()).rev() {
+            let keep = &mut self.kept.all[at];
+            if !keep.is_due {
+                if now >= keep.due {
+                    keep.is_due = true;
+                    self.kept.due += 1;
+                } else {
+                    self.deadline.include(keep.due);
+                }
+            }
+            let Some(renewing) = &mut keep.renewing else { continue };
+            if now < renewing.due {
+                self.deadline.include(renewing.due);
+            } else if now >= renewing.ends() {
+                self.lose_kept(at);
+            } else if self.options.renewal.is_zero() {
+                let (Keep { held: Held { lease, message, .. }, slot, .. }, freed) = self.kept.take(at);
+                self.free.extend(slot.into_iter().chain(freed));
+                self.release(Delivery { message, lease });
+            } else if renewing.asked.is_none() {
+                renewing.asked = Some((now, Box::pin(keep.held.lease.renew())));
+                renewing.due = renewing.ends().min(now + self.options.operation);
+                self.deadline.include(renewing.due);
+                self.kept.asked += 1;
+            } else {
+                renewing.asked = None;
+                self.kept.asked -= 1;
+                renewing.schedule_retry(self.deadline.epoch, now);
+                self.deadline.include(renewing.due);
+                self.options.stats.count_timed_out();
+                let unanswered = Unanswered::after(self.options.operation).into();
+                renewal_failed(&mut self.options, &self.receiver, Some(&keep.held.message), &unanswered);
+            }
+        }
+        self.poll_kept(cx);
+    }
+
+    /// Polls the renewals of held messages.
+    #[inline]
+    pub(super) fn poll_kept(&mut self, cx: &mut Context<'_>) {
+        if self.kept.asked > 0 {
+            self.poll_kept_renewals(cx);
+        }
+    }
+
+    #[cold]
+    fn poll_kept_renewals(&mut self, cx: &mut Context<'_>) {
+        for at in (0..self.kept.all.len()).rev() {
+            let Keep { held, renewing, .. } = &mut self.kept.all[at];
+            let Some(renewing) = renewing else { continue };
+            let Some((asked_at, future)) = &mut renewing.asked else { continue };
+            let asked_at = *asked_at;
+            let Poll::Ready(result) = future.as_mut().poll(cx) else { continue };
+            renewing.asked = None;
+            self.kept.asked -= 1;
+            match result {
+                Ok(until) => {
+                    // A layer may look at it when the stack is called again.
+                    held.message.set_locked_until(until);
+                    self.options.stats.count_renewed();
+                    renewing.last = asked_at;
+                    renewing.due = asked_at + renewing.lock / 2;
+                }
+                Err(error) if error.is_lock_lost() => {
+                    self.lose_kept(at);
+                    continue;
+                }
+                Err(error) => {
+                    renewal_failed(&mut self.options, &self.receiver, Some(&held.message), &error);
+                    renewing.schedule_retry(self.deadline.epoch, Instant::now());
+                }
+            }
+            self.deadline.include(renewing.due);
+        }
+    }
+
+    /// Drops a message that is not this consumer's any more.
+    #[cold]
+    fn lose_kept(&mut self, at: usize) {
+        self.options.stats.count_lock_lost();
+        self.options.health.failed(Failure::LockLost);
+        let (Keep { held, slot, .. }, freed) = self.kept.take(at);
+        self.options.log.held_lost(&self.receiver.entity_info(), Some(&held.message));
+        self.free.extend(slot.into_iter().chain(freed));
+        if self.batch.is_empty() {
+            self.give_up_place();
+        }
+    }
+
+    /// Hands held messages that are due to the stack again.
+    #[inline]
+    pub(super) fn call_kept(&mut self, cx: &mut Context<'_>, turn: &mut Turn) {
+        if self.kept.due > 0 {
+            self.call_due(cx, turn);
+        }
+    }
+
+    #[cold]
+    fn call_due(&mut self, cx: &mut Context<'_>, turn: &mut Turn) {
+        let mut at = 0;
+        while self.kept.due > 0 && self.drain.is_none() {
+            let Some(keep) = self.kept.all.get(at) else { return };
+            // A renewal is not dropped half-way.
+            if !keep.is_due || keep.is_asked() || keep.slot.is_none() && self.free.is_empty() {
+                at += 1;
+                continue;
+            }
+            let is_called = matches!(keep.next, Next::Call);
+            if is_called && self.poll_stack(cx) != Poll::Ready(true) {
+                return;
+            }
+            let (Keep { held, since, slot, next, renewing, .. }, freed) = self.kept.take(at);
+            self.free.extend(freed);
+            let Some(slot) = slot.or_else(|| self.free.pop()) else { return };
+            let locked_at = renewing.map_or(since, |renewing| renewing.last);
+            let held = Held { before: Some(Before { since, locked_at }), ..held };
+            match next {
+                Next::Abandon(changes) => self.settle(slot, held, Disposition::Abandon(changes)),
+                Next::Call => self.call_again(slot, held, locked_at, turn),
+            }
+        }
+    }
+
+    fn call_again(&mut self, slot: usize, held: Held<R::Lease>, locked_at: Instant, turn: &mut Turn) {
+        let (message, service) = (held.message.clone(), &mut self.service);
+        match self.slots[slot].start(|| service.call(message)) {
+            Poll::Ready(ended) => self.ended(slot, held, ended),
+            Poll::Pending => {
+                let place = &mut self.slots[slot];
+                place.held = Some(held);
+                place.locked_at = Some(locked_at);
+                self.still_running(slot, turn);
+            }
+        }
+    }
+
+    /// Gives back everything that is held: no handler has seen it. What waits for a delay has failed.
+    pub(super) fn release_kept(&mut self) {
+        let all = std::mem::take(&mut self.kept).all;
+        for Keep { held: Held { lease, message, .. }, slot, next, .. } in all {
+            self.free.extend(slot);
+            match next {
+                Next::Abandon(changes) => {
+                    let settle = lease.settle(Disposition::Abandon(changes));
+                    self.releases.push(Timed::new(settle, self.options.operation));
+                }
+                Next::Call => self.release(Delivery { message, lease }),
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The log lines of this transport. No line has the address of the server as the user gave it: it may hold a password.
+
+use std::fmt;
+
+use consign::{middleware::trace::Escaped, transport::log_limit};
+
+/// The target of all lines.
+const TARGET: &str = "consign::nats";
+
+pub(crate) fn lost(entity: &str) {
+    if let Some(left_out) = log_limit(entity, "ConnectionLost") {
+        let entity = tracing::field::display(Escaped(entity));
+        tracing::warn!(target: TARGET, entity, left_out, "the connection was lost: the client connects again");
+    }
+}
+
+pub(crate) fn connected(entity: &str) {
+    if let Some(left_out) = log_limit(entity, "Connected") {
+        let entity = tracing::field::display(Escaped(entity));
+        tracing::info!(target: TARGET, entity, left_out, "connected again");
+    }
+}
+
+/// Something about an entity failed and goes on by itself. `what` is from a closed list.
+pub(crate) fn failed(entity: &str, what: &'static str, error: &impl fmt::Display) {
+    if let Some(left_out) = log_limit(entity, what) {
+        let error = error.to_string();
+        let (entity, error) = (tracing::field::display(Escaped(entity)), tracing::field::display(Escaped(&error)));
+        tracing::warn!(target: TARGET, entity, error, left_out, "{what}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Why a message is dead, as a row has it.
+
+use std::borrow::Cow;
+
+use consign::{
+    message::limits,
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::SendError,
+};
+
+/// A message was stored, by another version or another program, and cannot be stored again.
+pub(crate) fn not_stored(refused: &SendError) -> DeadLetter {
+    DeadLetter::new(DeadLetterReason::Application(Cow::Borrowed("SerializationFailed")), refused.to_string())
+}
+
+/// The reason and the description.
+pub(crate) fn columns(dead_letter: &DeadLetter) -> (String, Option<String>) {
+    let description = Some(text(&dead_letter.description)).filter(|text| !text.is_empty());
+    (text(dead_letter.reason.as_str()), description)
+}
+
+/// A text of PostgreSQL has no NUL, and a description has a limit. What is described may be of another program.
+pub(crate) fn text(text: &str) -> String {
+    let mut left = limits::DEAD_LETTER_TEXT;
+    let fits = text.chars().take_while(|character| {
+        let units = character.len_utf16();
+        let fits = units <= left;
+        left = left.saturating_sub(units);
+        fits
+    });
+    fits.map(|character| if character == '\0' { char::REPLACEMENT_CHARACTER } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_no_nul_and_an_end() {
+        assert_eq!(text("a\0b"), "a\u{fffd}b");
+        assert_eq!(text(&"🦀".repeat(3_000)).chars().count(), limits::DEAD_LETTER_TEXT / 2);
+    }
+}

@@ -1,0 +1,47 @@
+//! The log lines of this transport. No line has the address of the server as the user gave it: it may hold a password.
+
+use std::{fmt, time::Duration};
+
+use consign::{message::EntityPath, middleware::trace::Escaped, transport::log_limit};
+use lapin::uri::AMQPUri;
+
+/// The target of all lines.
+const TARGET: &str = "consign::rabbitmq";
+
+/// Host and port.
+fn server(uri: &AMQPUri) -> String {
+    Escaped(&format!("{}:{}", uri.authority.host, uri.authority.port)).to_string()
+}
+
+pub(crate) fn lost(uri: &AMQPUri) {
+    let server = server(uri);
+    if let Some(left_out) = log_limit(&server, "ConnectionLost") {
+        tracing::warn!(target: TARGET, server, left_out, "the connection was lost: it is made again");
+    }
+}
+
+pub(crate) fn not_connected(uri: &AMQPUri, error: &impl fmt::Display, pause: Duration) {
+    let server = server(uri);
+    if let Some(left_out) = log_limit(&server, "NotConnected") {
+        let (error, retry_in_ms) = (error.to_string(), u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        let error = tracing::field::display(Escaped(&error));
+        tracing::warn!(target: TARGET, server, error, retry_in_ms, left_out, "connecting failed: the next attempt waits");
+    }
+}
+
+pub(crate) fn connected(uri: &AMQPUri, failures: u32) {
+    let server = server(uri);
+    if let Some(left_out) = log_limit(&server, "Connected") {
+        tracing::info!(target: TARGET, server, failures, left_out, "connected again");
+    }
+}
+
+/// Something about an entity failed and goes on by itself. `what` is from a closed list.
+pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Display) {
+    if let Some(left_out) = log_limit(path.as_str(), what) {
+        let error = error.to_string();
+        let (entity, error) =
+            (tracing::field::display(Escaped(path.as_str())), tracing::field::display(Escaped(&error)));
+        tracing::warn!(target: TARGET, entity, error, left_out, "{what}");
+    }
+}
