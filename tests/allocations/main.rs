@@ -198,14 +198,14 @@ fn poll_once<T>(future: impl Future<Output = T>) -> T {
 /// hand, so that nothing else runs in between.
 fn steady_state<S>(slots: usize, service: S) -> usize
 where
-    S: Service<Message, Response = Disposition, Error = Infallible>,
+    S: Service<Message, Response = Disposition, Error = Infallible> + Clone,
 {
     steady_state_of(slots, service, || Message::new("a small message"))
 }
 
 fn steady_state_of<S>(slots: usize, service: S, message: impl Fn() -> Message) -> usize
 where
-    S: Service<Message, Response = Disposition, Error = Infallible>,
+    S: Service<Message, Response = Disposition, Error = Infallible> + Clone,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _guard = runtime.enter();
@@ -237,6 +237,7 @@ fn fill(queue: &Queue, message: impl Fn() -> Message) {
 }
 
 /// A service that is no closure and whose future is no `async` block.
+#[derive(Clone)]
 struct Bytes(usize);
 
 impl Service<Message> for Bytes {
@@ -277,7 +278,7 @@ fn a_success_through_retries_and_a_circuit_breaker_allocates_nothing() {
     let handler = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::Complete)));
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).expect("a new queue");
     let backoff = Backoff::exponential(Duration::from_secs(1));
-    let later = DelayedRetries::new(queue.sender().expect("a queue takes messages"), backoff);
+    let later = DelayedRetries::new(queue.sender().expect("a queue takes messages"), backoff).expect("it schedules");
     let retry = RetryLayer::new().immediate(2).delayed(later);
     for slots in [1, 16] {
         let stack = retry.layer(CircuitBreakerLayer::new(1, 2, Duration::from_secs(1)).layer(handler));

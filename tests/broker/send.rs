@@ -27,7 +27,7 @@ fn t_85_v_10_a_message_of_the_largest_size_fits() {
     bench.try_send(message(996)).unwrap();
     let error = bench.try_send(message(997)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::MessageSizeExceeded);
-    assert!(error.to_string().starts_with("send: the message is too large (1001 bytes, at most 1000. TrackingId:"));
+    assert_eq!(error.to_string(), "send: the message is too large (1001 bytes, at most 1000; queue `orders`)");
     assert!(!error.is_retryable());
 }
 

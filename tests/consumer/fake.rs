@@ -219,7 +219,7 @@ impl Drop for FakeLease {
 }
 
 impl Answer {
-    fn future(self) -> BoxFuture<Result<(), SettleError>> {
+    pub(crate) fn future(self) -> BoxFuture<Result<(), SettleError>> {
         let answer: BoxFuture<Result<(), SettleError>> = match self {
             Self::Now => Box::pin(ready(Ok(()))),
             Self::Later(wait) => Box::pin(async move {

@@ -163,6 +163,7 @@ enum Readiness {
 }
 
 /// A stack that takes `left` messages and holds them, and then does something else.
+#[derive(Clone)]
 struct Broken {
     left: usize,
     then: Readiness,

@@ -21,7 +21,8 @@ where
 {
     let queue = queue_with_lock(60);
     fill(&queue, messages).await;
-    let consumer = Consumer::new(queue.receiver(), stack);
+    // Tower's rate limit is not `Clone`.
+    let consumer = Consumer::without_clone(queue.receiver(), stack);
     let stats = consumer.stats();
     let stats = within(3_600, consumer.run_until(until(move || stats.completed() >= messages as u64))).await.unwrap();
     assert_empty(&queue);

@@ -8,7 +8,10 @@ mod drain;
 mod fake;
 mod handlers;
 mod health;
+mod held;
 mod layers;
+#[cfg(all(feature = "json", feature = "testing"))]
+mod log;
 mod prefetch;
 mod receiving;
 mod renewal;
@@ -16,6 +19,7 @@ mod sessions;
 mod settle_once;
 mod slots;
 mod together;
+mod unanswered;
 mod wakes;
 
 use std::{

@@ -189,7 +189,11 @@ async fn releases_that_hang_take_no_slot_and_are_bounded() {
         sleep(seconds(3)).await;
         Ok::<_, Infallible>(Disposition::Complete)
     });
-    let consumer = Consumer::new(fake.receiver(), handler).concurrency(2).prefetch(20).drain_timeout(seconds(10));
+    let consumer = Consumer::new(fake.receiver(), handler)
+        .concurrency(2)
+        .prefetch(20)
+        .drain_timeout(seconds(10))
+        .operation_timeout(seconds(600));
     let started = Instant::now();
     let stats = within(600, consumer.run_until(sleep(seconds(300)))).await.unwrap();
     let releases = fake.asked().iter().filter(|asked| matches!(asked, Asked::Release(_))).count();

@@ -177,7 +177,82 @@ async fn n_04_a_session_that_stays_empty_makes_room_for_the_next() {
     let stats = within(60, consumer.run_until(until(move || stats.completed() == 4))).await.unwrap();
     assert_eq!(journal.all(), ["a:1", "a:2", "b:1", "b:2"]);
     assert_eq!(stats.sessions(), 2);
-    assert!(started.elapsed() >= seconds(3) && started.elapsed() < seconds(4), "{:?}", started.elapsed());
+    assert!(started.elapsed() < seconds(1), "{:?}", started.elapsed());
+}
+
+/// Nobody waits a second for each of them: 200 sessions, eight at once, would take 24.
+#[tokio::test(start_paused = true)]
+async fn n_220_an_empty_session_is_closed_at_once_for_one_that_waits() {
+    const SESSIONS: usize = 200;
+    let queue = sessions();
+    for session in 0..SESSIONS {
+        let message = Message::builder().session_id(format!("s-{session}")).build("1").unwrap();
+        queue.sender().unwrap().send(message).await.unwrap();
+    }
+    let gauge = Gauge::default();
+    let inside = gauge.clone();
+    let handler = service_fn(move |_| {
+        let entered = inside.enter();
+        async move {
+            sleep(Duration::from_millis(1)).await;
+            drop(entered);
+            Ok::<_, Infallible>(Disposition::Complete)
+        }
+    });
+    let consumer = SessionConsumer::new(queue.session_acceptor().unwrap(), handler).concurrency(8);
+    let (stats, began) = (consumer.stats(), Instant::now());
+    let stats = within(60, consumer.run_until(until(move || stats.completed() == SESSIONS as u64))).await.unwrap();
+    assert!(began.elapsed() < seconds(2), "{:?}", began.elapsed());
+    assert_eq!((stats.sessions(), gauge.most()), (SESSIONS as u64, 8));
+    assert_empty(&queue);
+}
+
+#[tokio::test(start_paused = true)]
+async fn n_220_an_empty_session_is_kept_while_no_other_waits() {
+    let queue = sessions();
+    fill(&queue, &["a", "b"], 1).await;
+    let journal = Journal::default();
+    let noted = journal.clone();
+    let handler = service_fn(move |message: Message| {
+        noted.note(&message);
+        async { Ok::<_, Infallible>(Disposition::Complete) }
+    });
+    let consumer = SessionConsumer::new(queue.session_acceptor().unwrap(), handler).concurrency(2);
+    let stats = consumer.stats();
+    let (sent, counted) = (queue.clone(), stats.clone());
+    let more = async move {
+        until(move || counted.completed() == 2).await;
+        // Both slots are taken and nothing else waits.
+        for round in 0..3 {
+            sleep(Duration::from_millis(800)).await;
+            fill(&sent, &["a", "b"], 1).await;
+            let counted = stats.clone();
+            until(move || counted.completed() == 4 + 2 * round).await;
+        }
+    };
+    let stats = within(60, consumer.run_until(more)).await.unwrap();
+    assert_eq!((stats.sessions(), journal.of("a").len(), journal.of("b").len()), (2, 4, 4));
+}
+
+/// A consumer whose sessions have all something to do accepts no other, and leaves it to others.
+#[tokio::test(start_paused = true)]
+async fn n_220_a_busy_session_is_not_closed_for_one_that_waits() {
+    let queue = sessions();
+    fill(&queue, &["a", "b"], 20).await;
+    let journal = Journal::default();
+    let noted = journal.clone();
+    let handler = service_fn(move |message: Message| {
+        noted.note(&message);
+        async {
+            sleep(Duration::from_millis(100)).await;
+            Ok::<_, Infallible>(Disposition::Complete)
+        }
+    });
+    let consumer = SessionConsumer::new(queue.session_acceptor().unwrap(), handler).concurrency(1);
+    let stats = consumer.stats();
+    let stats = within(60, consumer.run_until(until(move || stats.completed() == 40))).await.unwrap();
+    assert_eq!(stats.sessions(), 2);
+    assert!(journal.all()[..20].iter().all(|handled| handled.starts_with("a:")), "{:?}", journal.all());
 }
 
 #[tokio::test(start_paused = true)]

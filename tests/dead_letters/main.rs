@@ -8,3 +8,4 @@ mod peek;
 mod resubmit;
 mod support;
 mod transcode;
+mod unanswered;

@@ -13,12 +13,15 @@ use consign::{
     time::Timestamp,
     transport::{
         AsyncReceiver, BoxFuture, Delivery, ErrorKind, FromAsync, Lease, ReceiveError, ReceiverExt, SendError, SendExt,
-        SendService, Sender, SettleError,
+        SendService, Sender, SettleError, Stop,
     },
 };
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
 use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok, task};
-use tower::{Layer, Service};
+use tower::{Layer, Service, ServiceExt, limit::GlobalConcurrencyLimitLayer};
 use tower_test::mock;
 
 use super::support::{Broker, message};
@@ -100,6 +103,32 @@ async fn x_14_other_errors_begin_no_pause() {
     assert!(layer.is_paused() && !other.is_paused(), "another client does not pause");
 }
 
+/// Others may share the limit, and have a broker that is not busy.
+#[tokio::test(start_paused = true)]
+async fn x_230_a_call_that_waits_holds_no_place_in_the_stack_inside() {
+    let (broker, layer) = (Broker::default(), BusyPauseLayer::new());
+    let limit = Arc::new(Semaphore::new(1));
+    let inside =
+        GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&limit)).layer(SendService::new(broker.clone()));
+    let mut stack = layer.layer(inside);
+    let mut send = task::spawn(ServiceExt::<Message>::ready(&mut stack).await.unwrap().call(message("m")));
+    assert_pending!(send.poll());
+    broker.answer(0, Err(SendError::new(ErrorKind::ServiceBusy)));
+    assert_ready_err!(send.poll());
+    drop(send);
+
+    let mut send = task::spawn(ServiceExt::<Message>::ready(&mut stack).await.unwrap().call(message("m")));
+    assert_pending!(send.poll());
+    let other = limit.try_acquire().expect("the call that waits holds the permit");
+    sleep(PAUSE).await;
+    assert_pending!(send.poll());
+    assert_eq!(broker.transfers(), 1, "it waits for the permit");
+    drop(other);
+    assert_pending!(send.poll());
+    broker.answer(1, Ok(()));
+    assert_ready_ok!(send.poll());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_dropped_while_it_waits_sends_nothing() {
     let (broker, _, mut stack) = stack();
@@ -177,7 +206,7 @@ impl Lease for NoLease {
 impl AsyncReceiver for Busy {
     type Lease = NoLease;
 
-    async fn receive(&mut self, _: usize) -> Result<Vec<Delivery<NoLease>>, ReceiveError> {
+    async fn receive(&mut self, _: usize, _: Stop) -> Result<Vec<Delivery<NoLease>>, ReceiveError> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Err(ReceiveError::new(ErrorKind::ServiceBusy))
     }

@@ -21,7 +21,7 @@ use consign::{
 };
 use tokio::time::{Instant, advance, sleep};
 use tokio_test::{assert_pending, assert_ready_ok, task};
-use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_test::mock;
 
 const WINDOW: Duration = Duration::from_secs(600);
@@ -217,6 +217,64 @@ async fn w_07_what_has_waited_long_enough_is_abandoned() {
         assert_eq!(layer.layer(runs.handler()).oneshot(with_id("a")).await.unwrap(), Disposition::ABANDON);
         assert_eq!((start.elapsed(), runs.count(), layer.stats().given_up()), (waited, 0, 1));
     }
+}
+
+/// A service that never becomes ready.
+#[derive(Clone)]
+struct Broken;
+
+impl Service<Message> for Broken {
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = std::future::Pending<Result<Disposition, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), BoxError>> {
+        std::task::Poll::Ready(Err("its worker is gone".into()))
+    }
+
+    fn call(&mut self, _: Message) -> Self::Future {
+        panic!("it is not ready")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_212_a_message_that_waits_keeps_nothing_ready() {
+    let (layer, runs) = (layer(), Runs::default());
+    let hangs = layer.layer(service_fn(|_: Message| pending::<Result<Disposition, BoxError>>()));
+    let _hanging = tokio::spawn(hangs.oneshot(with_id("a")));
+    sleep(seconds(1)).await;
+    let stack = layer.layer(ServiceBuilder::new().concurrency_limit(1).service(runs.handler()));
+    let waiting = tokio::spawn(stack.clone().oneshot(with_id("a")));
+    sleep(seconds(1)).await;
+    // A clone shares the one permit, which only a handler that runs may have.
+    let start = Instant::now();
+    assert_eq!(stack.clone().oneshot(with_id("b")).await.unwrap(), Disposition::Complete);
+    assert_eq!((start.elapsed(), waiting.is_finished()), (seconds(1), false));
+    let both = tokio::join!(stack.clone().oneshot(with_id("c")), stack.oneshot(with_id("d")));
+    assert!(both.0.is_ok() && both.1.is_ok());
+    assert_eq!((start.elapsed(), runs.count()), (seconds(3), 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_212_a_service_inside_that_never_becomes_ready_is_seen_by_the_driver() {
+    let layer = layer();
+    let mut stack = layer.layer(Broken);
+    let error = stack.ready().await.unwrap().call(with_id("a")).await.unwrap_err();
+    assert_eq!((error.to_string().as_str(), layer.stats().forgotten()), ("its worker is gone", 1));
+    assert!(stack.clone().ready().await.is_err() && stack.ready().await.is_err(), "a consumer ends by that");
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_213_the_ids_of_a_killed_process_are_free_after_half_a_minute() {
+    let store = Arc::new(MemoryStore::new(WINDOW));
+    let layer = DedupLayer::new(Arc::clone(&store), "orders");
+    assert_eq!(DedupLayer::<MemoryStore>::LEASE, seconds(30));
+    let Begin::New(_) = store.begin(Key::new("orders", b"a"), DedupLayer::<MemoryStore>::LEASE).await.unwrap() else {
+        panic!("unknown")
+    };
+    let (runs, start) = (Runs::default(), Instant::now());
+    layer.layer(runs.handler()).oneshot(with_id("a")).await.unwrap();
+    assert_eq!((runs.count(), start.elapsed()), (1, seconds(31)));
 }
 
 #[tokio::test(start_paused = true)]

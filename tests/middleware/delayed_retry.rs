@@ -19,7 +19,7 @@ use consign::{
     settlement::{DeadLetter, DeadLetterReason, Transient},
     testing::{DeliveryFault, Faults, Link, LinkSettings, SendFault, TestBroker, TestQueue},
     time::Clock,
-    transport::{ErrorKind, Receiver, SendError, Sender},
+    transport::{Batch, Capabilities, Capability, ErrorKind, Level, Receiver, SendError, Sender},
 };
 use tokio::time::sleep;
 use tokio_test::{assert_pending, task};
@@ -50,7 +50,7 @@ impl World {
     }
 
     fn retries(&self, backoff: Backoff) -> DelayedRetries<impl Sender + Clone, Arc<dyn Clock>> {
-        DelayedRetries::new(self.queue.sender().unwrap(), backoff).clock(self.broker.clock())
+        DelayedRetries::new(self.queue.sender().unwrap(), backoff).unwrap().clock(self.broker.clock())
     }
 
     /// A handler that fails so often.
@@ -71,14 +71,14 @@ impl World {
     /// Consumes for `time`.
     async fn run<S>(&self, time: Duration, stack: S) -> Stats
     where
-        S: Service<Message, Response = Disposition, Error = BoxError>,
+        S: Service<Message, Response = Disposition, Error = BoxError> + Clone,
     {
         self.run_with(time, self.queue.receiver(), stack).await
     }
 
     async fn run_with<R: Receiver, S>(&self, time: Duration, receiver: R, stack: S) -> Stats
     where
-        S: Service<Message, Response = Disposition, Error = BoxError>,
+        S: Service<Message, Response = Disposition, Error = BoxError> + Clone,
     {
         Consumer::new(receiver, stack).run_until(sleep(time)).await.unwrap()
     }
@@ -315,7 +315,7 @@ async fn y_16_a_queue_that_detects_duplicates_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn y_11_the_message_is_settled_after_the_copy_is_accepted() {
     let broker = Broker::default();
-    let retries = DelayedRetries::new(broker.clone(), Backoff::fixed(SECOND));
+    let retries = DelayedRetries::new(broker.clone(), Backoff::fixed(SECOND)).unwrap();
     let stack =
         RetryLayer::new().delayed(retries).layer(service_fn(|_: Message| async { Err::<Disposition, _>("away") }));
     let mut call = task::spawn(stack.oneshot(message("m")));
@@ -330,7 +330,7 @@ async fn y_11_the_message_is_settled_after_the_copy_is_accepted() {
 async fn y_11_a_copy_that_is_not_accepted_leaves_the_message_abandoned() {
     for kind in [ErrorKind::QuotaExceeded, ErrorKind::ServiceTimeout, ErrorKind::MessageSizeExceeded] {
         let broker = Broker::default();
-        let layer = RetryLayer::new().delayed(DelayedRetries::new(broker.clone(), Backoff::fixed(SECOND)));
+        let layer = RetryLayer::new().delayed(DelayedRetries::new(broker.clone(), Backoff::fixed(SECOND)).unwrap());
         let error = layer.layer(service_fn(|_: Message| async { Err::<Disposition, _>("away") }));
         let abandon = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::ABANDON) }));
         let (mut first, mut second) =
@@ -339,10 +339,78 @@ async fn y_11_a_copy_that_is_not_accepted_leaves_the_message_abandoned() {
         assert_pending!(second.poll());
         broker.answer(0, Err(SendError::new(kind)));
         broker.answer(1, Err(SendError::new(kind)));
-        assert_eq!(first.await.unwrap_err().to_string(), "away");
-        assert_eq!(second.await.unwrap(), Disposition::ABANDON);
+        // Not at once, or it would fail again as often as the queue delivers it.
+        assert_eq!(first.await.unwrap(), Disposition::abandon_after(SECOND));
+        assert_eq!(second.await.unwrap(), Disposition::abandon_after(SECOND));
         assert_eq!((layer.counts().not_sent(), layer.counts().delayed()), (2, 0));
     }
+}
+
+/// A sender whose transport can do so much.
+struct Can(Capabilities);
+
+impl Sender for Can {
+    type Send = std::future::Ready<Result<(), SendError>>;
+
+    fn send(&self, _: Message) -> Self::Send {
+        panic!("no copy is sent")
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        panic!("no copy is sent")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0
+    }
+}
+
+#[test]
+fn y_210_a_policy_that_the_transport_cannot_do_is_refused_when_it_is_built() {
+    let none = Capabilities::all(Level::Unsupported);
+    let new = |can| DelayedRetries::new(Can(can), Backoff::fixed(SECOND));
+    let refused = new(none).unwrap_err();
+    assert_eq!(refused.capability(), Capability::DelayedRetry);
+    assert!(refused.to_string().contains("delayed retry"), "{refused}");
+    new(none.with(Capability::DelayedRetry, Level::Emulated)).unwrap_err();
+    for (can, by) in [(Capability::DelayedRetry, "Transport"), (Capability::Scheduling, "Copies")] {
+        let shown = format!("{:?}", new(none.with(can, Level::Native)).unwrap());
+        assert!(shown.contains(by), "{shown}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_211_a_transport_that_delays_messages_is_sent_no_copy() {
+    let can = Capabilities::all(Level::Native);
+    let retries = DelayedRetries::new(Can(can), without_jitter(SECOND)).unwrap().deliveries(3);
+    let layer = RetryLayer::new().immediate(1).delayed(retries);
+    let fails = layer.layer(service_fn(|_: Message| async { Err::<Disposition, _>("away") }));
+    let mut message = message("m");
+    for (failures, delay) in [(1, SECOND), (2, 2 * SECOND)] {
+        let Disposition::Abandon(changes) = fails.clone().oneshot(message.clone()).await.unwrap() else { panic!() };
+        assert_eq!(changes.delay(), Some(delay));
+        // The transport keeps the changes.
+        message.properties_mut().application_mut().merge(changes.into_properties());
+        let history = RetryHistory::of(message.properties()).unwrap();
+        assert_eq!((history.failures, &*history.last_error), (failures, "away"));
+    }
+    let Disposition::DeadLetter(letter) = fails.oneshot(message).await.unwrap() else { panic!("it was the last one") };
+    assert_eq!(letter.reason, DeadLetterReason::RetriesExhausted);
+    assert_eq!((layer.counts().delayed(), layer.counts().exhausted(), layer.counts().immediate()), (2, 1, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn y_212_a_copy_that_is_not_accepted_is_no_reason_to_fail_at_once_again() {
+    let world = World::with(QueueSettings::default().with_max_delivery_count(3));
+    world.queue.send_message(message("m"));
+    let faults =
+        (1..10).fold(Faults::none(), |faults, n| faults.on_send(n, SendFault::Reject(ErrorKind::QuotaExceeded)));
+    let link = Link::new(LinkSettings::default().with_faults(faults));
+    let sender = link.sender(world.queue.sender().unwrap());
+    let retries = DelayedRetries::new(sender, Backoff::fixed(10 * SECOND)).unwrap().clock(world.broker.clock());
+    world.run(60 * SECOND, RetryLayer::new().delayed(retries).layer(world.handler(9))).await;
+    assert_eq!(world.times(), [0, 10_000, 20_000]);
+    world.queue.assert_dead_lettered(&DeadLetterReason::MaxDeliveryCountExceeded);
 }
 
 /// How often each of 20 messages was done, when it fails once and something goes wrong.
@@ -355,7 +423,7 @@ async fn done_under(faults: Faults, detecting: bool) -> (Vec<usize>, Stats) {
         world.queue.send_message(Message::builder().message_id(format!("m-{n}")).build("").unwrap());
     }
     let sender = link.sender(world.queue.sender().unwrap());
-    let retries = DelayedRetries::new(sender, without_jitter(SECOND)).clock(world.broker.clock());
+    let retries = DelayedRetries::new(sender, without_jitter(SECOND)).unwrap().clock(world.broker.clock());
     let done = Mutex::new(vec![0; 20]);
     let stack = RetryLayer::new().delayed(retries).layer(service_fn(|message: Message| {
         let failed = RetryHistory::of(message.properties()).is_some();
@@ -410,7 +478,7 @@ async fn y_17_dropped_anywhere_no_message_is_lost() {
         world.queue.send_message(message("m"));
         let link = Link::new(LinkSettings::default().with_round_trip(Duration::from_millis(20)));
         let sender = link.sender(world.queue.sender().unwrap());
-        let retries = DelayedRetries::new(sender, without_jitter(SECOND)).clock(world.broker.clock());
+        let retries = DelayedRetries::new(sender, without_jitter(SECOND)).unwrap().clock(world.broker.clock());
         let stack = RetryLayer::new().immediate(1).delayed(retries).layer(service_fn(|_: Message| async {
             sleep(SECOND).await;
             Err::<Disposition, _>("away")
@@ -595,5 +663,41 @@ async fn y_19_what_recognises_messages_stands_inside_of_retries() {
         }
         world.queue.assert_empty();
         assert_eq!(done.load(Ordering::Relaxed), u64::from(is_inside));
+    }
+}
+
+/// The message is neither completed nor held for ever: it is abandoned after the delay.
+#[tokio::test(start_paused = true)]
+async fn y_230_a_copy_that_is_not_answered_is_given_up() {
+    let world = World::new();
+    let withheld = Faults::none().on_send(1, SendFault::Withhold);
+    let link = Link::new(LinkSettings::default().with_faults(withheld));
+    let sender = link.sender(world.queue.sender().unwrap());
+    let later = DelayedRetries::new(sender, without_jitter(SECOND)).unwrap().operation_timeout(5 * SECOND);
+    let retry = RetryLayer::new().delayed(later);
+    let mut call = task::spawn(retry.layer(world.handler(1)).oneshot(message("m")));
+    assert_pending!(call.poll());
+    let started = tokio::time::Instant::now();
+    let Disposition::Abandon(changes) = call.await.unwrap() else { panic!("it is not abandoned") };
+    assert_eq!((started.elapsed(), changes.delay()), (5 * SECOND, Some(SECOND)));
+    assert_eq!((retry.counts().not_sent(), retry.counts().delayed()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_204_r_205_a_copy_has_the_time_that_is_left_and_the_mark_of_its_id() {
+    let world = World::new();
+    let mut request = Message::new("m");
+    request.properties_mut().set_timeout(Duration::from_millis(2_500));
+    world.queue.send_message(request);
+    let layer = RetryLayer::new().delayed(world.retries(without_jitter(SECOND)));
+    world.run(60 * SECOND, layer.layer(world.handler(2))).await;
+    assert_eq!(world.times(), [0, 1_000, 3_000]);
+    for (n, left) in [2_500, 1_500, 0].into_iter().enumerate() {
+        let seen = world.seen(n);
+        assert_eq!(seen.timeout().unwrap(), Some(Duration::from_millis(left)), "{n}");
+        assert!(seen.is_message_id_stamped(), "{n}");
+        let until = seen.received().unwrap().enqueued_time.saturating_add(Duration::from_millis(left));
+        let last = TestBroker::START.saturating_add(Duration::from_millis(if n < 2 { 2_500 } else { 3_000 }));
+        assert_eq!(until, last, "{n}");
     }
 }

@@ -91,7 +91,7 @@ fn x_21_one_rejection_of_ten_is_that_sends_alone() {
             Ok(()) => assert_ne!(number, 2),
             Err(error) => {
                 assert_eq!((number, error.kind()), (2, ErrorKind::InvalidArgument));
-                assert!(error.to_string().contains("TrackingId:t-3"));
+                assert!(error.to_string().contains("tracking id t-3"));
             }
         }
     }

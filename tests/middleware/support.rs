@@ -12,7 +12,7 @@ use consign::{
     Message,
     message::{Received, SequenceNumber},
     time::Timestamp,
-    transport::{Batch, SendError, Sender},
+    transport::{Batch, Capabilities, Capability, Level, SendError, Sender},
 };
 use tokio::sync::oneshot;
 use tower::{BoxError, Service};
@@ -113,5 +113,9 @@ impl Sender for Broker {
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
         self.transfer(batch.0)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all(Level::Unsupported).with(Capability::Scheduling, Level::Emulated)
     }
 }

@@ -24,8 +24,9 @@ use consign::{
     settlement::{DeadLetter, DeadLetterReason},
     transport::{Batch, ErrorKind, SendError, SendExt, SendService},
 };
+use tokio::sync::Semaphore;
 use tokio_test::{assert_pending, task};
-use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, limit::GlobalConcurrencyLimitLayer, service_fn};
 
 use super::{
     stacks::{not_sent, received, sent},
@@ -317,4 +318,32 @@ async fn a_small_message_does_not_wait_for_the_store() {
     let stack = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
     stack.oneshot(Message::new("a body")).await.unwrap();
     assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+/// A store may take long, or never answer; the permit of a shared limit is for others meanwhile.
+#[tokio::test(start_paused = true)]
+async fn h_230_a_claim_holds_no_place_in_the_stack_inside_while_the_store_answers() {
+    let limit = Arc::new(Semaphore::new(1));
+    let limited = GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&limit));
+    let slow = Slow::new(blobs(), 0);
+    let broker = Broker::default();
+    let mut sending =
+        CheckInLayer::new(slow.clone()).threshold(1).layer(limited.layer(SendService::new(broker.clone())));
+    let mut send =
+        task::spawn(ServiceExt::<Message>::ready(&mut sending).await.unwrap().call(Message::new("a large body")));
+    assert_pending!(send.poll());
+    drop(limit.try_acquire().expect("the send that stores its body holds the permit"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_pending!(send.poll());
+    assert_eq!((broker.transfers(), limit.available_permits()), (1, 0));
+    let with_claim = broker.messages(0).remove(0);
+    drop(send);
+
+    let handler = service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) });
+    let mut receiving = CheckOutLayer::new(slow).layer(limited.layer(handler));
+    let mut call = task::spawn(receiving.ready().await.unwrap().call(with_claim));
+    assert_pending!(call.poll());
+    drop(limit.try_acquire().expect("the call that fetches its body holds the permit"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(call.await.unwrap(), Disposition::Complete);
 }

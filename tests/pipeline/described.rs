@@ -13,7 +13,7 @@ use consign::{
         expiry::ExpiryLayer,
         in_flight::InFlightLayer,
         message_id::MessageIdLayer,
-        retry::RetryLayer,
+        retry::{Backoff, DelayedRetries, RetryLayer},
         size_limit::SizeLimitLayer,
     },
     pipeline::{Describe, LayerInfo, Pipeline, Side},
@@ -48,7 +48,7 @@ async fn j_41_a_receiving_pipeline_says_what_it_is_made_of() {
         pipeline.describe().to_string(),
         "\
 orders, receiving
-consumer: 8 at once, prefetch 4, locks of 60s, renewed for 300s, drains for 1.5s
+consumer: 8 at once, prefetch 4, locks of 60s, renewed for 300s, drains for 1.5s, operations within 60s
 layers, outer to inner
   1 dead_letter
   2 catch_panic
@@ -81,6 +81,29 @@ limits: 262144 bytes, depth 64, 65536 elements"
     // And it is the stack that it says.
     let message = Message::builder().message_id("1").subject("order.created").build("7").unwrap();
     assert_eq!(pipeline.into_service().oneshot(message).await.unwrap(), Disposition::Complete);
+}
+
+#[test]
+fn y_213_a_description_has_the_delayed_retries() {
+    let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
+    let handler = || service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
+    for (backoff, line) in [
+        (
+            Backoff::exponential(Duration::from_secs(10)),
+            "1 retry: immediate 2, delayed 10s x 2 up to 3600s, jitter equal, deliveries 5, max age 7200s, by scheduled copies",
+        ),
+        (
+            Backoff::fixed(Duration::from_millis(1_500)),
+            "1 retry: immediate 2, delayed 1.5s, deliveries 5, max age 7200s, by scheduled copies",
+        ),
+    ] {
+        let later = DelayedRetries::new(queue.sender().unwrap(), backoff).unwrap();
+        let later = later.deliveries(5).max_age(Duration::from_secs(7_200));
+        let layer = RetryLayer::new().immediate(2).delayed(later);
+        let pipeline = Pipeline::receiving("orders").layer(layer).service(handler()).unwrap();
+        let text = pipeline.describe().to_string();
+        assert_eq!(text.lines().last().unwrap().trim(), line);
+    }
 }
 
 #[tokio::test]

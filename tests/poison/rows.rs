@@ -564,11 +564,14 @@ fn others() -> Vec<Row> {
             .without_reply_to()
             .refused("MissingProperty", "the message has no ReplyTo"),
         json("refused_for_good").about("refused").refused("HandlerPermanent", "the order is closed"),
-        Row::new("p_67_a_list", list.clone())
-            .refused("DeserializationFailed", "the body is an AMQP value or sequence that byte codecs cannot read"),
-        Row::new("p_67_a_list_that_declares_json", list)
-            .declared(JSON)
-            .refused("DeserializationFailed", "the body is an AMQP value or sequence that byte codecs cannot read"),
+        Row::new("p_67_a_list", list.clone()).refused(
+            "DeserializationFailed",
+            "the body is an AMQP list value, and bytes were expected: data sections, or an AMQP binary or string value",
+        ),
+        Row::new("p_67_a_list_that_declares_json", list).declared(JSON).refused(
+            "DeserializationFailed",
+            "the body is an AMQP list value, and bytes were expected: data sections, or an AMQP binary or string value",
+        ),
         Row::new("p_68_null", Value::Simple(PropertyValue::Null)).fails(
             "DeserializationFailed",
             "json;default;EmptyBody;",

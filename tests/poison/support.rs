@@ -41,7 +41,7 @@ pub(crate) async fn send(queue: &Queue, messages: impl IntoIterator<Item = Messa
 /// Consumes until the queue holds nothing more that can be received.
 pub(crate) async fn consume<S>(queue: &Queue, stack: S) -> Stats
 where
-    S: Service<Message, Response = Disposition, Error = Infallible>,
+    S: Service<Message, Response = Disposition, Error = Infallible> + Clone,
 {
     Consumer::new(queue.receiver(), stack).run_until(empty(queue)).await.unwrap()
 }

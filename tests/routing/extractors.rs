@@ -1,7 +1,7 @@
 use consign::{
     Disposition, Message,
     codecs::{Chosen, CodecSet, Decoded},
-    message::{Received, Value},
+    message::{Body as MessageBody, Received, Value},
     routing::{
         Body, Context, CorrelationId, FromMessage, MessageId, MissingProperty, NotReceived, Payload, Raw, ReplyTo,
         ReplyToSessionId, SessionId, State, Subject,
@@ -172,8 +172,27 @@ async fn the_raw_bytes_and_the_message_itself() {
     assert_eq!(taken(&seen), [r#"21 Some("m")"#]);
     let bytes = |Raw(bytes): Raw, State(seen): State<Seen>| async move { note(&seen, format!("{}", bytes.len())) };
     handle(codecs(), &seen, bytes, Message::new(Value::from("four"))).await;
-    handle(codecs(), &seen, bytes, Message::new(Value::List(Vec::new()))).await;
-    assert_eq!(taken(&seen), ["4", "0"]);
+    assert_eq!(taken(&seen), ["4"]);
+}
+
+#[tokio::test]
+async fn b_270_a_body_that_is_not_bytes_is_refused_as_raw_bytes() {
+    let seen = Seen::default();
+    let bytes = |Raw(bytes): Raw, State(seen): State<Seen>| async move { note(&seen, format!("{}", bytes.len())) };
+    let sequence = MessageBody::Sequence([vec![Value::from(1)]].into());
+    for (body, kind) in [
+        (Value::List(Vec::new()).into(), "an AMQP list value"),
+        (Value::Map(Vec::new()).into(), "an AMQP map value"),
+        (Value::from(true).into(), "an AMQP boolean value"),
+        (Value::from(7).into(), "an AMQP number value"),
+        (sequence, "an AMQP sequence"),
+    ] {
+        let (reason, description) = dead(handle(codecs(), &seen, bytes, Message::new(body)).await);
+        let text =
+            format!("the body is {kind}, and bytes were expected: data sections, or an AMQP binary or string value");
+        assert_eq!((reason, description), (DeadLetterReason::DeserializationFailed, text));
+    }
+    assert!(taken(&seen).is_empty(), "the handler is not called");
 }
 
 /// An extractor of the user's own, with a rejection of its own.

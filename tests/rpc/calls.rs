@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::Poll,
+    task::{Context, Poll},
 };
 
 use consign::{
@@ -15,7 +15,10 @@ use consign::{
     codecs::Codecs,
     rpc::{CallErrorKind, Client, Correlate, ReplyQueue, Requester},
     testing::{Link, LinkSettings},
-    transport::{ErrorKind, ReceiverExt, SendError, SendService},
+    transport::{
+        Capabilities, Capability, Delivery, ErrorKind, Level, ReceiveError, Receiver, ReceiverExt, SendError,
+        SendService,
+    },
 };
 use tokio::time::Instant;
 use tokio_test::task;
@@ -440,4 +443,61 @@ async fn a_requester_asks_for_readiness_of_its_sender() {
     assert!(ready.poll().is_pending());
     handle.allow(1);
     assert!(ready.poll().is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_200_without_a_time_to_live_the_deadline_is_a_property() {
+    let bench = Bench::new();
+    let cannot = Capabilities::all(Level::Native).with(Capability::TimeToLive, Level::Unsupported);
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let builder = Requester::builder(sender).capabilities(cannot).timeout(seconds(30));
+    let (requester, replies) = builder.build(bench.reply_queue()).unwrap();
+    tokio::spawn(replies.run());
+    let own =
+        Message::builder().time_to_live(seconds(5)).property("x-timeout-ms", "none of this").build("ask").unwrap();
+    for (ask, timeout) in [(Message::new("ask"), seconds(30)), (own, seconds(5))] {
+        let began = Instant::now();
+        let call = tokio::spawn(requester.clone().oneshot(ask));
+        let request = bench.request().await;
+        assert_eq!((request.message.time_to_live(), request.message.timeout()), (None, Ok(Some(timeout))));
+        request.complete().await.unwrap();
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!((error.kind(), began.elapsed()), (CallErrorKind::Timeout, timeout));
+    }
+}
+
+/// What can be done is what the receiver of the replies says.
+struct Without<R>(R);
+
+impl<R: Receiver> Receiver for Without<R> {
+    type Lease = R::Lease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<R::Lease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.0.poll_receive(cx, max, out)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities().with(Capability::TimeToLive, Level::Unsupported)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_200_the_receiver_of_the_replies_says_what_the_transport_can_do() {
+    let bench = Bench::new();
+    let requester = bench.requester_with(ReplyQueue::new("replies", Without(bench.replies.receiver())));
+    let call = tokio::spawn(requester.clone().oneshot(Message::new("ask")));
+    let request = bench.request().await;
+    assert_eq!((request.message.time_to_live(), request.message.timeout()), (None, Ok(Some(seconds(30)))));
+    call.abort();
+    // Where there is a time to live, there is one deadline.
+    let both = Message::builder().property("x-timeout-ms", 1).build("ask").unwrap();
+    let call = tokio::spawn(bench.requester().oneshot(both));
+    let request = bench.request().await;
+    assert_eq!((request.message.time_to_live(), request.message.timeout()), (Some(seconds(30)), Ok(None)));
+    call.abort();
 }

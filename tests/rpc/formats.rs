@@ -76,7 +76,7 @@ async fn format_of(declared: Option<&'static str>, list: Option<&'static str>) -
         &bench,
         Codecs::builder().with(Cbor).with(Json::default()).with(MessagePack).fallback(["json"]).build().unwrap(),
     );
-    let mut request = Message::builder().reply_to("replies");
+    let mut request = Message::builder().message_id("question").reply_to("replies");
     if let Some(declared) = declared {
         request = request.content_type(declared);
     }

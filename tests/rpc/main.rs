@@ -12,6 +12,7 @@ mod replay;
 mod responder;
 mod shuffled;
 mod styles;
+mod unanswered;
 
 use std::{future::Future, sync::Arc, time::Duration};
 

@@ -1,6 +1,7 @@
 //! What a responder does with requests, and what its replies look like.
 
 use std::{
+    future::ready,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -13,13 +14,14 @@ use consign::{
     broker::{Queue, QueueSettings, Status},
     codecs::Codecs,
     consumer::Consumer,
-    message::EntityPath,
+    message::{EntityPath, PropertyValue},
     routing::{Body, MessageId, State},
     rpc::{Correlate, Fault, FaultCode, Refusal, Reply, ReplySenders, Responder, ResponderBuilder, ResponderStats},
     settlement::{DeadLetterReason, Permanent, Transient},
     testing::{Faults, Link, LinkSettings, SendFault},
-    transport::{Delivery, ErrorKind, ReceiverExt, SendService, Sender},
+    transport::{Delivery, ErrorKind, ReceiverExt, SendError, SendService, Sender},
 };
+use tower::service_fn;
 
 use crate::{Bench, seconds, settle, text, within};
 
@@ -119,11 +121,58 @@ async fn r_20_r_21_a_strict_responder_refuses_what_it_cannot_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r_21_the_sequence_number_stands_in_for_an_id() {
+async fn r_11_r_21_without_an_id_of_its_sender_a_request_is_answered_under_its_correlation_id() {
     let bench = Bench::new();
-    serve(&bench, Responder::builder(bench.senders()).correlate(Correlate::CorrelationId));
+    serve(&bench, Responder::builder(bench.senders()));
+    for call in ["call-1", "call-2"] {
+        let request = Message::builder().subject("double").correlation_id(call).reply_to("replies");
+        send(&bench, request.build("21").unwrap()).await;
+        assert_eq!(first(&bench.replies).await.correlation_id(), Some(call));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_21_a_request_without_any_id_is_a_dead_letter_that_says_so() {
+    for (by, expected) in [
+        (Correlate::default(), "MessageId or CorrelationId"),
+        (Correlate::MessageId, "MessageId"),
+        (Correlate::CorrelationId, "CorrelationId"),
+        (Correlate::CorrelationIdOrMessageId, "MessageId or CorrelationId"),
+    ] {
+        let bench = Bench::new();
+        serve(&bench, Responder::builder(bench.senders()).correlate(by));
+        let request = Message::builder().subject("double").correlation_id("").reply_to("replies");
+        send(&bench, request.build("21").unwrap()).await;
+        let dead = first(&bench.requests.dead_letter()).await;
+        assert_eq!(dead.dead_letter_reason(), Some("MissingProperty"));
+        let why = dead.dead_letter_description().unwrap();
+        assert!(why.contains(&format!("must set {expected},")) && why.contains("the broker has made"), "{why}");
+        // The id that the broker made is on it, and no reply names it.
+        assert!(dead.message_id().is_some() && dead.is_message_id_stamped());
+        let fault = first(&bench.replies).await;
+        assert_eq!(
+            (Fault::of_reply(&fault).unwrap().code(), fault.correlation_id()),
+            (&FaultCode::InvalidRequest, None)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_205_an_id_that_the_broker_made_stays_marked_and_one_of_a_sender_is_not() {
+    let bench = Bench::new();
+    send(&bench, Message::new("21")).await;
+    let received = first(&bench.requests).await;
+    assert!(received.message_id().is_some() && received.is_message_id_stamped());
+    // As it is sent on.
+    send(&bench, received.clone().without_received()).await;
+    let mut again = first(&bench.requests).await;
+    assert_eq!((again.message_id(), again.is_message_id_stamped()), (received.message_id(), true));
+    again.properties_mut().set_message_id("mine").unwrap();
+    assert!(!again.is_message_id_stamped());
+    again.properties_mut().clear_message_id();
+    assert_eq!((again.message_id(), again.is_message_id_stamped()), (None, false));
     send(&bench, request().build("21").unwrap()).await;
-    assert_eq!(first(&bench.replies).await.correlation_id(), Some("1"));
+    assert!(!first(&bench.requests).await.is_message_id_stamped());
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,9 +180,88 @@ async fn r_22_an_entity_with_sessions_and_a_request_without_one() {
     let bench = Bench::new();
     bench.broker.create_queue("shared", QueueSettings::default().with_sessions(true)).unwrap();
     serve(&bench, Responder::builder(bench.senders()));
-    send(&bench, Message::builder().subject("double").reply_to("shared").build("21").unwrap()).await;
+    send(&bench, request().reply_to("shared").build("21").unwrap()).await;
     settle().await;
     assert_eq!(first(&bench.requests.dead_letter()).await.dead_letter_reason(), Some("MissingReplyToSessionId"));
+}
+
+/// Refuses what it is sent.
+fn refusing(kind: ErrorKind) -> impl ReplySenders {
+    move |_: &EntityPath| {
+        Ok(service_fn(move |_: Message| {
+            ready(Err(SendError::new(kind).with_detail("the name of the stream is taken")))
+        }))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_22_r_37_a_reply_that_is_refused_for_another_reason_says_that_reason() {
+    let bench = Bench::new();
+    serve(&bench, Responder::builder(refusing(ErrorKind::InvalidOperation)));
+    send(&bench, request().build("21").unwrap()).await;
+    settle().await;
+    let dead = first(&bench.requests.dead_letter()).await;
+    assert_eq!(dead.dead_letter_reason(), Some("ReplyRejected"));
+    let why = dead.dead_letter_description().unwrap();
+    assert!(why.contains("the name of the stream is taken"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_12_a_session_for_an_entity_without_sessions_is_no_refusal() {
+    let bench = Bench::new();
+    serve(&bench, Responder::builder(bench.senders()));
+    send(&bench, request().reply_to_session_id("mine").build("21").unwrap()).await;
+    assert_eq!(first(&bench.replies).await.session_id(), Some("mine"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_202_a_request_past_its_timeout_is_completed_and_counted() {
+    let bench = Bench::new();
+    for timeout in [0_i64, 5_000, 8_000] {
+        let left = request().property("x-timeout-ms", timeout);
+        send(&bench, left.build("21").unwrap()).await;
+    }
+    send(&bench, request().property("x-timeout-ms", "5000").subject("other").build("21").unwrap()).await;
+    tokio::time::sleep(seconds(7)).await;
+    let stats = serve(&bench, Responder::builder(bench.senders()));
+    // It names no time to live, for its transport may have none.
+    assert_eq!(first(&bench.replies).await.time_to_live(), None);
+    settle().await;
+    assert_eq!((stats.answered(), stats.faults(), stats.expired()), (1, 0, 3));
+    assert!(bench.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_203_of_a_time_to_live_and_a_timeout_the_shorter_counts() {
+    for (ttl, timeout, left) in [(10, 20_000, 3), (20, 10_000, 3), (20, 20_000, 13)] {
+        let bench = Bench::new();
+        let both = request().time_to_live(seconds(ttl)).property("x-timeout-ms", timeout);
+        send(&bench, both.build("21").unwrap()).await;
+        tokio::time::sleep(seconds(7)).await;
+        serve(&bench, Responder::builder(bench.senders()));
+        assert_eq!(first(&bench.replies).await.time_to_live(), Some(seconds(left)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_201_a_timeout_that_is_no_number_of_milliseconds_is_a_dead_letter() {
+    let bench = Bench::new();
+    let stats = serve(&bench, Responder::builder(bench.senders()));
+    for hostile in [PropertyValue::from(-1), i64::MIN.into(), "soon".into(), "".into(), 1.5_f64.into(), "-5".into()] {
+        send(&bench, request().property("x-timeout-ms", hostile).build("21").unwrap()).await;
+        let fault = Fault::of_reply(&first(&bench.replies).await).unwrap();
+        assert_eq!((fault.code(), fault.reason()), (&FaultCode::InvalidRequest, Some("InvalidProperty")));
+        let dead = first(&bench.requests.dead_letter()).await;
+        assert_eq!(dead.dead_letter_reason(), Some("InvalidProperty"));
+        let why = "application property \"x-timeout-ms\" must be a whole number of milliseconds";
+        assert_eq!(dead.dead_letter_description(), Some(why));
+    }
+    for huge in [PropertyValue::from(u64::MAX), i64::MAX.into(), "9".repeat(1_000).into()] {
+        send(&bench, request().property("x-timeout-ms", huge).build("21").unwrap()).await;
+        assert_eq!(text(&first(&bench.replies).await), "42");
+    }
+    settle().await;
+    assert_eq!((stats.answered(), stats.expired()), (3, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +296,7 @@ async fn r_25_r_37_a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_i
 async fn r_37_a_requester_that_has_gone_is_counted_and_its_request_is_done() {
     let bench = Bench::new();
     let stats = serve(&bench, Responder::builder(bench.senders()));
-    send(&bench, Message::builder().subject("double").reply_to("gone").build("21").unwrap()).await;
+    send(&bench, request().reply_to("gone").build("21").unwrap()).await;
     settle().await;
     assert_eq!(stats.undelivered(), 1);
     assert!(bench.is_idle());
@@ -194,7 +322,7 @@ async fn r_37_a_reply_that_is_refused_for_good_dead_letters_the_request() {
     let closed = QueueSettings::default().with_status(Status::SendDisabled);
     bench.broker.create_queue("closed", closed).unwrap();
     serve(&bench, Responder::builder(bench.senders()));
-    send(&bench, Message::builder().subject("double").reply_to("closed").build("21").unwrap()).await;
+    send(&bench, request().reply_to("closed").build("21").unwrap()).await;
     settle().await;
     assert_eq!(first(&bench.requests.dead_letter()).await.dead_letter_reason(), Some("ReplyRejected"));
 }
@@ -221,16 +349,17 @@ async fn r_27_a_hostile_address_is_refused_before_the_handler_runs() {
 #[tokio::test(start_paused = true)]
 async fn r_28_what_the_reply_is_known_by() {
     for (by, with, without) in [
-        (Correlate::MessageId, "question", "question"),
-        (Correlate::CorrelationId, "conversation", "2"),
-        (Correlate::CorrelationIdOrMessageId, "conversation", "question"),
+        (Correlate::MessageIdOrCorrelationId, "question", Some("question")),
+        (Correlate::MessageId, "question", Some("question")),
+        (Correlate::CorrelationId, "conversation", None),
+        (Correlate::CorrelationIdOrMessageId, "conversation", Some("question")),
     ] {
         let bench = Bench::new();
         serve(&bench, Responder::builder(bench.senders()).correlate(by));
         send(&bench, request().correlation_id("conversation").build("21").unwrap()).await;
         assert_eq!(first(&bench.replies).await.correlation_id(), Some(with), "{by:?}");
         send(&bench, request().build("21").unwrap()).await;
-        assert_eq!(first(&bench.replies).await.correlation_id(), Some(without), "{by:?}");
+        assert_eq!(first(&bench.replies).await.correlation_id(), without, "{by:?}");
     }
 }
 
@@ -312,7 +441,7 @@ async fn handlers_share_state_and_some_answer_nothing() {
     tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
     send(&bench, Message::builder().subject("note").reply_to("replies").build("40").unwrap()).await;
     settle().await;
-    send(&bench, Message::builder().reply_to("replies").build("2").unwrap()).await;
+    send(&bench, Message::builder().message_id("add").reply_to("replies").build("2").unwrap()).await;
     assert_eq!(text(&first(&bench.replies).await), "42");
     settle().await;
     assert_eq!((stats.answered(), stats.unwanted()), (1, 0));

@@ -1,3 +1,5 @@
+use std::cell::Cell;
+
 use consign::rules::{ParseErrorKind, SqlAction, SqlFilter};
 use proptest::{prelude::*, sample::select};
 
@@ -41,24 +43,34 @@ const TOKENS: &str = "a p property newid sys user To Foo AND OR NOT IS NULL IN L
 fn t_59_random_tokens_never_panic() {
     let tokens = prop::collection::vec(select(TOKENS.split_whitespace().collect::<Vec<_>>()), 0..24);
     let message = support::message();
-    support::random("round_trip::t_59_random_tokens_never_panic", &(tokens, any::<bool>()), |(tokens, spaced)| {
-        let text = tokens.join(if spaced { " " } else { "" });
-        match SqlFilter::parse(&text) {
-            Ok(filter) => {
-                let _ = filter.evaluate(&message);
-                prop_assert_eq!(SqlFilter::parse(&filter.to_string()), Ok(filter));
+    let (filters, actions) = (Cell::new(0), Cell::new(0));
+    support::random(
+        "round_trip::t_59_random_tokens_never_panic",
+        &(tokens, any::<bool>(), any::<bool>()),
+        |(tokens, spaced, sets)| {
+            let text = tokens.join(if spaced { " " } else { "" });
+            let text = if sets { format!("SET a = {text}") } else { text };
+            match SqlFilter::parse(&text) {
+                Ok(filter) => {
+                    filters.set(filters.get() + 1);
+                    let _ = filter.evaluate(&message);
+                    prop_assert_eq!(SqlFilter::parse(&filter.to_string()), Ok(filter));
+                }
+                Err(error) => {
+                    prop_assert!(text.is_char_boundary(error.position()));
+                    prop_assert!(error.to_string().len() < 300);
+                }
             }
-            Err(error) => {
-                prop_assert!(text.is_char_boundary(error.position()));
-                prop_assert!(error.to_string().len() < 300);
+            if let Ok(action) = SqlAction::parse(&text) {
+                actions.set(actions.get() + 1);
+                let _ = action.apply(&mut message.clone());
+                prop_assert_eq!(SqlAction::parse(&action.to_string()), Ok(action));
             }
-        }
-        if let Ok(action) = SqlAction::parse(&text) {
-            let _ = action.apply(&mut message.clone());
-            prop_assert_eq!(SqlAction::parse(&action.to_string()), Ok(action));
-        }
-        Ok(())
-    });
+            Ok(())
+        },
+    );
+    // Without them nothing was evaluated, applied or read again.
+    assert!(filters.get() > 0 && actions.get() > 0, "{} filters, {} actions", filters.get(), actions.get());
 }
 
 #[test]

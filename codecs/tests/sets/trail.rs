@@ -142,13 +142,16 @@ fn p_123_what_is_read_is_written_again() {
     let entry = r"[a-z0-9._-]{1,8};(exact|alias|suffix|range|default|fallback);[A-Z][a-z]{1,8};([0-9]{0,3}|[0-9]{1,3}:[0-9]{1,3})(;[a-z.%0-9]{0,3}(;[a-z%2BC]{0,4}(;(text|null)?)?)?)?";
     let entry = string_regex(entry).unwrap();
     let text = prop::collection::vec(entry, 0..10).prop_map(|entries| entries.join(","));
+    let read = std::cell::Cell::new(0);
     let result = replay.runner().run(&text, |text| {
         if let Ok(trail) = text.parse::<Trail>() {
             prop_assert_eq!(trail.to_string(), text);
+            read.set(read.get() + 1);
         }
         Ok(())
     });
     result.unwrap();
+    assert!(read.get() > 0, "none of the texts is a trail");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use consign::{
     Message,
     broker::{Broker, Queue},
     message::{MessageState, SequenceNumber},
-    transport::Sender,
+    transport::{ErrorKind, Sender},
 };
 use fastrand::Rng;
 use tempfile::TempDir;
@@ -142,6 +142,9 @@ impl Drop for Child {
     }
 }
 
+/// So few processes may all be killed before they have done anything.
+const FEW: u64 = 10;
+
 /// Runs children one after the other; `end` ends each, and says whether it is to end by itself.
 fn cycles(test: &str, how: &str, count: u64, mut end: impl FnMut(&mut Child, &mut Rng) -> bool) {
     let number = |name| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -168,6 +171,10 @@ fn cycles(test: &str, how: &str, count: u64, mut end: impl FnMut(&mut Child, &mu
             problems.iter().take(20).map(String::as_str).collect::<Vec<_>>().join("\n")
         );
     }
+    assert!(
+        counts.acknowledged > 0 || count < FEW,
+        "{count} processes were told nothing, so nothing was compared\nreplay: {replay}"
+    );
     println!("kill: {count} {how}: {counts}, seed {seed}");
 }
 
@@ -198,7 +205,11 @@ impl Store {
 
     /// Ids that were accepted are accepted once, whoever asks, and whatever became of their messages.
     async fn repeat(&mut self, broker: &Broker) {
-        let Ok(queue) = broker.queue(Place::Once.path()) else { return };
+        let queue = match broker.queue(Place::Once.path()) {
+            // Killed before it was made.
+            Err(error) if error.kind() == ErrorKind::EntityNotFound => return,
+            queue => queue.unwrap(),
+        };
         let (sender, before) = (queue.sender().unwrap(), messages(&queue).len());
         for id in self.account.accepted(Place::Once).into_iter().rev().take(Self::REPEATED) {
             let again = Message::builder().message_id(id.to_string()).build("again").unwrap();

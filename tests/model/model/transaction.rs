@@ -39,8 +39,10 @@ impl Transaction {
 }
 
 impl Model {
-    /// Adds an operation, of which nothing is to be seen yet.
-    pub(crate) fn add(&self, to: &mut Transaction, mut operation: Operation) -> Result<(), ErrorKind> {
+    /// Adds an operation, of which nothing is to be seen yet. An entity that is due to be deleted is gone, as for any
+    /// command: it has no partitions, and a subscription has no topic.
+    pub(crate) fn add(&mut self, to: &mut Transaction, mut operation: Operation) -> Result<(), ErrorKind> {
+        self.catch_up();
         if let Operation::Send { to: target, via, .. } = &mut operation {
             // A subscription hands nothing over: its topic does. And nothing is handed over to where it is.
             *via = via.map(|via| self.top_level(via)).filter(|via| via != target);

@@ -58,5 +58,5 @@ async fn faults_lose_nothing() {
     let faulty = Faulty { address: server.socket(), server: Mutex::new(server) };
     let report = Plan::from_env().run(&faulty).await;
     println!("faults: {}", report.to_json());
-    assert!(report.is_passed(), "{report}");
+    assert!(report.is_passed() && report.left_out().is_empty(), "{report}");
 }

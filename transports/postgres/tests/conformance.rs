@@ -28,13 +28,10 @@ async fn the_table_is_up_to_date() {
         reports
     });
     let reports = futures_util::future::join_all(workers).await.concat();
-    let mut report: Report = reports[0].clone();
-    report.cases = reports.into_iter().flat_map(|report| report.cases).collect();
-    report.cases.sort_by_key(|case| (case.capability, case.name));
+    let report = reports.into_iter().reduce(Report::and).unwrap();
     for broker in brokers {
         broker.drop_schema().await;
     }
-    assert!(report.is_passed(), "{report}");
     table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
 }
 

@@ -48,5 +48,5 @@ async fn faults_lose_nothing() {
     let Some(node) = Node::start().await else { return };
     let report = Plan::from_env().run(&Faulty(node)).await;
     println!("faults: {}", report.to_json());
-    assert!(report.is_passed(), "{report}");
+    assert!(report.is_passed() && report.left_out().is_empty(), "{report}");
 }

@@ -98,7 +98,7 @@ where
     S::Error: Into<BoxError>,
 {
     let minute = tokio::time::sleep(Duration::from_secs(60));
-    Consumer::new(receiver, service).concurrency(1).run_until(minute).await.unwrap();
+    Consumer::without_clone(receiver, service).concurrency(1).run_until(minute).await.unwrap();
 }
 
 fn points(metric: &Metric) -> Vec<(String, u64)> {

@@ -99,7 +99,7 @@ async fn o_10_a_copy_for_later_has_a_send_span() {
     let queue = bench.queue("orders");
     bench.send(&queue, Message::new("")).await;
     let copies = bench.telemetry.sender("orders", queue.sender().unwrap());
-    let later = DelayedRetries::new(copies, Backoff::exponential(Duration::from_secs(1))).deliveries(2);
+    let later = DelayedRetries::new(copies, Backoff::exponential(Duration::from_secs(1))).unwrap().deliveries(2);
     let fails = service_fn(async |_: Message| Err::<Disposition, BoxError>("not today".into()));
     bench.handle(&queue, RetryLayer::new().delayed(later).layer(fails)).await;
     let tree = [

@@ -189,7 +189,7 @@ async fn o_04_a_delayed_retry_stays_in_its_trace() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     bench.send(&queue, message("m-1")).await;
-    let later = DelayedRetries::new(queue.sender().unwrap(), Backoff::exponential(Duration::from_secs(5)));
+    let later = DelayedRetries::new(queue.sender().unwrap(), Backoff::exponential(Duration::from_secs(5))).unwrap();
     let handler = service_fn(async |message: Message| {
         if message.message_id() == Some("m-1") { Err(BoxError::from("once")) } else { Ok(Disposition::Complete) }
     });

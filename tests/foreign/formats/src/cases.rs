@@ -1,16 +1,8 @@
 //! The list of cases.
 
 use consign::cloud_events::{Mode, Prefix};
-use futures_util::future::LocalBoxFuture;
-use tower::BoxError;
 
-use crate::{cloud_events, encodings, encrypted, environment::Environment, nats, rabbitmq, traces};
-
-/// One exchange with a program of another language.
-pub(crate) struct Case {
-    pub(crate) name: &'static str,
-    pub(crate) run: for<'e> fn(&'e Environment) -> LocalBoxFuture<'e, Result<(), BoxError>>,
-}
+use crate::{cloud_events, encodings, encrypted, environment::Environment, nats, rabbitmq, suite::Case, traces};
 
 macro_rules! cases {
     ($($name:literal: $module:ident :: $run:ident $(( $($argument:expr),+ ))?;)*) => {
@@ -18,7 +10,7 @@ macro_rules! cases {
     };
 }
 
-pub(crate) const CASES: &[Case] = cases! {
+pub(crate) const CASES: &[Case<Environment>] = cases! {
     "kombu sends JSON": rabbitmq::from_kombu("json");
     "kombu sends MessagePack": rabbitmq::from_kombu("msgpack");
     "kombu reads JSON": rabbitmq::to_kombu;
@@ -70,5 +62,6 @@ pub(crate) const CASES: &[Case] = cases! {
     "Python reads deflate": encodings::to_python("deflate");
     "Python reads zstandard": encodings::to_python("zstd");
 
-    "signed and encrypted messages, by cryptography": encrypted::vectors;
+    "signed and encrypted messages, by cryptography": encrypted::python;
+    "signed and encrypted messages, by node:crypto": encrypted::node;
 };

@@ -1,6 +1,9 @@
 //! The servers, and the programs of the other languages.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use consign::{
     Message,
@@ -14,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::process::Command;
 use tower::BoxError;
+
+use crate::suite::answer;
+pub(crate) use crate::suite::same;
 
 /// Longer than a message takes.
 const LONG: Duration = Duration::from_secs(20);
@@ -72,9 +78,11 @@ impl Environment {
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Runs a file of Python in this package.
+    /// Runs a file of Python or JavaScript in this package.
     pub(crate) async fn script(&self, path: &str, arguments: &[PathBuf]) -> Result<String, BoxError> {
-        let mut command = Command::new(self.folder.join("venv/bin/python"));
+        let is_python = Path::new(path).extension().is_some_and(|extension| extension == "py");
+        let program = if is_python { self.folder.join("venv/bin/python") } else { "node".into() };
+        let mut command = Command::new(program);
         answer(command.arg(self.package.join(path)).args(arguments)).await
     }
 
@@ -117,26 +125,4 @@ pub(crate) async fn receive(mut receiver: impl Receiver) -> Result<Message, BoxE
 
 pub(crate) async fn send(sender: impl Sender, message: Message) -> Result<(), BoxError> {
     Ok(sender.send(message).await.map(drop)?)
-}
-
-/// Fails unless both are the same.
-#[expect(clippy::needless_pass_by_value, reason = "most are made for the call")]
-pub(crate) fn same<T: PartialEq<U> + std::fmt::Debug, U: std::fmt::Debug>(
-    what: &str,
-    got: T,
-    expected: U,
-) -> Result<(), BoxError> {
-    if got == expected { Ok(()) } else { Err(format!("{what}: {got:?} instead of {expected:?}").into()) }
-}
-
-async fn answer(command: &mut Command) -> Result<String, BoxError> {
-    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        let printed = String::from_utf8_lossy(&output.stdout);
-        // The last such line of a traceback says what happened.
-        let last = text.lines().chain(printed.lines()).rfind(|line| line.contains("Error") || line.contains("FAILED"));
-        return Err(format!("the program failed: {}", last.unwrap_or_default()).into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
 }

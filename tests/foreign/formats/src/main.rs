@@ -11,28 +11,13 @@ mod encrypted;
 mod environment;
 mod nats;
 mod rabbitmq;
+#[path = "../../suite.rs"]
+mod suite;
 mod traces;
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
-use futures_util::{StreamExt, stream};
-use tower::BoxError;
-
-use crate::{
-    cases::{CASES, Case},
-    environment::Environment,
-};
-
-/// Longer than any case takes.
-const LONG: Duration = Duration::from_secs(60);
-/// Most of a case is the start of a program.
-const AT_ONCE: usize = 4;
-
-/// What became of a case.
-enum Outcome {
-    Passed,
-    Failed(BoxError),
-}
+use crate::{cases::CASES, environment::Environment};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -49,39 +34,7 @@ async fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let outcomes: Vec<_> = stream::iter(CASES).map(|case| run(case, &env)).buffered(AT_ONCE).collect().await;
-    let failed = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_))).count();
-    if json {
-        println!("{}", as_json(&outcomes));
-    } else {
-        for (case, outcome) in &outcomes {
-            match outcome {
-                Outcome::Passed => println!("pass  {}", case.name),
-                Outcome::Failed(error) => println!("FAIL  {}: {error}", case.name),
-            }
-        }
-        println!("{} case(s), {failed} failed", outcomes.len());
-    }
+    let outcome = suite::run_all(CASES, &env, json).await;
     env.close().await;
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-async fn run<'c>(case: &'c Case, env: &Environment) -> (&'c Case, Outcome) {
-    let outcome = match tokio::time::timeout(LONG, (case.run)(env)).await {
-        Ok(Ok(())) => Outcome::Passed,
-        Ok(Err(error)) => Outcome::Failed(error),
-        Err(elapsed) => Outcome::Failed(elapsed.into()),
-    };
-    (case, outcome)
-}
-
-fn as_json(outcomes: &[(&Case, Outcome)]) -> serde_json::Value {
-    let case = |(case, outcome): &(&Case, Outcome)| {
-        let (outcome, reason) = match outcome {
-            Outcome::Passed => ("passed", None),
-            Outcome::Failed(error) => ("failed", Some(error.to_string())),
-        };
-        serde_json::json!({ "case": case.name, "outcome": outcome, "reason": reason })
-    };
-    outcomes.iter().map(case).collect()
+    outcome
 }

@@ -3,10 +3,10 @@
 mod embedded;
 mod poor;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use consign::transport::Capability;
-use consign_conformance::{Suite, table};
+use consign_conformance::{Outcome, Suite, table};
 
 use crate::embedded::{Embedded, OnDisk};
 
@@ -17,7 +17,7 @@ macro_rules! capabilities {
             #[tokio::test(start_paused = true)]
             async fn $name() {
                 let report = Suite::new().only(Capability::$capability).run(&Embedded::new()).await;
-                assert!(report.is_passed() && !report.cases.is_empty(), "{report}");
+                assert!(report.is_passed(), "{report}");
             }
         )*
 
@@ -77,8 +77,49 @@ async fn the_table_is_up_to_date() {
 #[tokio::test(start_paused = true)]
 async fn the_table_is_up_to_date_on_a_disk() {
     let report = OnDisk::new().run(&Suite::new()).await;
-    assert!(report.is_passed(), "{report}");
     table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
+}
+
+/// The receiver and its deliveries are dropped, and nothing is released.
+#[tokio::test(start_paused = true)]
+async fn k_260_a_receiver_that_goes_away_with_its_deliveries_counts_them() {
+    let suite = Suite::new().only(Capability::ReleaseOnDisconnect);
+    for report in [suite.run(&Embedded::new()).await, OnDisk::new().run(&suite).await] {
+        assert!(!report.cases.is_empty(), "{report}");
+        for case in report.cases {
+            let Outcome::Absent(failure) = case.outcome else { panic!("{}: {:?}", case.name, case.outcome) };
+            assert!(failure.to_string().contains("delivery count"), "{}: {failure}", case.name);
+        }
+    }
+}
+
+/// A refusal has to be an answer of the transport. The two that are not looked at are transports of their own.
+#[test]
+fn k_40_no_backend_refuses_for_its_transport() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
+    let mut backends = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let is_own = ["poor.rs", "toy.rs", "main.rs"].into_iter().any(|own| path.ends_with(own));
+            if is_own || path.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let source = fs::read_to_string(&path).unwrap();
+            let Some(backend) = source.lines().find_map(|line| line.strip_prefix("impl Backend for ")) else {
+                continue;
+            };
+            assert!(!source.contains("Unsupported::new(") && !source.contains("NotSupported"), "{}", path.display());
+            backends.insert(backend.trim_end_matches(" {").to_owned());
+        }
+    }
+    for known in ["Embedded", "InPostgres", "JetStream", "Rabbit"] {
+        assert!(backends.contains(known), "{backends:?}");
+    }
 }
 
 /// No case leans on another: they pass in any order and all at the same time.
@@ -97,7 +138,11 @@ fn cases_have_names_of_their_own_and_rows() {
     let suite = Suite::<Embedded>::new();
     let names: BTreeSet<_> = suite.cases().iter().map(|case| (case.capability(), case.name())).collect();
     assert_eq!(names.len(), suite.cases().len());
+    let semantics = include_str!("../../../../docs/semantics.md");
     for case in suite.cases() {
+        for row in case.rows() {
+            assert!(semantics.contains(&format!("\n| {row} | ")), "{case:?} restates {row}, which is no row");
+        }
         assert!(!case.rows().is_empty(), "{case:?} restates no row");
         assert!(!case.needs().contains(&case.capability()), "{case:?} needs itself");
     }

@@ -24,7 +24,7 @@ use consign::{
     time::{Clock, SystemClock, Timestamp},
     transport::{
         AsyncReceiver, Batch, Capabilities, Capability, Delivery, ErrorKind, FromAsync, Lease, Level, ManageError,
-        ReceiveError, SendError, Sender, SettleError,
+        ReceiveError, SendError, Sender, SettleError, Stop,
     },
 };
 use consign_conformance::{Backend, Failure, Mode, NoSession, NoTransaction, QueueSpec, faults::Server};
@@ -215,7 +215,7 @@ impl Sender for Connection {
 impl AsyncReceiver for Connection {
     type Lease = Locked;
 
-    async fn receive(&mut self, _: usize) -> Result<Vec<Delivery<Locked>>, ReceiveError> {
+    async fn receive(&mut self, _: usize, _: Stop) -> Result<Vec<Delivery<Locked>>, ReceiveError> {
         loop {
             let (number, answer) = self.ask("receive", None).await.map_err(broken!(ReceiveError))?;
             if let Some(id) = answer.strip_prefix("message ") {

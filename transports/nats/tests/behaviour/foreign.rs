@@ -11,7 +11,7 @@ use consign::{
 };
 use consign_nats::{
     Nats, QueueSettings, SubscriptionSettings, TopicSettings,
-    async_nats::{HeaderMap, HeaderValue, jetstream},
+    async_nats::{self, HeaderMap, HeaderValue, jetstream},
 };
 
 use crate::{LONG, queue};
@@ -279,5 +279,47 @@ async fn k_100_rules_of_a_topic_see_and_change_headers_of_another_client() {
     assert_eq!((message.message_id(), text(message, "tenant")), (Some("acme"), Some("acme")));
     assert_eq!((text(message, "region"), text(message, "secret")), (Some("south"), None));
     delivery.complete().await.unwrap();
+    nats.delete(&path).await.unwrap();
+}
+
+#[tokio::test]
+async fn k_200_a_request_of_core_nats_is_answered_at_its_reply_subject() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    let client = nats.client();
+    let subject = format!("core.{path}");
+    let mut requests = nats.wrap_subscription(client.subscribe(subject.clone()).await.unwrap());
+    client.flush().await.unwrap();
+    let answering = async {
+        for _ in 0..3 {
+            let request = requests.receive_within(LONG).await.unwrap().message;
+            let Some(id) = request.correlation_id().map(String::from) else { panic!("{request:?}") };
+            let reply = Message::builder().correlation_id(id).build("reply").unwrap();
+            let reply_to = request.reply_to().unwrap();
+            assert!(reply_to.starts_with("_INBOX/"), "{reply_to}");
+            nats.sender(reply_to).await.unwrap().send(reply).await.unwrap();
+        }
+    };
+    let asking = async {
+        let first = client.request(subject.clone(), "ask".into()).await.unwrap();
+        let second = client.request(subject.clone(), "ask".into()).await.unwrap();
+        let id =
+            |reply: &async_nats::Message| value(reply.headers.as_ref().unwrap(), "Sb-Correlation-Id").map(String::from);
+        assert!(id(&first).is_some() && id(&first) != id(&second));
+        // An id of its own goes before.
+        let own = headers(&[("Sb-Correlation-Id", "mine")]);
+        let third = client.request_with_headers(subject.clone(), own, "ask".into()).await.unwrap();
+        assert_eq!(id(&third).as_deref(), Some("mine"));
+    };
+    futures_util::future::join(answering, asking).await;
+    // Any other subject is an address like any other.
+    client.publish_with_reply(subject, "orders.m", "ask".into()).await.unwrap();
+    let request = requests.receive_within(LONG).await.unwrap().message;
+    assert_eq!(request.reply_to(), Some("orders.m"));
+    assert!(nats.sender("orders.m").await.is_err());
+    // A request that a stream keeps names its reply subject in a header.
+    publish(&nats, &path, headers(&[("Sb-Reply-To", "_INBOX.a.b")])).await;
+    let request = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
+    assert_eq!(request.message.reply_to(), Some("_INBOX/a/b"));
+    request.complete().await.unwrap();
     nats.delete(&path).await.unwrap();
 }

@@ -13,6 +13,7 @@ use consign::{
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, ReceiverExt, Sender, Session},
 };
+use consign_conformance::killed;
 use consign_nats::{
     Nats, NatsSession, QueueSettings,
     async_nats::{
@@ -264,5 +265,53 @@ async fn what_its_holder_has_counted_is_not_counted_again_when_the_lock_ends() {
         tokio::time::sleep(Duration::from_millis(1_200)).await;
     }
     drop(session);
+    nats.delete(&path).await.unwrap();
+}
+
+/// The process that holds the session below.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_holder_that_is_killed() {
+    let Some(path) = killed::argument() else { return };
+    let url = crate::server::url().unwrap();
+    let nats = Nats::options().namespace("test").server_syncs().connect(&url).await.unwrap();
+    let mut session = nats.accept_session(&path, "a").await.unwrap();
+    let _held = session.receive_within(LONG).await.unwrap();
+    killed::ready().await;
+}
+
+/// Its lock would hold for a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k_222_a_session_of_a_killed_process_goes_on_elsewhere() {
+    let Some((nats, path)) = queue(by_session()).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    sender.send(Message::builder().session_id("a").build("1").unwrap()).await.unwrap();
+    let process = killed::Killed::run("sessions::the_holder_that_is_killed", &path).await.unwrap();
+    assert!(nats.accept_session(&path, "a").await.is_err());
+    process.kill().await.unwrap();
+    let since = tokio::time::Instant::now();
+    let mut acceptor = nats.session_acceptor(&path).await.unwrap();
+    let mut session = acceptor.accept_next_within(LONG).await.unwrap();
+    let delivery = session.receive_within(LONG).await.unwrap();
+    println!("after {:?}", since.elapsed());
+    assert_eq!(delivery.message.received().unwrap().delivery_count, 2);
+    delivery.complete().await.unwrap();
+    session.close().await.unwrap();
+    nats.delete(&path).await.unwrap();
+}
+
+/// The record is written again before it ends, and the lock ends when it is not renewed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k_222_a_session_is_held_for_its_lock_duration_without_a_renewal() {
+    let mut settings = by_session();
+    settings.lock_duration = Duration::from_secs(13);
+    let Some((nats, path)) = queue(settings).await else { return };
+    let mut session = nats.accept_session(&path, "a").await.unwrap();
+    // What a record alone locks is over by then.
+    assert!(session.receive_within(Duration::from_secs(11)).await.is_err());
+    let refused = nats.accept_session(&path, "a").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::SessionCannotBeLocked);
+    let lost = session.receive_within(LONG).await.unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::SessionLockLost);
+    accept_soon(&nats, &path).await.close().await.unwrap();
     nats.delete(&path).await.unwrap();
 }

@@ -14,6 +14,7 @@ use consign::{
     transport::{Batch, ErrorKind, ReceiverExt, Sender, Session},
 };
 use consign_nats::{Nats, QueueSettings};
+use tokio::sync::Notify;
 use tower::{BoxError, service_fn};
 
 use crate::{LONG, queue, server};
@@ -25,12 +26,11 @@ async fn i_37_a_drained_consumer_leaves_nothing_locked() {
     let sender = nats.sender(&path).await.unwrap();
     sender.send_batch(Batch((0..SENT).map(|number| Message::new(format!("{number}"))).collect())).await.unwrap();
 
-    let handled = Arc::new(AtomicUsize::new(0));
-    let (enough, shutdown) = tokio::sync::oneshot::channel();
-    let (counted, mut enough) = (Arc::clone(&handled), Some(enough));
+    let (handled, shutdown) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (counted, enough) = (Arc::clone(&handled), Arc::clone(&shutdown));
     let handler = service_fn(move |_: Message| {
         if counted.fetch_add(1, Ordering::Relaxed) == 30 {
-            enough.take().map(|enough| enough.send(()));
+            enough.notify_one();
         }
         async {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -38,7 +38,8 @@ async fn i_37_a_drained_consumer_leaves_nothing_locked() {
         }
     });
     let receiver = nats.receiver(&path).await.unwrap();
-    let stats = Consumer::new(receiver, handler).concurrency(8).prefetch(8).run_until(shutdown).await.unwrap();
+    let stats =
+        Consumer::new(receiver, handler).concurrency(8).prefetch(8).run_until(shutdown.notified()).await.unwrap();
     let handled = handled.load(Ordering::Relaxed);
     assert_eq!(stats.completed(), handled as u64);
 

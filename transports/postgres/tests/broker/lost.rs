@@ -9,7 +9,7 @@ use consign::{
 use crate::{Fixture, QUEUE, until};
 
 /// Ends the connections of a process, as a network does.
-async fn cut(fixture: &Fixture, application: &str) {
+pub(crate) async fn cut(fixture: &Fixture, application: &str) {
     fixture
         .run(&format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -43,6 +43,40 @@ async fn s_29_s_73_the_messages_of_a_lost_process_come_back_uncounted() {
     let mut receiver = postgres.receiver(QUEUE).await.unwrap();
     let delivery = receiver.receive_within(Duration::from_secs(20)).await.unwrap();
     assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
+    delivery.complete().await.unwrap();
+    drop(held);
+    fixture.end().await;
+}
+
+/// So is a session, whose lock would hold for a minute.
+#[tokio::test]
+async fn k_223_a_session_of_a_lost_process_goes_on_elsewhere() {
+    let settings = QueueSettings::default().with_sessions(true);
+    let Some(fixture) = Fixture::new(settings).await else { return };
+    let name = format!("{}_session", fixture.schema);
+    let postgres = &fixture.postgres;
+    let message = Message::builder().session_id("a").build("1").unwrap();
+    postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let lost = crate::options(&fixture.schema);
+    let url = fixture.url_of(&name);
+    let held = runtime
+        .spawn(async move {
+            let lost = lost.connect(&url).await.unwrap();
+            let mut session = lost.accept_session(QUEUE, "a").await.unwrap();
+            let delivery = session.receive_within(Duration::from_secs(10)).await.unwrap();
+            (lost, session, delivery)
+        })
+        .await
+        .unwrap();
+    runtime.shutdown_background();
+    cut(&fixture, &name).await;
+    let since = tokio::time::Instant::now();
+    let mut acceptor = postgres.sessions(QUEUE).await.unwrap();
+    let mut session = acceptor.next_within(Duration::from_secs(20)).await.unwrap();
+    println!("after {:?}", since.elapsed());
+    let delivery = session.receive_within(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(delivery.message.payload(), Some(&b"1"[..]));
     delivery.complete().await.unwrap();
     drop(held);
     fixture.end().await;

@@ -1,8 +1,11 @@
 //! What the suite does not ask for: dropped calls, lost connections, transactions of the application.
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod delays;
 mod dropped;
+mod leaving;
 mod limits;
+mod log;
 mod lost;
 mod order;
 mod outbox;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use consign::{
     Message,
     broker::QueueSettings,
+    time::Timestamp,
     transport::{Batch, ErrorKind, ReceiverExt, Sender, Session},
 };
 use consign_postgres::{
@@ -97,6 +98,28 @@ async fn a_session_that_is_dropped_is_given_up_when_its_row_is_free() {
     transaction.commit().await.unwrap();
     drop(client);
     until(async || fixture.postgres.accept_session(QUEUE, &id).await.is_ok()).await;
+    fixture.end().await;
+}
+
+/// The messages are there, and whoever schedules them again has them twice.
+#[tokio::test]
+async fn what_is_scheduled_and_has_no_number_yet_is_no_refusal() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let mut config: Config = fixture.url.parse().unwrap();
+    config.options("-c lock_timeout=50ms");
+    let pool = Pool::builder(Manager::new(config, NoTls)).max_size(2).build().unwrap();
+    let wrapped: Postgres = crate::options(&fixture.schema).wrap(pool).unwrap();
+    let mut client = fixture.postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    // Nobody numbers messages.
+    transaction.execute(&format!("SELECT FROM {}.numbers FOR UPDATE", fixture.schema), &[]).await.unwrap();
+    let at = Timestamp::from_millis(wrapped.now().await.unwrap().as_millis() + 3_600_000);
+    let sender = wrapped.sender(QUEUE).await.unwrap();
+    let error = sender.schedule(vec![Message::new("a")], at).await.unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error}");
+    transaction.commit().await.unwrap();
+    drop(client);
+    until(async || fixture.postgres.counts(QUEUE).await.unwrap().scheduled == 1).await;
     fixture.end().await;
 }
 

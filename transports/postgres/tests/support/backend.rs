@@ -6,15 +6,18 @@ use consign::{
     Disposition, Message,
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Capabilities, Delivery, Lease, ManageError, ReceiveError, SendError, SettleError},
+    transport::{Capabilities, Delivery, ErrorKind, Lease, ManageError, ReceiveError, SendError, SettleError},
 };
-use consign_conformance::{Backend, Counts, Failure, QueueSpec, Status, SubscriptionSpec, Timing, TopicSpec, settings};
-use consign_postgres::{Postgres, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession};
+use consign_conformance::{
+    Backend, Counts, Failure, Process, QueueSpec, Status, SubscriptionSpec, Timing, TopicSpec, settings,
+};
+use consign_postgres::{Options, Postgres, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession};
 
 use super::{server::Schema, transaction::ByPath};
 
 /// A schema of its own. With a clock of its own too, time passes when the suite says so.
 pub(crate) struct InPostgres {
+    url: String,
     postgres: Postgres,
     schema: String,
     /// What drops the schema, if it is this one's.
@@ -25,10 +28,9 @@ pub(crate) struct InPostgres {
 impl InPostgres {
     pub(crate) async fn new(url: &str, has_clock: bool) -> Self {
         let own = Schema::new(url);
-        let options = Postgres::options().schema(&*own).connections(4).poll_every(Duration::from_millis(100));
-        let postgres = options.connect(url).await.unwrap();
+        let postgres = options(&own).connections(4).connect(url).await.unwrap();
         postgres.migrate().await.unwrap();
-        let backend = Self { postgres, schema: own.to_string(), own: Some(own), has_clock };
+        let backend = Self { url: url.to_owned(), postgres, schema: own.to_string(), own: Some(own), has_clock };
         if has_clock {
             let schema = &backend.schema;
             backend
@@ -45,7 +47,7 @@ impl InPostgres {
 
     /// Over connections that are made for it, in a schema that is there.
     pub(crate) fn over(postgres: Postgres, schema: &str) -> Self {
-        Self { postgres, schema: schema.to_owned(), own: None, has_clock: false }
+        Self { url: String::new(), postgres, schema: schema.to_owned(), own: None, has_clock: false }
     }
 
     async fn run(&self, sql: &str) {
@@ -59,10 +61,17 @@ impl InPostgres {
     }
 }
 
+fn options(schema: &str) -> Options {
+    Postgres::options().schema(schema).poll_every(Duration::from_millis(100)).grace(Duration::from_millis(300))
+}
+
+/// How long others may take to notice that a process is gone, on a machine with much to do.
+const NOTICED: Duration = Duration::from_secs(20);
+
 impl Backend for InPostgres {
     type Sender = PostgresSender;
     type Lease = PostgresLease;
-    type Receiver = PostgresReceiver;
+    type Receiver = Process<PostgresReceiver>;
     type Session = PostgresSession;
     type Transaction = ByPath;
 
@@ -137,29 +146,46 @@ impl Backend for InPostgres {
         self.postgres.sessions(path.as_str()).await?.next_within(wait).await
     }
 
-    /// Each settlement takes whichever connection is free.
+    /// Every connection of the pool is dropped before, so that it is another one that settles.
     async fn settle_elsewhere(
         &self,
         _: &EntityPath,
         lease: PostgresLease,
         disposition: Disposition,
     ) -> Result<(), SettleError> {
+        drop(self.postgres.pool().retain(|_, _| false));
         lease.settle(disposition).await
     }
 
-    /// What a process that is gone held is given back by others: the test `lost` kills connections. Here all receivers have
-    /// one, so each delivery is given back as they do it.
+    async fn separate_receiver(&self, path: &EntityPath) -> Result<Self::Receiver, ReceiveError> {
+        let (url, path, options) = (self.url.clone(), path.clone(), options(&self.schema).connections(2));
+        Process::start(async move {
+            let postgres = options.connect(&url).await;
+            let postgres = postgres.map_err(|error| ReceiveError::new(error.kind()).with_source(error))?;
+            postgres.receiver(path.as_str()).await
+        })
+        .await
+    }
+
+    /// Its connections end with it, and others find out by that.
     async fn disconnect(
         &self,
-        receiver: PostgresReceiver,
+        receiver: Self::Receiver,
         held: Vec<Delivery<PostgresLease>>,
     ) -> Result<(), ReceiveError> {
-        drop(receiver);
-        for delivery in held {
-            let released = delivery.lease.release().await;
-            released.map_err(|error| ReceiveError::new(error.kind()).with_source(error))?;
-        }
-        Ok(())
+        let path = receiver.receiver().path();
+        let before = self.postgres.counts(path.as_str()).await?.locked;
+        let lost = held.len();
+        receiver.kill(held).await?;
+        let noticed = async {
+            while self.postgres.counts(path.as_str()).await?.locked + lost > before {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        let late =
+            |_| ReceiveError::new(ErrorKind::ServiceTimeout).with_detail("what a lost process held stays locked");
+        tokio::time::timeout(NOTICED, noticed).await.map_err(late)?
     }
 
     async fn begin(&self) -> Result<ByPath, Failure> {

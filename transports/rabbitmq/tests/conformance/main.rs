@@ -13,15 +13,14 @@ const AT_ONCE: usize = 24;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_table_is_up_to_date() {
     let Some(rabbit) = Rabbit::connect().await else { return };
-    let suite = match std::env::var("CASE") {
-        Ok(case) => Suite::new().named(&case),
-        Err(_) => Suite::new(),
-    };
+    let part = std::env::var("CASE");
+    let suite = part.as_ref().map_or_else(|_| Suite::new(), |part| Suite::new().named(part));
     let report = suite.at_once(AT_ONCE).run(&rabbit).await;
     rabbit.clean_up().await;
     println!("{report}");
-    assert!(report.is_passed(), "{report}");
-    if std::env::var_os("CASE").is_none() {
-        table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
+    if part.is_ok() {
+        assert!(report.is_passed(), "{report}");
+        return;
     }
+    table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
 }

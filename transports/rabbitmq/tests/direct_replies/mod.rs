@@ -26,7 +26,7 @@ async fn half(Body(number): Body<u32>) -> Result<u32, Fault> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_33_a_call_is_answered_directly() {
+async fn k_33_k_201_a_call_is_answered_directly() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let reply_to = bench.rabbit.clone();
     let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(reply_to.sender(to.as_str())?)))
@@ -34,11 +34,13 @@ async fn k_33_a_call_is_answered_directly() {
         .answer("half", half)
         .build()
         .unwrap();
+    let stats = responder.stats();
     let answering = tokio::spawn(Consumer::new(bench.receiver(), responder).run());
 
     let asking = bench.rabbit.connect_again().await.unwrap();
     let (sender, replies) = asking.direct_replies(&bench.queue).unwrap();
     let (requester, replies) = Requester::builder(SendService::new(sender)).build(replies).unwrap();
+    let watched = requester.clone();
     let replies = tokio::spawn(replies.run());
     let client = Client::new(requester, Codecs::json()).subject("half");
     for number in [42_u32, 6, 8] {
@@ -47,7 +49,15 @@ async fn k_33_a_call_is_answered_directly() {
     }
     let error = timeout(SOON, client.call::<u32>(&7)).await.unwrap().unwrap_err();
     assert_eq!(error.fault().map(|fault| fault.code().as_str()), Some("Odd"));
-    drop(client);
+    // Each is sent once, and the broker has refused none. Its word of the last may come after the reply.
+    let is_counted = async {
+        while stats.answered() + stats.faults() + stats.undelivered() < 4 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, is_counted).await.unwrap();
+    assert_eq!((stats.answered(), stats.faults(), stats.undelivered(), watched.orphans()), (3, 1, 0, 0));
+    drop((client, watched));
     timeout(SOON, replies).await.unwrap().unwrap().unwrap();
     answering.abort();
     asking.close().await;

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod foreign;
 mod locks;
 mod order;
 mod state;

@@ -11,12 +11,10 @@ use consign::{
     message::{EntityPath, SequenceNumber},
     rules::{Filter, Rule},
     time::{Clock, SystemClock, Timestamp},
-    transport::{
-        self, Capabilities, Capability, Delivery, ManageError, ReceiveError, SendError, SettleError, Unsupported,
-    },
+    transport::{self, Capabilities, Capability, Delivery, ManageError, ReceiveError, SendError, SettleError},
 };
 use consign_conformance::{
-    Backend, Mode, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
+    Backend, Mode, NoCall, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
 };
 use consign_rabbitmq::{
     QueueSettings, RabbitMq, RabbitMqLease, RabbitMqReceiver, RabbitMqSender, RabbitMqSession, TopicSettings,
@@ -57,6 +55,14 @@ impl transport::Receiver for Alone {
     fn stop(&mut self) {
         self.receiver.stop();
     }
+
+    fn capabilities(&self) -> transport::Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> transport::EntityInfo {
+        self.receiver.entity_info()
+    }
 }
 
 impl Rabbit {
@@ -82,15 +88,14 @@ impl Rabbit {
 const SLOTS: u16 = 3;
 
 fn queue(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageError> {
-    let refusals = [
-        (spec.duplicate_window.is_some(), Capability::DuplicateDetection),
-        (spec.forward_to.is_some(), Capability::AutoForward),
-        (spec.forward_dead_letters_to.is_some(), Capability::AutoForward),
-        // The limit that RabbitMQ has counts no dead letters.
-        (spec.max_size.is_some() && !is_single, Capability::Rejection),
+    let absent = [
+        (spec.duplicate_window.is_some(), "the settings have no detection of duplicates"),
+        (spec.forward_to.is_some(), "the settings have no forwarding"),
+        (spec.forward_dead_letters_to.is_some(), "the settings have no forwarding"),
+        (spec.max_size.is_some() && !is_single, "the limit of a queue counts no dead letters"),
     ];
-    if let Some((_, capability)) = refusals.into_iter().find(|(is_asked, _)| *is_asked) {
-        return Err(Unsupported::new(capability).into());
+    if let Some((_, missing)) = absent.into_iter().find(|(is_asked, _)| *is_asked) {
+        return Err(NoCall::new(missing).into());
     }
     let mut settings = QueueSettings::default();
     settings.lock_duration = spec.lock_duration.unwrap_or(settings.lock_duration);
@@ -104,11 +109,11 @@ fn queue(spec: &QueueSpec, is_single: bool) -> Result<QueueSettings, ManageError
     Ok(settings)
 }
 
-/// The broker has no expressions, so it has none that cannot be read either.
+/// A rule that a program can make: one whose expression cannot be read never gets to the transport.
 fn rule(spec: &RuleSpec) -> Result<Rule, ManageError> {
     let has_expression = matches!(spec.filter, consign_conformance::Filter::Sql(_)) || spec.action.is_some();
     settings::rule(spec)
-        .map_err(|error| if has_expression { Unsupported::new(Capability::SqlRules).into() } else { error })
+        .map_err(|error| if has_expression { NoCall::new("no rule can be made of it").into() } else { error })
 }
 
 impl Backend for Rabbit {
@@ -126,6 +131,19 @@ impl Backend for Rabbit {
         RabbitMq::CAPABILITIES
     }
 
+    fn not_tested(&self) -> &'static [(Capability, &'static str)] {
+        &[
+            (Capability::SettleElsewhere, "no call for it"),
+            (Capability::CancelScheduled, "no call for it"),
+            (Capability::EnqueuedTime, "the time is the sender's: on one machine it is that of the broker"),
+            (Capability::Peek, "no call for it"),
+            (Capability::DuplicateDetection, "no setting for it"),
+            (Capability::AutoForward, "no setting for it"),
+            (Capability::Transactions, "no call for it"),
+            (Capability::Purge, "no call for it"),
+        ]
+    }
+
     fn timing(&self) -> Timing {
         Timing::BUSY
     }
@@ -140,7 +158,7 @@ impl Backend for Rabbit {
 
     async fn create_topic(&self, path: &EntityPath, spec: &TopicSpec) -> Result<(), ManageError> {
         if spec.duplicate_window.is_some() {
-            return Err(Unsupported::new(Capability::DuplicateDetection).into());
+            return Err(NoCall::new("the settings have no detection of duplicates").into());
         }
         let mut settings = TopicSettings::default();
         settings.default_time_to_live = spec.time_to_live;
@@ -149,7 +167,7 @@ impl Backend for Rabbit {
 
     async fn create_subscription(&self, path: &EntityPath, spec: &SubscriptionSpec) -> Result<(), ManageError> {
         let (topic, name) = settings::parts(path)?;
-        // No filter of this transport can fail on a message.
+        // No filter of this transport can fail on a message, so it does not matter what becomes of one on which one fails.
         let spec = QueueSpec {
             lock_duration: spec.lock_duration,
             max_delivery_count: spec.max_delivery_count,
@@ -204,19 +222,6 @@ impl Backend for Rabbit {
         at: Timestamp,
     ) -> Result<Vec<SequenceNumber>, SendError> {
         self.client.sender(path.as_str())?.schedule(messages, at).await
-    }
-
-    async fn retry_after(
-        &self,
-        path: &EntityPath,
-        delivery: Delivery<RabbitMqLease>,
-        delay: Duration,
-    ) -> Result<(), SettleError> {
-        let at = self.clock.now().utc.saturating_add(delay);
-        let copy = delivery.message.without_received();
-        let scheduled = self.schedule(path, vec![copy], at).await;
-        scheduled.map_err(|error| SettleError::new(error.kind()).with_source(error))?;
-        transport::Lease::settle(delivery.lease, Disposition::Complete).await
     }
 
     async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<RabbitMqSession, ReceiveError> {

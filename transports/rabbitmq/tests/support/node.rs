@@ -25,7 +25,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts one; `None` where there is no RabbitMQ to be started.
+    /// Starts one; `None` where there is no RabbitMQ to be started, and nobody said that there is.
     pub(crate) async fn start() -> Option<Self> {
         Self::start_with(|_| String::new()).await
     }
@@ -33,6 +33,7 @@ impl Node {
     /// Starts one with a configuration, which may name files in the folder.
     pub(crate) async fn start_with(configuration: impl FnOnce(&Path) -> String) -> Option<Self> {
         if !Path::new(SERVER).exists() {
+            assert!(std::env::var_os(super::VARIABLE).is_none(), "there is no {SERVER}");
             left_out(&format!("tests that start a RabbitMQ: there is no {SERVER}; scripts/brokers installs it"));
             return None;
         }

@@ -14,8 +14,7 @@ use consign::{
     transport::{Capabilities, Delivery, ErrorKind, Lease, ManageError, ReceiveError, SendError, SettleError},
 };
 use consign_conformance::{
-    Backend, Counts, Failure, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec, Transaction as _,
-    settings,
+    Backend, Counts, Failure, Mode, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec, settings,
 };
 use tokio::time::Instant;
 
@@ -83,10 +82,6 @@ impl Clone for Embedded {
 
 fn send_error(error: ManageError) -> SendError {
     SendError::new(error.kind()).with_source(error)
-}
-
-fn to_settle_error(failure: Failure) -> SettleError {
-    SettleError::new(failure.kind().unwrap_or(ErrorKind::General)).with_source(failure)
 }
 
 impl Backend for Embedded {
@@ -242,29 +237,10 @@ impl Backend for Embedded {
         lease.settle(disposition).await
     }
 
-    async fn retry_after(
-        &self,
-        path: &EntityPath,
-        delivery: Delivery<QueueLease>,
-        delay: Duration,
-    ) -> Result<(), SettleError> {
-        let at = self.clock.now().utc.saturating_add(delay);
-        let mut copy = delivery.message.without_received();
-        let id = copy.message_id().unwrap_or_default().to_owned();
-        copy.properties_mut().set_message_id(format!("{id}-again"))?;
-        copy.properties_mut().application_mut().insert("x-original-message-id", id);
-        let mut transaction = Embedded::begin(self);
-        transaction.settle(delivery.lease, Disposition::Complete).await.map_err(to_settle_error)?;
-        transaction.schedule(path, copy, at).await.map_err(to_settle_error)?;
-        transaction.commit().await.map(drop).map_err(to_settle_error)
-    }
-
+    /// There is no connection: a receiver that goes away in this process drops what it holds.
     async fn disconnect(&self, receiver: QueueReceiver, held: Vec<Delivery<QueueLease>>) -> Result<(), ReceiveError> {
         drop(receiver);
-        for delivery in held {
-            let released = delivery.lease.release().await;
-            released.map_err(|error| ReceiveError::new(error.kind()).with_source(error))?;
-        }
+        drop(held);
         Ok(())
     }
 

@@ -1,0 +1,82 @@
+//! What this transport logs of its connection.
+
+mod support;
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    transport::{ReceiverExt, Sender},
+};
+use consign_conformance::{faults::Proxy, log::Lines};
+use consign_rabbitmq::{QueueSettings, RabbitMq};
+use tokio::time::{sleep, timeout};
+
+const TARGET: &str = "consign::rabbitmq";
+
+async fn until(lines: &Lines, texts: &[&str]) {
+    let all = async {
+        while !texts.iter().all(|text| lines.of(TARGET).iter().any(|line| line.contains(text))) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(60), all).await.unwrap_or_else(|_| panic!("{texts:?}: {:?}", lines.of(TARGET)));
+}
+
+#[tokio::test]
+async fn o_279_a_connection_that_is_not_made_is_a_warning_without_the_password() {
+    let (lines, _guard) = Lines::capture();
+    let options = RabbitMq::options().deadline(Duration::from_secs(5));
+    let error = options.connect("amqp://ledger:s3cret@127.0.0.1:1/%2f").await.unwrap_err();
+    let logged = lines.of(TARGET);
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    let begin = "WARN consign::rabbitmq: connecting failed: the next attempt waits server=\"127.0.0.1:1\" error=";
+    assert!(logged[0].starts_with(begin) && logged[0].contains("retry_in_ms="), "{logged:?}");
+    let shown = format!("{:?} {error} {error:?}", lines.all());
+    assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+#[tokio::test]
+async fn o_279_a_connection_that_is_lost_and_made_again_is_logged() {
+    let Some(rabbit) = support::connect(support::options()).await else { return };
+    let queue = support::unique("log");
+    rabbit.create_queue(&queue, QueueSettings::default()).await.unwrap();
+    let address = support::address();
+    let (login, rest) = address.rsplit_once('@').unwrap();
+    let (server, rest) = rest.split_once('/').unwrap();
+    let server = tokio::net::lookup_host(server).await.unwrap().find(std::net::SocketAddr::is_ipv4).unwrap();
+    let proxy = Proxy::to(server).await.unwrap();
+    let options = support::options().backoff(Duration::from_millis(20), Duration::from_millis(200));
+    let broken = options.connect(&format!("{login}@{}/{rest}", proxy.address())).await.unwrap();
+
+    let (lines, _guard) = Lines::capture();
+    let mut receiver = broken.receiver(&queue).unwrap();
+    let receiving = async {
+        loop {
+            if let Ok(delivery) = receiver.receive().await {
+                break delivery;
+            }
+        }
+    };
+    let failing = async {
+        // The receiver subscribes meanwhile.
+        sleep(Duration::from_millis(500)).await;
+        proxy.refuse(true);
+        proxy.cut();
+        until(
+            &lines,
+            &["WARN consign::rabbitmq: the connection was lost", "WARN consign::rabbitmq: connecting failed"],
+        )
+        .await;
+        proxy.refuse(false);
+        until(&lines, &["INFO consign::rabbitmq: connected again"]).await;
+        rabbit.sender(&queue).unwrap().send(Message::new("again")).await.unwrap();
+    };
+    let (delivery, ()) = timeout(Duration::from_secs(120), async { tokio::join!(receiving, failing) }).await.unwrap();
+    delivery.complete().await.unwrap();
+    let server = format!("server=\"{}\"", proxy.address());
+    assert!(lines.of(TARGET).iter().all(|line| line.contains(&server) && !line.contains("guest")), "{:?}", lines.all());
+    rabbit.delete(&queue).await.unwrap();
+    broken.close().await;
+    rabbit.close().await;
+}

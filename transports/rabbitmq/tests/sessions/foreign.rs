@@ -1,0 +1,193 @@
+//! Messages of publishers without this crate, in the slot that they say and in another one.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::{
+    collections::{HashSet, VecDeque},
+    time::Duration,
+};
+
+use consign::transport::{ErrorKind, ReceiverExt, Session};
+use consign_conformance::killed::{self, Killed};
+use consign_rabbitmq::{
+    RabbitMq, RabbitMqSession,
+    lapin::{
+        BasicProperties, Channel, Connection, ConnectionProperties,
+        options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeleteOptions},
+        types::{AMQPValue, FieldTable},
+    },
+};
+
+use crate::{Bench, SOON, by_session, expect, next, support};
+
+const SLOTS: u16 = 4;
+
+/// The queue of a slot, by its number.
+fn slot(queue: &str, slot: u16) -> String {
+    format!("{queue}/$slot-{slot:02}-{SLOTS:02}")
+}
+
+struct Publisher {
+    connection: Connection,
+    channel: Channel,
+}
+
+impl Publisher {
+    async fn new() -> Self {
+        let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
+        let channel = connection.create_channel().await.unwrap();
+        channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
+        Self { connection, channel }
+    }
+
+    async fn publish(&self, queue: &str, id: &str, body: &str) {
+        let mut headers = FieldTable::default();
+        headers.insert("sb-session-id".into(), AMQPValue::LongString(id.into()));
+        headers.insert("origin".into(), AMQPValue::LongString("foreign".into()));
+        let properties = BasicProperties::default().with_headers(headers).with_message_id(body.into());
+        let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
+        let sent = self.channel.basic_publish("".into(), queue.into(), options, body.as_bytes(), properties).await;
+        assert!(matches!(sent.unwrap().await.unwrap(), consign_rabbitmq::lapin::Confirmation::Ack(None)));
+    }
+
+    async fn end(self) {
+        self.connection.close(200, "".into()).await.unwrap();
+    }
+}
+
+/// The slot of "customer-7" among four, by `tests/session_slots.json`.
+fn own_slot() -> u16 {
+    let vectors: serde_json::Value = serde_json::from_str(include_str!("../session_slots.json")).unwrap();
+    let vector = vectors.as_array().unwrap().iter().find(|vector| vector["id"] == "customer-7").unwrap();
+    u16::try_from(vector["bucket"].as_u64().unwrap()).unwrap() % SLOTS
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k_220_n_05_a_message_in_another_slot_is_moved_to_its_own() {
+    let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };
+    let other = bench.other(support::options(), &support::address()).await;
+    let publisher = Publisher::new().await;
+    let (right, wrong) = (own_slot(), (own_slot() + 1) % SLOTS);
+    publisher.publish(&slot(&bench.queue, right), "customer-7", "1").await;
+    // Whoever holds the session is the only one, whatever is in another slot, and whoever reads that.
+    let mut holder = bench.rabbit.session_acceptor(&bench.queue).unwrap().accept_next_within(SOON).await.unwrap();
+    assert_eq!(holder.session_id(), "customer-7");
+    publisher.publish(&slot(&bench.queue, wrong), "customer-7", "2").await;
+    let mut acceptor = other.session_acceptor(&bench.queue).unwrap();
+    let second = acceptor.accept_next_within(Duration::from_secs(2)).await;
+    assert_eq!(second.unwrap_err().kind(), ErrorKind::ServiceTimeout);
+    let (body, count, first) = next(&mut holder).await;
+    assert_eq!((body.as_str(), count), ("1", 1));
+    first.complete().await.unwrap();
+    let delivery = holder.receive_within(SOON).await.unwrap();
+    assert_eq!((delivery.message.message_id(), delivery.message.payload()), (Some("2"), Some(&b"2"[..])));
+    let origin = delivery.message.application().get("origin").and_then(|origin| origin.as_str());
+    assert_eq!(origin, Some("foreign"));
+    delivery.complete().await.unwrap();
+    holder.close().await.unwrap();
+    publisher.end().await;
+    other.close().await;
+    bench.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k_220_a_message_whose_slot_is_gone_is_a_dead_letter() {
+    let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };
+    let publisher = Publisher::new().await;
+    let (right, wrong) = (own_slot(), (own_slot() + 1) % SLOTS);
+    publisher.channel.queue_delete(slot(&bench.queue, right).into(), QueueDeleteOptions::default()).await.unwrap();
+    publisher.publish(&slot(&bench.queue, wrong), "customer-7", "1").await;
+    // An id of the slot that the message is in.
+    let id = (0..1_000).map(|number| format!("s{number}")).find(|id| bucket(id) % SLOTS == wrong).unwrap();
+    let holder = bench.accept(&id).await;
+    let dead = format!("{}/$deadletterqueue", bench.queue);
+    let delivery = bench.rabbit.receiver(&dead).unwrap().receive_within(SOON).await.unwrap();
+    assert_eq!(delivery.message.dead_letter_reason(), Some("WrongSessionSlot"));
+    let why = delivery.message.dead_letter_description().unwrap_or_default();
+    assert!(why.contains(&slot(&bench.queue, right)) && why.contains(&slot(&bench.queue, wrong)), "{why}");
+    delivery.complete().await.unwrap();
+    holder.close().await.unwrap();
+    publisher.end().await;
+    bench.end().await;
+}
+
+/// As the README specifies it.
+fn bucket(id: &str) -> u16 {
+    let hash = id
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    u16::try_from(((hash >> 32) ^ hash) % 64).unwrap()
+}
+
+/// A client with sessions of every slot gives half of the slots to one that comes later, as it closes sessions there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k_221_a_client_that_comes_later_gets_its_share_of_the_slots() {
+    const SESSIONS: usize = 40;
+    let slot_of = |session: &RabbitMqSession| bucket(session.session_id()) % SLOTS;
+    let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };
+    for id in 0..SESSIONS {
+        bench.send(&format!("s{id}"), "1").await;
+    }
+    // The first client has two sessions of each slot or more, and replaces each one that it closes.
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    let mut held = VecDeque::new();
+    while (0..SLOTS).any(|slot| held.iter().filter(|session| slot_of(session) == slot).count() < 2) {
+        held.push_back(acceptor.accept_next_within(SOON).await.unwrap());
+    }
+    let other = bench.other(support::options(), &support::address()).await;
+    let queue = bench.queue.clone();
+    let newcomer = tokio::spawn(async move {
+        let mut acceptor = other.session_acceptor(&queue).unwrap();
+        let (mut slots, mut held) = (HashSet::new(), Vec::new());
+        while slots.len() < usize::from(SLOTS / 2) {
+            let session = acceptor.accept_next_within(SOON).await.unwrap();
+            slots.insert(bucket(session.session_id()) % SLOTS);
+            held.push(session);
+        }
+        drop(held);
+        other.close().await;
+    });
+    let working = async {
+        loop {
+            if let Some(session) = held.pop_front() {
+                session.close().await.unwrap();
+            }
+            if let Ok(session) = acceptor.accept_next_within(Duration::from_millis(50)).await {
+                held.push_back(session);
+            }
+        }
+    };
+    tokio::select! {
+        () = working => {}
+        ended = newcomer => ended.unwrap(),
+    }
+    drop(held);
+    bench.end().await;
+}
+
+/// The process that holds the session below.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_holder_that_is_killed() {
+    let Some(queue) = killed::argument() else { return };
+    let rabbit: RabbitMq = support::options().connect(&support::address()).await.unwrap();
+    rabbit.know(&queue, by_session(SLOTS)).unwrap();
+    let mut session = rabbit.accept_session(&queue, "customer-7").await.unwrap();
+    let _held = session.receive_within(SOON).await.unwrap();
+    killed::ready().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_of_a_killed_process_goes_on_elsewhere() {
+    let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };
+    bench.send("customer-7", "1").await;
+    let running = Killed::run("foreign::the_holder_that_is_killed", &bench.queue);
+    let process = running.await.unwrap();
+    assert!(bench.rabbit.accept_session(&bench.queue, "customer-7").await.is_err());
+    process.kill().await.unwrap();
+    let killed = tokio::time::Instant::now();
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    let mut session = acceptor.accept_next_within(SOON).await.unwrap();
+    expect(&mut session, &[("1", 1)]).await;
+    println!("after {:?}", killed.elapsed());
+    session.close().await.unwrap();
+    bench.end().await;
+}
