@@ -30,11 +30,6 @@ impl Server for Faulty {
         Ok(InPostgres::over(options.connect(&Cluster::url(address)).await?, SCHEMA))
     }
 
-    /// It recovers from its log first.
-    fn back_after_restart(&self) -> Duration {
-        Duration::from_secs(15)
-    }
-
     async fn restart(&self) -> Result<(), Failure> {
         tokio::task::block_in_place(|| self.0.restart())
             .map_err(|error| Failure::answer(ErrorKind::General, error.to_string()))

@@ -28,11 +28,6 @@ impl Server for Faulty {
         Ok(Rabbit::single(options, &format!("amqp://guest:guest@{address}/%2f")).await?)
     }
 
-    /// After a restart a quorum queue elects its leader first.
-    fn back_after_restart(&self) -> Duration {
-        Duration::from_secs(15)
-    }
-
     /// AMQP 0-9-1 has no answer to an acknowledgement.
     fn answers_settlements(&self) -> bool {
         false

@@ -49,8 +49,6 @@ impl Plan {
             restarts: 0,
             steps: 0,
             totals: super::account::Totals::default(),
-            back_within: server.back_within(),
-            back_after_restart: server.back_after_restart(),
             answers_settlements: server.answers_settlements(),
             may_forget: false,
             failures: Vec::new(),

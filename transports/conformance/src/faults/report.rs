@@ -15,8 +15,6 @@ pub struct FaultReport {
     pub(super) restarts: u64,
     pub(super) steps: u64,
     pub(super) totals: Totals,
-    pub(super) back_within: Duration,
-    pub(super) back_after_restart: Duration,
     pub(super) answers_settlements: bool,
     /// The server was restarted, and need not know what was settled before.
     pub(super) may_forget: bool,
@@ -54,7 +52,7 @@ impl FaultReport {
         &self.left_out
     }
 
-    fn verdicts(&self) -> [(bool, &'static str); 10] {
+    fn verdicts(&self) -> [(bool, &'static str); 8] {
         let totals = &self.totals;
         // What a server forgets when it is killed has a verdict of its own, and is no fault's duplicate.
         let forgotten = if self.may_forget { totals.after_completion } else { 0 };
@@ -69,11 +67,6 @@ impl FaultReport {
                 "nothing arrives after its completion was answered",
             ),
             (totals.hung == 0, "every call ends"),
-            (totals.slowest_return <= self.back_within, "every worker is back in time"),
-            (
-                totals.slowest_return_after_restart <= self.back_after_restart,
-                "every worker is back in time after a restart",
-            ),
             (self.failures.is_empty(), "nothing fails without a fault"),
         ]
     }
@@ -136,8 +129,6 @@ mod tests {
             restarts: 0,
             steps: 3,
             totals: Totals { attempted: 5, accepted: 5, ..Totals::default() },
-            back_within: Duration::from_secs(1),
-            back_after_restart: Duration::from_secs(1),
             answers_settlements: true,
             may_forget: false,
             failures: Vec::new(),

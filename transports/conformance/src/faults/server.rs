@@ -21,17 +21,6 @@ pub trait Server: Send + Sync + 'static {
         Duration::from_secs(2)
     }
 
-    /// How soon a worker must be back after its connection can work again. 5 s.
-    fn back_within(&self) -> Duration {
-        Duration::from_secs(5)
-    }
-
-    /// How soon a worker must be back after a restart, from when the server listens. As [`back_within`](Self::back_within),
-    /// for a server that has nothing more to do before it answers.
-    fn back_after_restart(&self) -> Duration {
-        self.back_within()
-    }
-
     /// The settings of the queues. A message must survive many deliveries, and a lock that is lost should not last long.
     fn queue(&self) -> QueueSpec {
         QueueSpec {
