@@ -112,6 +112,10 @@ impl<'b, B: Backend> Bench<'b, B> {
         self.timing.patience
     }
 
+    pub(crate) fn arrival(&self) -> Duration {
+        self.timing.arrival
+    }
+
     pub(crate) async fn wait(&self, time: Duration) {
         self.backend.advance(time).await;
     }
@@ -184,14 +188,14 @@ impl<'b, B: Backend> Bench<'b, B> {
         receive_batch_within(self.timing.patience, receiver, max).await
     }
 
-    /// The next message, which must be there. It may come late by [`Timing::margin`].
+    /// The next message, which must be there, within [`Timing::arrival`].
     pub(crate) async fn receive(&self, from: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
-        let received = self.receive_within(self.timing.margin, from, 1).await?.pop();
+        let received = self.receive_within(self.timing.arrival, from, 1).await?.pop();
         received.ok_or_else(|| Failure::behaviour(format!("{from} has no message to give")))
     }
 
     pub(crate) async fn receive_by<R: Receiver>(&self, receiver: &mut R) -> Result<Delivery<R::Lease>, Failure> {
-        let received = receive_batch_within(self.timing.margin, receiver, 1).await?.pop();
+        let received = receive_batch_within(self.timing.arrival, receiver, 1).await?.pop();
         received.ok_or_else(|| Failure::behaviour("the receiver has no message to give"))
     }
 

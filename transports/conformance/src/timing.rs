@@ -7,6 +7,9 @@ pub struct Timing {
     pub lock: Duration,
     /// How long a receive waits before there is nothing. 100 ms.
     pub patience: Duration,
+    /// How long a receive waits for a message that must be there, and an accept for a session: less than half of `lock`, so
+    /// that what comes back only because a lock ended is not taken for it. 400 ms.
+    pub arrival: Duration,
     /// How far from its instant a thing that is due may happen, and how exactly a clock is read. It must be less than a
     /// fifth of `lock`, and more than three times `patience`. 400 ms.
     pub margin: Duration,
@@ -19,6 +22,7 @@ impl Timing {
     pub const BUSY: Self = Self {
         lock: Duration::from_secs(8),
         patience: Duration::from_millis(450),
+        arrival: Duration::from_millis(3_500),
         margin: Duration::from_millis(1_500),
         deadline: Duration::from_secs(240),
     };
@@ -29,6 +33,7 @@ impl Default for Timing {
         Self {
             lock: Duration::from_secs(5),
             patience: Duration::from_millis(100),
+            arrival: Duration::from_millis(400),
             margin: Duration::from_millis(400),
             deadline: Duration::from_secs(600),
         }

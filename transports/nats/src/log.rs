@@ -8,24 +8,24 @@ use consign::{middleware::trace::Escaped, transport::log_limit};
 const TARGET: &str = "consign::nats";
 
 pub(crate) fn lost(entity: &str) {
-    if let Some(left_out) = log_limit(entity, "ConnectionLost") {
+    if let Some(suppressed) = log_limit(entity, "ConnectionLost") {
         let entity = tracing::field::display(Escaped(entity));
-        tracing::warn!(target: TARGET, entity, left_out, "the connection was lost: the client connects again");
+        tracing::warn!(target: TARGET, entity, suppressed, "the connection was lost: the client connects again");
     }
 }
 
 pub(crate) fn connected(entity: &str) {
-    if let Some(left_out) = log_limit(entity, "Connected") {
+    if let Some(suppressed) = log_limit(entity, "Connected") {
         let entity = tracing::field::display(Escaped(entity));
-        tracing::info!(target: TARGET, entity, left_out, "connected again");
+        tracing::info!(target: TARGET, entity, suppressed, "connected again");
     }
 }
 
 /// Something about an entity failed and goes on by itself. `what` is from a closed list.
 pub(crate) fn failed(entity: &str, what: &'static str, error: &impl fmt::Display) {
-    if let Some(left_out) = log_limit(entity, what) {
+    if let Some(suppressed) = log_limit(entity, what) {
         let error = error.to_string();
         let (entity, error) = (tracing::field::display(Escaped(entity)), tracing::field::display(Escaped(&error)));
-        tracing::warn!(target: TARGET, entity, error, left_out, "{what}");
+        tracing::warn!(target: TARGET, entity, error, suppressed, "{what}");
     }
 }

@@ -15,19 +15,19 @@ const TARGET: &str = "consign::postgres";
 
 /// Without notifications receivers look for messages at intervals.
 pub(crate) fn not_listening(schema: &str, failure: &Failure, pause: Duration) {
-    if let Some(left_out) = log_limit(schema, "NotListening") {
+    if let Some(suppressed) = log_limit(schema, "NotListening") {
         let (error, retry_in_ms) = (failure.detail(), u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         let (schema, error) = (display(Escaped(schema)), display(Escaped(&error)));
         tracing::warn!(
-            target: TARGET, schema, error, retry_in_ms, left_out,
+            target: TARGET, schema, error, retry_in_ms, suppressed,
             "the connection for notifications was lost: it is made again, and receivers look for messages at intervals"
         );
     }
 }
 
 pub(crate) fn listening_again(schema: &str) {
-    if let Some(left_out) = log_limit(schema, "Listening") {
-        tracing::info!(target: TARGET, schema = display(Escaped(schema)), left_out, "connected again for notifications");
+    if let Some(suppressed) = log_limit(schema, "Listening") {
+        tracing::info!(target: TARGET, schema = display(Escaped(schema)), suppressed, "connected again for notifications");
     }
 }
 
@@ -35,10 +35,10 @@ pub(crate) fn listening_again(schema: &str) {
 pub(crate) fn not_swept(schema: &str, failure: &Failure) {
     if failure.is_temporary() {
         tracing::debug!(target: TARGET, schema, error = failure.detail(), "the periodic work is tried again");
-    } else if let Some(left_out) = log_limit(schema, "NotSwept") {
+    } else if let Some(suppressed) = log_limit(schema, "NotSwept") {
         let error = failure.detail();
         tracing::warn!(
-            target: TARGET, schema = display(Escaped(schema)), error = display(Escaped(&error)), left_out,
+            target: TARGET, schema = display(Escaped(schema)), error = display(Escaped(&error)), suppressed,
             "the periodic work failed: locks and times to live of entities without a receiver end later; it is tried again"
         );
     }
@@ -46,28 +46,28 @@ pub(crate) fn not_swept(schema: &str, failure: &Failure) {
 
 /// A row that cannot be read is set aside, or with `failure` was not.
 pub(crate) fn unreadable(entity: &str, id: i64, why: &str) {
-    if let Some(left_out) = log_limit(entity, "Unreadable") {
+    if let Some(suppressed) = log_limit(entity, "Unreadable") {
         let (entity, error) = (display(Escaped(entity)), display(Escaped(why)));
-        tracing::warn!(target: TARGET, entity, id, error, left_out, "a stored message cannot be read: it is dead-lettered");
+        tracing::warn!(target: TARGET, entity, id, error, suppressed, "a stored message cannot be read: it is dead-lettered");
     }
 }
 
 pub(crate) fn not_set_aside(entity: &str, id: i64, failure: &Failure) {
-    if let Some(left_out) = log_limit(entity, "NotSetAside") {
+    if let Some(suppressed) = log_limit(entity, "NotSetAside") {
         let error = failure.detail();
         let (entity, error) = (display(Escaped(entity)), display(Escaped(&error)));
         tracing::warn!(
-            target: TARGET, entity, id, error, left_out,
+            target: TARGET, entity, id, error, suppressed,
             "a stored message that cannot be read was not dead-lettered: it is tried again when its lock has ended"
         );
     }
 }
 
 pub(crate) fn unreadable_rule(subscription: i64, rule: &str, why: &str) {
-    if let Some(left_out) = log_limit("rules", "UnreadableRule") {
+    if let Some(suppressed) = log_limit("rules", "UnreadableRule") {
         let (rule, error) = (display(Escaped(rule)), display(Escaped(why)));
         tracing::warn!(
-            target: TARGET, subscription, rule, error, left_out,
+            target: TARGET, subscription, rule, error, suppressed,
             "a rule cannot be read: its subscription gets dead letters only"
         );
     }
@@ -77,20 +77,20 @@ pub(crate) fn unreadable_rule(subscription: i64, rule: &str, why: &str) {
 pub(crate) fn not_forwarded(entity: i64, failure: &Failure) {
     if failure.is_temporary() {
         tracing::debug!(target: TARGET, entity, error = failure.detail(), "messages are not forwarded yet");
-    } else if let Some(left_out) = log_limit("forwards", "NotForwarded") {
+    } else if let Some(suppressed) = log_limit("forwards", "NotForwarded") {
         let error = failure.detail();
         tracing::warn!(
-            target: TARGET, entity, error = display(Escaped(&error)), left_out,
+            target: TARGET, entity, error = display(Escaped(&error)), suppressed,
             "messages are not forwarded: it is tried again"
         );
     }
 }
 
 pub(crate) fn copy_not_stored(subscription: i64, refused: &SendError) {
-    if let Some(left_out) = log_limit("copies", "NotStored") {
+    if let Some(suppressed) = log_limit("copies", "NotStored") {
         let error = refused.to_string();
         tracing::warn!(
-            target: TARGET, subscription, error = display(Escaped(&error)), left_out,
+            target: TARGET, subscription, error = display(Escaped(&error)), suppressed,
             "a copy cannot be stored: its subscription gets the message as a dead letter"
         );
     }
@@ -98,10 +98,10 @@ pub(crate) fn copy_not_stored(subscription: i64, refused: &SendError) {
 
 /// A message that leaves cannot be stored again.
 pub(crate) fn not_stored(from: &str, id: i64, refused: &SendError) {
-    if let Some(left_out) = log_limit(from, "NotStored") {
+    if let Some(suppressed) = log_limit(from, "NotStored") {
         let (from, error) = (display(Escaped(from)), refused.to_string());
         tracing::warn!(
-            target: TARGET, from, id, error = display(Escaped(&error)), left_out,
+            target: TARGET, from, id, error = display(Escaped(&error)), suppressed,
             "a message cannot be forwarded: it is dead-lettered"
         );
     }

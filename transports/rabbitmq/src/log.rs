@@ -15,33 +15,33 @@ fn server(uri: &AMQPUri) -> String {
 
 pub(crate) fn lost(uri: &AMQPUri) {
     let server = server(uri);
-    if let Some(left_out) = log_limit(&server, "ConnectionLost") {
-        tracing::warn!(target: TARGET, server, left_out, "the connection was lost: it is made again");
+    if let Some(suppressed) = log_limit(&server, "ConnectionLost") {
+        tracing::warn!(target: TARGET, server, suppressed, "the connection was lost: it is made again");
     }
 }
 
 pub(crate) fn not_connected(uri: &AMQPUri, error: &impl fmt::Display, pause: Duration) {
     let server = server(uri);
-    if let Some(left_out) = log_limit(&server, "NotConnected") {
+    if let Some(suppressed) = log_limit(&server, "NotConnected") {
         let (error, retry_in_ms) = (error.to_string(), u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         let error = tracing::field::display(Escaped(&error));
-        tracing::warn!(target: TARGET, server, error, retry_in_ms, left_out, "connecting failed: the next attempt waits");
+        tracing::warn!(target: TARGET, server, error, retry_in_ms, suppressed, "connecting failed: the next attempt waits");
     }
 }
 
 pub(crate) fn connected(uri: &AMQPUri, failures: u32) {
     let server = server(uri);
-    if let Some(left_out) = log_limit(&server, "Connected") {
-        tracing::info!(target: TARGET, server, failures, left_out, "connected again");
+    if let Some(suppressed) = log_limit(&server, "Connected") {
+        tracing::info!(target: TARGET, server, failures, suppressed, "connected again");
     }
 }
 
 /// Something about an entity failed and goes on by itself. `what` is from a closed list.
 pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Display) {
-    if let Some(left_out) = log_limit(path.as_str(), what) {
+    if let Some(suppressed) = log_limit(path.as_str(), what) {
         let error = error.to_string();
         let (entity, error) =
             (tracing::field::display(Escaped(path.as_str())), tracing::field::display(Escaped(&error)));
-        tracing::warn!(target: TARGET, entity, error, left_out, "{what}");
+        tracing::warn!(target: TARGET, entity, error, suppressed, "{what}");
     }
 }

@@ -19,8 +19,13 @@ cases! {
         n_04_each_receiver_gets_a_session_of_its_own;
 }
 
+/// The next session, which must be there.
 async fn next<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<B::Session, Failure> {
-    Ok(bench.backend.accept_next_session(queue, bench.patience()).await?)
+    Ok(bench.backend.accept_next_session(queue, bench.arrival()).await?)
+}
+
+async fn no_session<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Verdict {
+    refused(bench.backend.accept_next_session(queue, bench.patience()).await, &[ErrorKind::ServiceTimeout])
 }
 
 async fn n_04_a_session_with_messages_is_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
@@ -51,13 +56,13 @@ async fn n_04_held_sessions_are_passed_over<B: Backend>(bench: &Bench<'_, B>) ->
     let mut other = next(bench, &queue).await?;
     ensure_eq!(other.session_id(), "two");
     ensure_eq!(bench.drain_by(&mut other).await?, ["b"]);
-    refused(next(bench, &queue).await, &[ErrorKind::ServiceTimeout])?;
+    no_session(bench, &queue).await?;
     Ok(held.close().await?)
 }
 
 async fn n_04_without_a_session_the_wait_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
-    refused(next(bench, &queue).await, &[ErrorKind::ServiceTimeout])?;
+    no_session(bench, &queue).await?;
     // A wait that ended took nothing.
     send(bench, &queue, [("one", "a")]).await?;
     ensure_eq!(bench.drain_by(&mut next(bench, &queue).await?).await?, ["a"]);

@@ -86,7 +86,12 @@ impl Backend for InPostgres {
     }
 
     fn timing(&self) -> Timing {
-        Timing { patience: Duration::from_millis(250), margin: Duration::from_millis(900), ..Timing::default() }
+        Timing {
+            patience: Duration::from_millis(250),
+            arrival: Duration::from_millis(2_400),
+            margin: Duration::from_millis(900),
+            ..Timing::default()
+        }
     }
 
     async fn now(&self) -> Timestamp {
