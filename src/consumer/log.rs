@@ -21,7 +21,7 @@ const UNKNOWN: &str = "unknown";
 /// What the lines of one consumer have in common.
 pub(super) struct Log {
     entity: Option<Arc<str>>,
-    /// When a summary of lines that were left out is due.
+    /// When a summary of suppressed lines is due.
     due: Option<Instant>,
     /// A part of a consumer leaves the last summary to the whole.
     is_whole: bool,
@@ -70,8 +70,8 @@ impl Log {
     fn admit(&mut self, kind: &'static str, info: &EntityInfo) -> Option<Arc<str>> {
         let entity = self.entity(info);
         match admit(&entity, kind) {
-            Ok(left_out) => {
-                summarise(&entity, kind, left_out);
+            Ok(suppressed) => {
+                summarise(&entity, kind, suppressed);
                 Some(entity)
             }
             Err(due) => {
@@ -97,18 +97,18 @@ impl Log {
 
     fn write_summaries(&mut self, all: bool) {
         let entity = self.entity.clone().unwrap_or_else(|| UNKNOWN.into());
-        self.due = summaries(&entity, all, |kind, left_out| summarise(&entity, kind, left_out));
+        self.due = summaries(&entity, all, |kind, suppressed| summarise(&entity, kind, suppressed));
     }
 }
 
 /// Says how many lines of a kind were not written.
-fn summarise(entity: &str, reason: &'static str, left_out: u64) {
-    const TEXT: &str = "more lines of this reason were left out";
-    if left_out == 0 {
+fn summarise(entity: &str, reason: &'static str, suppressed: u64) {
+    const TEXT: &str = "more lines with this entity and reason were suppressed";
+    if suppressed == 0 {
     } else if reason == Changes::HANDLER_FAILED {
-        tracing::info!(target: TARGET, entity, reason, left_out, "{TEXT}");
+        tracing::info!(target: TARGET, entity, reason, suppressed, "{TEXT}");
     } else {
-        tracing::warn!(target: TARGET, entity, reason, left_out, "{TEXT}");
+        tracing::warn!(target: TARGET, entity, reason, suppressed, "{TEXT}");
     }
 }
 
@@ -134,131 +134,121 @@ impl<'m> About<'m> {
     }
 }
 
-macro_rules! line {
-    ($level:ident, $log:expr, $info:expr, $message:expr, $kind:expr, $text:literal $(, $field:ident = $value:expr)*) => {
-        if let Some(entity) = $log.admit($kind, $info) {
-            let about = About::of($message, $info);
-            tracing::$level!(
-                target: TARGET,
-                entity = &*entity,
-                message_id = about.id,
-                sequence_number = about.number,
-                session_id = about.session,
-                delivery_count = about.delivery,
-                max_delivery_count = about.max,
-                $($field = $value,)*
-                $text
-            );
+/// One line. What it does not have is not printed.
+struct Line<'l> {
+    text: &'static str,
+    is_info: bool,
+    /// What the rate is limited by, from a closed list.
+    kind: &'static str,
+    /// The `kind`, or the application's own reason. A good end has none.
+    reason: Option<&'l str>,
+    error: Option<&'l str>,
+    settling: Option<&'static str>,
+    delivery_error: Option<&'l str>,
+    messages: Option<u64>,
+    retry_in: Option<Duration>,
+    failures: Option<u32>,
+}
+
+impl<'l> Line<'l> {
+    fn warn(kind: &'static str, text: &'static str) -> Self {
+        Self {
+            text,
+            is_info: false,
+            kind,
+            reason: Some(kind),
+            error: None,
+            settling: None,
+            delivery_error: None,
+            messages: None,
+            retry_in: None,
+            failures: None,
         }
+    }
+
+    fn of(why: &'l Why, text: &'static str) -> Self {
+        Self { reason: Some(&why.reason), error: Some(&why.error), ..Self::warn(why.kind, text) }
+    }
+
+    fn settling(self, settling: &'static str, why: Option<&'l Why>) -> Self {
+        Self { settling: Some(settling), delivery_error: why.map(|why| &*why.error), ..self }
+    }
+}
+
+macro_rules! event {
+    ($level:ident, $entity:expr, $about:expr, $line:expr) => {
+        tracing::$level!(
+            target: TARGET,
+            entity = $entity,
+            message_id = $about.id,
+            sequence_number = $about.number,
+            session_id = $about.session,
+            delivery_count = $about.delivery,
+            max_delivery_count = $about.max,
+            reason = $line.reason,
+            error = $line.error.map(|error| display(Escaped(error))),
+            settling = $line.settling,
+            delivery_error = $line.delivery_error.map(|error| display(Escaped(error))),
+            messages = $line.messages,
+            retry_in_ms = $line.retry_in.map(millis),
+            failures = $line.failures,
+            "{}",
+            $line.text
+        )
     };
 }
 
 impl Log {
-    #[cold]
-    pub(super) fn dead_lettered(&mut self, info: &EntityInfo, message: Option<&Message>, why: &Why) {
-        let (reason, error) = (&*why.reason, display(Escaped(&why.error)));
-        if why.is_last {
-            line!(
-                warn,
-                self,
-                info,
-                message,
-                why.kind,
-                "the last delivery failed: the message was dead-lettered",
-                reason = reason,
-                error = error
-            );
-        } else {
-            line!(warn, self, info, message, why.kind, "a message was dead-lettered", reason = reason, error = error);
+    fn write(&mut self, info: &EntityInfo, message: Option<&Message>, line: &Line<'_>) {
+        if let Some(entity) = self.admit(line.kind, info) {
+            let about = About::of(message, info);
+            if line.is_info {
+                event!(info, &*entity, about, line);
+            } else {
+                event!(warn, &*entity, about, line);
+            }
         }
     }
 
     #[cold]
-    pub(super) fn abandoned(&mut self, info: &EntityInfo, message: Option<&Message>, why: &Why) {
-        let (reason, error) = (&*why.reason, display(Escaped(&why.error)));
-        if why.kind == Changes::HANDLER_FAILED {
-            line!(
-                info,
-                self,
-                info,
-                message,
-                why.kind,
-                "a delivery failed: the message is redelivered",
-                reason = reason,
-                error = error
-            );
+    pub(super) fn dead_lettered(&mut self, info: &EntityInfo, message: Option<&Message>, why: &Why) {
+        let text = if why.is_last {
+            "the last delivery failed: the message was dead-lettered"
         } else {
-            line!(
-                warn,
-                self,
-                info,
-                message,
-                why.kind,
-                "a delivery failed: the message is redelivered",
-                reason = reason,
-                error = error
-            );
-        }
+            "a message was dead-lettered"
+        };
+        self.write(info, message, &Line::of(why, text));
+    }
+
+    #[cold]
+    pub(super) fn abandoned(&mut self, info: &EntityInfo, message: Option<&Message>, why: &Why) {
+        let line = Line::of(why, "a delivery failed: the message will be redelivered");
+        self.write(info, message, &Line { is_info: why.kind == Changes::HANDLER_FAILED, ..line });
     }
 
     /// The handler abandoned the last delivery and did not say why.
     #[cold]
     pub(super) fn abandoned_last(&mut self, info: &EntityInfo, message: Option<&Message>) {
-        let reason = outcome::code_of(&DeadLetterReason::MaxDeliveryCountExceeded);
-        line!(
-            warn,
-            self,
-            info,
-            message,
-            reason,
-            "the handler abandoned the last delivery: the broker dead-letters the message",
-            reason = reason
-        );
+        let kind = outcome::code_of(&DeadLetterReason::MaxDeliveryCountExceeded);
+        let text = "the handler abandoned the last delivery: the broker dead-letters the message";
+        self.write(info, message, &Line::warn(kind, text));
     }
 
     #[cold]
     pub(super) fn undeliverable(&mut self, info: &EntityInfo, message: &Message, error: Option<&str>, has_sink: bool) {
         let is_dead = message.received().is_some_and(|received| received.dead_lettered);
-        let error = error.map(|error| display(Escaped(first_line(error))));
-        let (reason, message) = ("Undeliverable", Some(message));
-        match (has_sink, is_dead) {
-            (true, _) => line!(
-                warn,
-                self,
-                info,
-                message,
-                reason,
-                "a message cannot be dead-lettered: it is given to on_undeliverable",
-                reason = reason,
-                error = error
-            ),
-            (false, true) => line!(
-                warn,
-                self,
-                info,
-                message,
-                reason,
-                "a dead letter failed again: it is deferred in the dead-letter queue",
-                reason = reason,
-                error = error
-            ),
-            (false, false) => line!(
-                warn,
-                self,
-                info,
-                message,
-                reason,
-                "a message was removed when it was received, and was not handled: it is lost",
-                reason = reason,
-                error = error
-            ),
-        }
+        let text = match (has_sink, is_dead) {
+            (true, _) => "a message cannot be dead-lettered: it is given to on_undeliverable",
+            (false, true) => "a dead letter failed again: it is deferred in the dead-letter queue",
+            (false, false) => "a message was removed when it was received, and was not handled: it is lost",
+        };
+        self.write(info, Some(message), &Line { error: error.map(first_line), ..Line::warn("Undeliverable", text) });
     }
 
     #[cold]
     pub(super) fn sink_panicked(&mut self, info: &EntityInfo, message: Option<&Message>) {
-        let reason = "UndeliverablePanicked";
-        line!(warn, self, info, message, reason, "on_undeliverable panicked: the message is lost", reason = reason);
+        let text = "on_undeliverable panicked: the message is lost";
+        self.write(info, message, &Line::warn("UndeliverablePanicked", text));
     }
 
     /// A settlement, or that of so many messages, has failed.
@@ -272,22 +262,9 @@ impl Log {
         messages: Option<u64>,
         why: Option<&Why>,
     ) {
-        let cause = cause_of(error);
-        let (error, cause) = (display(Escaped(&cause)), why.map(|why| display(Escaped(&why.error))));
-        let reason = "SettleFailed";
-        line!(
-            warn,
-            self,
-            info,
-            message,
-            reason,
-            "a settlement failed: unless it had its effect, the message is redelivered when its lock has ended",
-            reason = reason,
-            error = error,
-            settling = settling,
-            cause = cause,
-            messages = messages
-        );
+        let text = "a settlement failed: if it did not take effect, the message will be redelivered when its lock ends";
+        let line = Line::warn("SettleFailed", text).settling(settling, why);
+        self.write(info, message, &Line { error: Some(&cause_of(error)), messages, ..line });
     }
 
     #[cold]
@@ -298,92 +275,40 @@ impl Log {
         settling: &'static str,
         why: Option<&Why>,
     ) {
-        let (reason, cause) = ("LockLost", why.map(|why| display(Escaped(&why.error))));
-        line!(
-            warn,
-            self,
-            info,
-            message,
-            reason,
-            "the lock ended before the message was settled: the message is redelivered",
-            reason = reason,
-            settling = settling,
-            cause = cause
-        );
+        let text = "the lock ended before the message was settled: the message will be redelivered";
+        self.write(info, message, &Line::warn("LockLost", text).settling(settling, why));
     }
 
     #[cold]
     pub(super) fn not_answered(&mut self, info: &EntityInfo, message: Option<&Message>, messages: Option<u64>) {
-        let reason = "SettleFailed";
-        line!(
-            warn,
-            self,
-            info,
-            message,
-            reason,
-            "a settlement was not answered: unless it had its effect, the message is redelivered when its lock has ended",
-            reason = reason,
-            messages = messages
-        );
+        let text = "a settlement was not answered: if it did not take effect, the message will be redelivered when its lock ends";
+        self.write(info, message, &Line { messages, ..Line::warn("SettleFailed", text) });
     }
 
     #[cold]
     pub(super) fn lock_lost(&mut self, info: &EntityInfo, message: Option<&Message>) {
-        let reason = "LockLost";
-        line!(
-            warn,
-            self,
-            info,
-            message,
-            reason,
-            "the lock ended while the handler ran: the handler was cancelled, and the message is redelivered",
-            reason = reason
-        );
+        let text =
+            "the lock ended while the handler ran: the handler was cancelled, and the message will be redelivered";
+        self.write(info, message, &Line::warn("LockLost", text));
     }
 
     /// The message was held outside of the slots.
     #[cold]
     pub(super) fn held_lost(&mut self, info: &EntityInfo, message: Option<&Message>) {
-        let reason = "LockLost";
-        line!(
-            warn,
-            self,
-            info,
-            message,
-            reason,
-            "the lock ended while the message was held: the message is redelivered",
-            reason = reason
-        );
+        let text = "the lock ended while another process had the message's id: the message will be redelivered";
+        self.write(info, message, &Line::warn("LockLost", text));
     }
 
     #[cold]
     pub(super) fn not_renewed(&mut self, info: &EntityInfo, message: Option<&Message>, error: &SettleError) {
-        let reason = "RenewalFailed";
-        line!(
-            warn,
-            self,
-            info,
-            message,
-            reason,
-            "a lock was not renewed: the renewal is tried again until the lock ends",
-            reason = reason,
-            error = display(Escaped(&cause_of(error)))
-        );
+        let text = "a lock was not renewed: the renewal is tried again until the lock ends";
+        self.write(info, message, &Line { error: Some(&cause_of(error)), ..Line::warn("RenewalFailed", text) });
     }
 
     #[cold]
     pub(super) fn session_not_closed(&mut self, info: &EntityInfo, error: &SettleError) {
-        let reason = "SessionNotClosed";
-        line!(
-            warn,
-            self,
-            info,
-            None,
-            reason,
-            "a session was not closed: it is free when its lock has ended",
-            reason = reason,
-            error = display(Escaped(&cause_of(error)))
-        );
+        let text = "a session was not closed: it is free when its lock has ended";
+        self.write(info, None, &Line { error: Some(&cause_of(error)), ..Line::warn("SessionNotClosed", text) });
     }
 
     #[cold]
@@ -406,67 +331,33 @@ impl Log {
         error: &ReceiveError,
         pause: Option<Duration>,
     ) {
-        let (reason, cause) = (what.code(), cause_of(error));
-        let error = display(Escaped(&cause));
-        match pause {
-            Some(pause) => line!(
-                warn,
-                self,
-                info,
-                None,
-                reason,
-                "receiving failed: the consumer tries again",
-                reason = reason,
-                error = error,
-                retry_in_ms = millis(pause)
-            ),
-            None => line!(
-                warn,
-                self,
-                info,
-                None,
-                reason,
-                "receiving failed: the consumer stops",
-                reason = reason,
-                error = error
-            ),
-        }
+        let text = match pause {
+            Some(_) => "receiving failed: the consumer tries again",
+            None => "receiving failed: the consumer stops",
+        };
+        let line = Line::warn(what.code(), text);
+        self.write(info, None, &Line { error: Some(&cause_of(error)), retry_in: pause, ..line });
     }
 
     #[cold]
     pub(super) fn receives_again(&mut self, info: &EntityInfo, failures: u32) {
-        line!(info, self, info, None, "Received", "receiving works again", failures = failures);
+        let line = Line::warn("Received", "receiving works again");
+        self.write(info, None, &Line { is_info: true, reason: None, failures: Some(failures), ..line });
     }
 
     #[cold]
     pub(super) fn stack_failed(&mut self, info: &EntityInfo, error: &(dyn std::error::Error + 'static)) {
-        let reason = "StackFailed";
-        line!(
-            warn,
-            self,
-            info,
-            None,
-            reason,
-            "the stack is not ready any more: the consumer stops",
-            reason = reason,
-            error = display(Escaped(&cause_of(error)))
-        );
+        let line = Line::warn("StackFailed", "the stack is not ready any more: the consumer stops");
+        self.write(info, None, &Line { error: Some(&cause_of(error)), ..line });
     }
 
     /// The drain timeout has passed while so many handlers ran.
     #[cold]
     pub(super) fn drain_timed_out(&mut self, info: &EntityInfo, handlers: usize) {
-        let reason = "DrainTimeout";
-        line!(
-            warn,
-            self,
-            info,
-            None,
-            reason,
-            "handlers still run after the drain timeout: they are cancelled, and their messages are redelivered",
-            reason = reason,
-            messages = handlers
-        );
+        let text =
+            "handlers still run after the drain timeout: they are cancelled, and their messages will be redelivered";
+        let messages = u64::try_from(handlers).ok();
+        self.write(info, None, &Line { messages, ..Line::warn("DrainTimeout", text) });
     }
 }
 

@@ -22,22 +22,22 @@ struct Row {
     /// When the last lines were written; `next` is the place of the oldest.
     lines: [Option<Instant>; LINES],
     next: usize,
-    left_out: u64,
-    /// When the first of those that were left out would have been written.
+    suppressed: u64,
+    /// When the first of those that were suppressed would have been written.
     since: Option<Instant>,
 }
 
 /// Whether a log line of this kind may be written about this entity now: at most 10 in any second, by tokio's time, for all
 /// receivers and consumers of this process together. `kind` is from a closed list of the caller.
 ///
-/// `Some` if the line may be written, with the number of lines of the kind that were left out before it; `None` if it is
-/// one to be left out.
+/// `Some` if the line may be written, with the number of lines of the kind that were suppressed before it; `None` if it is
+/// one to be suppressed.
 #[must_use]
 pub fn log_limit(entity: &str, kind: &'static str) -> Option<u64> {
     admit(entity, kind).ok()
 }
 
-/// As [`log_limit`]. `Err` is when a summary of the lines that were left out is due.
+/// As [`log_limit`]. `Err` is when a summary of the lines that were suppressed is due.
 pub(crate) fn admit(entity: &str, kind: &'static str) -> Result<u64, Instant> {
     let mut rows = rows();
     // The lock first, so that the times of two threads are in order.
@@ -47,27 +47,27 @@ pub(crate) fn admit(entity: &str, kind: &'static str) -> Result<u64, Instant> {
     rows[at].admit(now)
 }
 
-/// Calls `write` for each kind of which lines about `entity` were left out a second ago or longer; with `all`, for each kind of
-/// which lines were left out. Returns when the next summary is due.
+/// Calls `write` for each kind of which lines about `entity` were suppressed a second ago or longer; with `all`, for each kind of
+/// which lines were suppressed. Returns when the next summary is due.
 pub(crate) fn summaries(entity: &str, all: bool, mut write: impl FnMut(&'static str, u64)) -> Option<Instant> {
     let mut due = Vec::new();
     let mut next = None;
     {
         let mut rows = rows();
         let now = Instant::now();
-        for row in rows.iter_mut().filter(|row| row.left_out > 0 && *row.entity == *entity) {
+        for row in rows.iter_mut().filter(|row| row.suppressed > 0 && *row.entity == *entity) {
             let at = row.summary_at().unwrap_or(now);
             // A time far ahead is of another clock, which only tests have.
             if all || at <= now || at > now + PERIOD {
-                due.push((row.kind, row.take_left_out()));
+                due.push((row.kind, row.take_suppressed()));
             } else {
                 next = Some(next.map_or(at, |next: Instant| next.min(at)));
             }
         }
     }
     // The subscriber is the application's code, and may log itself.
-    for (kind, left_out) in due {
-        write(kind, left_out);
+    for (kind, suppressed) in due {
+        write(kind, suppressed);
     }
     next
 }
@@ -78,7 +78,7 @@ fn rows() -> MutexGuard<'static, Vec<Row>> {
 
 /// The place of a new row.
 fn place(rows: &mut Vec<Row>, entity: &str, kind: &'static str) -> usize {
-    let row = Row { entity: entity.into(), kind, lines: [None; LINES], next: 0, left_out: 0, since: None };
+    let row = Row { entity: entity.into(), kind, lines: [None; LINES], next: 0, suppressed: 0, since: None };
     if rows.len() < ROWS {
         rows.push(row);
         return rows.len() - 1;
@@ -96,9 +96,9 @@ impl Row {
         if oldest.is_none_or(|oldest| now < oldest || now - oldest >= PERIOD) {
             self.lines[self.next] = Some(now);
             self.next = (self.next + 1) % LINES;
-            return Ok(self.take_left_out());
+            return Ok(self.take_suppressed());
         }
-        self.left_out += 1;
+        self.suppressed += 1;
         Err(*self.since.get_or_insert(now) + PERIOD)
     }
 
@@ -106,15 +106,15 @@ impl Row {
         self.since.map(|since| since + PERIOD)
     }
 
-    fn take_left_out(&mut self) -> u64 {
+    fn take_suppressed(&mut self) -> u64 {
         self.since = None;
-        std::mem::take(&mut self.left_out)
+        std::mem::take(&mut self.suppressed)
     }
 
     /// Rows with nothing to summarise first, then the one whose last line is the oldest.
     fn order(&self, other: &Self) -> Ordering {
         let last = |row: &Self| row.lines[(row.next + LINES - 1) % LINES];
-        (self.left_out > 0, last(self)).cmp(&(other.left_out > 0, last(other)))
+        (self.suppressed > 0, last(self)).cmp(&(other.suppressed > 0, last(other)))
     }
 }
 
@@ -152,11 +152,11 @@ mod tests {
     async fn o_270_a_summary_has_the_count_and_is_written_once() {
         written("limit-4", 15);
         let mut seen = Vec::new();
-        let due = summaries("limit-4", false, |kind, left_out| seen.push((kind, left_out)));
+        let due = summaries("limit-4", false, |kind, suppressed| seen.push((kind, suppressed)));
         assert_eq!((due, seen.len()), (Some(Instant::now() + PERIOD), 0));
         advance(PERIOD).await;
         for _ in 0..2 {
-            assert_eq!(summaries("limit-4", false, |kind, left_out| seen.push((kind, left_out))), None);
+            assert_eq!(summaries("limit-4", false, |kind, suppressed| seen.push((kind, suppressed))), None);
         }
         assert_eq!(seen, [("Kind", 5)]);
         assert_eq!(log_limit("limit-4", "Kind"), Some(0));

@@ -157,7 +157,7 @@ async fn o_272_failed_deliveries_are_lines_and_the_last_a_warning_with_and_witho
         let lines = std::mem::take(&mut *lines.0.lock().unwrap());
         let failed = |n| {
             format!(
-                "INFO a delivery failed: the message is redelivered entity=\"{name}\" message_id=order-18 \
+                "INFO a delivery failed: the message will be redelivered entity=\"{name}\" message_id=order-18 \
                  sequence_number=1 delivery_count={n} max_delivery_count=3 reason=\"HandlerFailed\" \
                  error=no connection to the ledger"
             )
@@ -192,7 +192,7 @@ async fn o_273_the_text_of_a_panic_is_in_the_line_and_in_the_dead_letter() {
         assert_eq!(stats.unwrap().dead_lettered(), 1);
         let lines = std::mem::take(&mut *lines.0.lock().unwrap());
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[0].starts_with("WARN a delivery failed: the message is redelivered"), "{lines:?}");
+        assert!(lines[0].starts_with("WARN a delivery failed: the message will be redelivered"), "{lines:?}");
         assert!(
             lines[0].ends_with(&format!("reason=\"Panicked\" error=the handler panicked: {ON_PURPOSE}")),
             "{lines:?}"
@@ -260,7 +260,7 @@ async fn o_275_a_flood_of_bad_messages_is_ten_lines_and_a_summary() {
     assert_eq!(*seen.borrow(), [10, 11], "the summary is written while the consumer waits");
     let lines = lines.all();
     assert!(lines[..10].iter().all(|line| line.starts_with("WARN a message was dead-lettered ")), "{lines:?}");
-    let summary = "WARN more lines of this reason were left out entity=\"log/flood\" reason=\"DeserializationFailed\" left_out=990";
+    let summary = "WARN more lines with this entity and reason were suppressed entity=\"log/flood\" reason=\"DeserializationFailed\" suppressed=990";
     assert_eq!((lines.len(), lines[10].as_str()), (11, summary));
 }
 
@@ -279,7 +279,7 @@ async fn o_275_the_end_of_a_consumer_has_the_summary_too() {
     within(60, consumer.run_until(until(move || stats.dead_lettered() == 40))).await.unwrap();
     let lines = lines.all();
     assert_eq!(lines.len(), 11);
-    assert!(lines[0].contains("session_id=s-0 ") && lines[10].ends_with("left_out=30"), "{lines:?}");
+    assert!(lines[0].contains("session_id=s-0 ") && lines[10].ends_with("suppressed=30"), "{lines:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,7 +298,7 @@ async fn o_276_a_lock_that_is_lost_is_a_warning() {
     within(60, consumer.run_until(until(move || stats.completed() == 1))).await.unwrap();
     assert_eq!(
         lines.all(),
-        ["WARN the lock ended while the handler ran: the handler was cancelled, and the message is redelivered \
+        ["WARN the lock ended while the handler ran: the handler was cancelled, and the message will be redelivered \
           entity=\"log/lost\" message_id=order-21 sequence_number=1 delivery_count=1 max_delivery_count=10 \
           reason=\"LockLost\""]
     );
@@ -339,12 +339,12 @@ async fn o_276_failures_of_the_transport_are_warnings() {
             ),
             "INFO receiving works again entity=\"log/transport\" failures=2".into(),
             format!(
-                "WARN a settlement failed: unless it had its effect, the message is redelivered when its lock has ended {} \
+                "WARN a settlement failed: if it did not take effect, the message will be redelivered when its lock ends {} \
                  reason=\"SettleFailed\" error=settle: no answer in time settling=\"complete\"",
                 about(1)
             ),
             format!(
-                "WARN the lock ended before the message was settled: the message is redelivered {} reason=\"LockLost\" \
+                "WARN the lock ended before the message was settled: the message will be redelivered {} reason=\"LockLost\" \
                  settling=\"complete\"",
                 about(2)
             ),
@@ -355,8 +355,8 @@ async fn o_276_failures_of_the_transport_are_warnings() {
                 about(4)
             ),
             format!(
-                "WARN a settlement was not answered: unless it had its effect, the message is redelivered when its lock has \
-                 ended {} reason=\"SettleFailed\"",
+                "WARN a settlement was not answered: if it did not take effect, the message will be redelivered when its \
+                 lock ends {} reason=\"SettleFailed\"",
                 about(3)
             ),
         ]

@@ -139,6 +139,10 @@ fn refusal(error: serde_json::Error) -> DecodeError {
         Category::Syntax | Category::Io => match without_place(&error.to_string(), line) {
             "trailing characters" => DecodeError::new(DecodeErrorKind::Trailing),
             "recursion limit exceeded" => DecodeError::new(DecodeErrorKind::Depth),
+            // serde_json's word for the rest of these three.
+            "expected ident" => {
+                DecodeError::new(DecodeErrorKind::Syntax).with_detail("expected null, true or false".to_owned())
+            }
             message => DecodeError::new(DecodeErrorKind::Syntax).with_detail(message.to_owned()),
         },
     };

@@ -90,8 +90,8 @@ async fn end<St: DedupStore>(store: &St, stats: &DedupStats, token: &St::Token, 
 
 #[cold]
 fn failed(stats: &DedupStats, count: fn(&DedupStats), error: &StoreError) {
-    if let Some(left_out) = log_limit("dedup", "StoreFailed") {
-        tracing::warn!(%error, left_out, "the store of handled ids failed: a message may be handled twice, or later");
+    if let Some(suppressed) = log_limit("dedup", "StoreFailed") {
+        tracing::warn!(%error, suppressed, "the store of handled ids failed: a message may be handled twice, or later");
     }
     count(stats);
 }

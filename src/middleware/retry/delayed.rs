@@ -206,8 +206,8 @@ impl<X: Sender, C: Clock> Later for DelayedRetries<X, C> {
         if let Some(copy) = copy(message, failure, history, due, expires) {
             return Plan::Send { send: self.sender.send(copy), delay, timeout: self.operation };
         }
-        if let Some(left_out) = log_limit("retry", "NoRoom") {
-            tracing::warn!(left_out, "a message has no room for its retry history: it is abandoned without one");
+        if let Some(suppressed) = log_limit("retry", "NoRoom") {
+            tracing::warn!(suppressed, "a message has no room for its retry history: it is abandoned without one");
         }
         counts.count_not_sent();
         Plan::Delay(failure.changes().clone(), delay)

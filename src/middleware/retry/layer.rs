@@ -90,8 +90,8 @@ impl<L> RetryLayer<L> {
                 Disposition::Complete
             }
             Err(error) => {
-                if let Some(left_out) = log_limit("retry", "NotSent") {
-                    tracing::warn!(%error, left_out, "the copy for a delayed retry was not sent: the message is abandoned");
+                if let Some(suppressed) = log_limit("retry", "NotSent") {
+                    tracing::warn!(%error, suppressed, "the copy for a delayed retry was not sent: the message is abandoned");
                 }
                 self.counts.count_not_sent();
                 // At once it would fail again, as often as the queue delivers it.

@@ -129,8 +129,8 @@ impl<P: ReplySenders> Replying<P> {
 
     #[cold]
     pub(super) fn not_recorded(&self, error: &StoreError) {
-        if let Some(left_out) = log_limit("rpc", "RepliesNotRecorded") {
-            tracing::warn!(%error, left_out, "the store of recorded replies failed: a duplicate request is handled again");
+        if let Some(suppressed) = log_limit("rpc", "RepliesNotRecorded") {
+            tracing::warn!(%error, suppressed, "the store of recorded replies failed: a duplicate request is handled again");
         }
         self.stats.count_record_failed();
     }
