@@ -1,13 +1,11 @@
-//! `async fn(Message) -> Disposition`
+//! A tower-based messaging library: a consumer is a [`tower_service::Service`] from a [`Message`] to a [`Disposition`].
 //!
-//! That is a consumer of messages, and this crate puts a [tower] stack around it: codecs that are chosen by a message's
-//! ContentType, a fallback chain that is explicit, bounded and recorded, dead letters that say why, and any tower layer
-//! between. The message model is that of Azure Service Bus; a broker with those semantics is built in (`broker`) and lives
-//! in memory. Other brokers come in by the [seam](transport), or stay outside of it altogether.
+//! The layers choose a codec by a message's ContentType, try a fallback chain that you define, and dead-letter what cannot be
+//! decoded with the reason and each codec that was tried. The message model is that of Azure Service Bus. `broker` is an
+//! embedded broker with it, in memory or on a disk. Transport crates for RabbitMQ, NATS JetStream and PostgreSQL implement
+//! [`transport`]; the layers also work around a client of your own.
 //!
-//! [tower]: https://docs.rs/tower
-//!
-//! # A queue and a handler
+//! # Quick start
 //!
 //! ```
 //! # #[cfg(all(feature = "json", feature = "embedded"))] {
@@ -46,10 +44,10 @@
 //! # }
 //! ```
 //!
-//! # Around a client that you have
+//! # Wrapping a client
 //!
-//! A sending stack is a service whose innermost part may be a call of your client's; a receiving stack is a service that
-//! your own loop calls. The right to settle never enters a stack.
+//! A sending stack is a service whose innermost service calls your client. A receiving stack is a service that your loop
+//! calls; the loop settles the delivery by the disposition.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -104,40 +102,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Features
+//! # Feature flags
 //!
 //! A feature only adds; none changes a type or a behaviour.
 //!
-//! | feature | on by default | what it adds |
+//! | feature | default | what it adds |
 //! |---|---|---|
 //! | `json` | yes | the JSON codec |
-//! | `embedded` | yes | the broker in memory: `broker` |
-//! | `msgpack`, `cbor` | | formats that describe themselves |
-//! | `bincode`, `postcard` | | positional formats, which have no place in a chain unless you say so |
-//! | `protobuf` | | types that carry their own protobuf form |
+//! | `embedded` | yes | the embedded broker in memory: `broker` |
+//! | `durable` | | the embedded broker on a disk: `broker::Broker::open` |
+//! | `msgpack`, `cbor`, `postcard`, `bincode`, `protobuf` | | these codecs; `postcard` and `bincode` are positional, and join a fallback chain only by name |
 //! | `erased` | | codecs that are chosen at run time, as plug-ins |
-//! | `derive` | | [`types::MessageTypes`] as a derive: an enum of types of messages |
-//! | `testing` | | for your tests: a broker on virtual time, a connection that takes time and fails, a record: `testing` |
-//! | `gzip`, `deflate`, `zstd` | | encodings of bodies: `middleware::content_encoding`; `zstd` needs a C compiler |
-//! | `encryption`, `signing` | | of bodies: `middleware::encryption`, `middleware::signing` |
-//! | `claim-check` | | large bodies elsewhere: `middleware::claim_check` |
+//! | `derive` | | [`types::MessageTypes`] as a derive: an enum of message types |
+//! | `gzip`, `deflate`, `zstd` | | compression: `middleware::content_encoding`; `zstd` needs a C compiler |
+//! | `encryption`, `signing` | | `middleware::encryption`, `middleware::signing` |
+//! | `claim-check` | | large bodies in a blob store: `middleware::claim_check` |
 //! | `cloud-events` | | CloudEvents in and out of messages: `cloud_events` |
 //! | `interop` | | messages of NServiceBus and MassTransit: `middleware::interop` |
+//! | `testing` | | for tests: a broker on virtual time, connections that fail, a record: `testing` |
 //! | `full` | | all of the above |
 //!
-//! # Where to go next
+//! # Modules
 //!
-//! - [`routing`]: handlers and what they take out of a message.
-//! - [`types`]: an enum of the types of messages, and steps from old versions to the newest.
-//! - [`codecs`]: formats, chains and the record of what was tried.
+//! - [`routing`]: routers, handlers and extractors.
+//! - [`types`]: an enum of message types, and conversions from old versions to the newest.
+//! - [`codecs`]: formats, fallback chains and the record of what was tried.
 //! - [`middleware`]: the layers, in their order.
-//! - [`pipeline`]: a stack that is checked when it is built, and says what it is made of.
-//! - [`consumer`]: the loop, if you do not have one.
-//! - [`rpc`]: typed calls: a request, and its reply or a fault.
-//! - [`rules`]: which messages a subscription gets, and what is changed on its copies.
-//! - [`settlement`]: what becomes of a message.
-//! - [`dead_letters`]: what has become of those that could not be handled.
-//! - [`transport`]: what a broker of yours implements.
+//! - [`pipeline`]: a stack that is checked when it is built, and describes itself.
+//! - [`consumer`]: the loop that receives, calls a stack and settles.
+//! - [`rpc`]: typed requests, replies and faults.
+//! - [`rules`]: filters and actions of subscriptions.
+//! - [`settlement`]: dispositions, dead letters and the errors that become them.
+//! - [`dead_letters`]: explain, filter, edit, resubmit and purge dead letters.
+//! - [`transport`]: the traits that a transport implements.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "embedded")]
@@ -178,4 +175,8 @@ pub use crate::{message::Message, settlement::Disposition};
     feature = "embedded"
 ))]
 #[doc = include_str!("../README.md")]
+#[doc = include_str!("../docs/broker.md")]
+#[doc = include_str!("../docs/formats.md")]
+#[doc = include_str!("../docs/rpc.md")]
+#[doc = include_str!("../docs/wrapping-a-client.md")]
 struct Readme;

@@ -176,4 +176,21 @@ mod tests {
         assert_eq!(package(&["json", "full", "sabotage-x"]).ungrouped(), Vec::<String>::new());
         assert_eq!(package(&["json", "brotli"]).ungrouped(), ["a/brotli"]);
     }
+
+    #[test]
+    fn every_feature_of_the_library_is_in_the_tables_of_the_readme_and_the_crate_page() {
+        let manifest = include_str!("../../Cargo.toml").split_once("\n[features]\n").map(|(_, features)| features);
+        let features = manifest.unwrap_or_default().lines().take_while(|line| !line.starts_with('['));
+        let names: Vec<_> = features.filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
+        assert!(names.contains(&"durable"), "{names:?}");
+        let pages = [("README.md", include_str!("../../README.md")), ("src/lib.rs", include_str!("../../src/lib.rs"))];
+        for (page, text) in pages {
+            let rows = text.lines().map(|line| line.trim_start_matches("//! ")).filter(|line| line.starts_with("| `"));
+            let rows: Vec<_> = rows.filter_map(|row| row.split(" | ").next()).collect();
+            for name in names.iter().filter(|name| **name != "default" && !name.starts_with(SABOTAGE)) {
+                let cell = format!("`{name}`");
+                assert!(rows.iter().any(|row| row.contains(&cell)), "{page} lacks the feature {name}");
+            }
+        }
+    }
 }

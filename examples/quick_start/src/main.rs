@@ -1,0 +1,39 @@
+//! The quick start of the README.
+
+use consign::{
+    Message,
+    broker::{Broker, QueueSettings},
+    codecs::Codecs,
+    consumer::Consumer,
+    message::SequenceNumber,
+    routing::{Body, Router},
+    transport::{ReceiverExt, Sender},
+};
+
+#[derive(serde::Deserialize)]
+struct Order {
+    id: u64,
+}
+
+async fn created(Body(order): Body<Order>) {
+    println!("order {}", order.id);
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), tower::BoxError> {
+    let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
+    for body in [r#"{"id":1}"#, r#"{"id":"#] {
+        queue.sender()?.send(Message::builder().subject("order.created").build(body)?).await?;
+    }
+
+    let router = Router::new(Codecs::json()).route("order.created", created).build()?;
+    let mut dead_letters = queue.dead_letter().receiver();
+    let stats = Consumer::new(queue.receiver(), router).run_until(dead_letters.receive()).await?;
+
+    for dead in queue.dead_letter().peek(SequenceNumber::default(), 10) {
+        let reason = dead.dead_letter_reason().unwrap_or_default();
+        println!("{reason}: {}", dead.dead_letter_description().unwrap_or_default());
+    }
+    println!("{} completed, {} dead-lettered", stats.completed(), stats.dead_lettered());
+    Ok(())
+}
