@@ -1,5 +1,6 @@
 use std::{error, fmt, str::FromStr};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -21,7 +22,7 @@ impl BlobId {
 
 impl fmt::Display for BlobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        HEXLOWER.encode_display(&self.0).fmt(f)
     }
 }
 
@@ -75,8 +76,7 @@ fn digest(body: &[u8]) -> [u8; 32] {
 
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "1:{}:{}:", self.id, self.length)?;
-        self.digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "1:{}:{}:{}", self.id, self.length, HEXLOWER.encode_display(&self.digest))
     }
 }
 
@@ -102,15 +102,7 @@ impl FromStr for Claim {
 }
 
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let (digits, rest) = text.as_bytes().as_chunks::<2>();
-    if digits.len() != N || !rest.is_empty() {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, digits) in bytes.iter_mut().zip(digits) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(bytes)
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
 /// A text that is no claim.

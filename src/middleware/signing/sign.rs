@@ -1,5 +1,4 @@
-use std::fmt::Write;
-
+use data_encoding::HEXLOWER;
 use hmac::Mac;
 use tower_layer::Layer;
 
@@ -71,17 +70,9 @@ impl Rewriter for SignLayer {
         self.bound.stamp(PURPOSE.list, message.properties_mut().application_mut());
         let signature = mac(&key, message.properties(), &body).expect("the list was just written");
         let properties = message.properties_mut().application_mut();
-        let digits = hex(&signature.finalize().into_bytes());
+        let digits = HEXLOWER.encode(&signature.finalize().into_bytes());
         properties.insert(Self::SIGNATURE, format!("{VERSION}:{ALGORITHM}:{digits}"));
         properties.insert(Self::KEY_ID, key.id());
         Ok(message)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // To a string nothing fails.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

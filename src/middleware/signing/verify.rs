@@ -1,3 +1,4 @@
+use data_encoding::HEXLOWER;
 use hmac::Mac;
 use tower_layer::Layer;
 
@@ -105,13 +106,5 @@ impl Reader for VerifyLayer {
 
 /// 64 digits in lower case, for one signature has one spelling.
 fn unhex(text: &str) -> Option<[u8; DIGEST]> {
-    let digits = text.as_bytes().as_chunks::<2>().0;
-    let mut bytes = [0; DIGEST];
-    if text.len() != 2 * DIGEST || !text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
-        return None;
-    }
-    for (byte, &digits) in bytes.iter_mut().zip(digits) {
-        *byte = u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?;
-    }
-    Some(bytes)
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }

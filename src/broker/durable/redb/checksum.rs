@@ -1,4 +1,4 @@
-use std::fmt::Write;
+use data_encoding::HEXLOWER;
 
 use super::super::{StorageError, StorageErrorKind};
 
@@ -31,11 +31,6 @@ pub(super) fn verified<'v>(table: &str, key: &[u8], stored: &'v [u8]) -> Result<
 pub(crate) fn corrupted(table: &str, key: &[u8], what: &str) -> StorageError {
     /// Hexadecimal digits of a key that are shown.
     const SHOWN: usize = 64;
-    let mut detail = String::from("record ");
-    for byte in key.iter().take(SHOWN) {
-        // Writing to a string does not fail.
-        let _ = write!(detail, "{byte:02x}");
-    }
-    let _ = write!(detail, " of table {table}: {what}");
-    StorageError::new(StorageErrorKind::Corrupted, detail)
+    let key = HEXLOWER.encode(&key[..key.len().min(SHOWN)]);
+    StorageError::new(StorageErrorKind::Corrupted, format!("record {key} of table {table}: {what}"))
 }

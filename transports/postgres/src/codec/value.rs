@@ -3,6 +3,7 @@ use consign::{
     message::{PropertyValue, Value},
     time::Timestamp,
 };
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 
 use super::{Unreadable, Unwritable};
@@ -52,20 +53,11 @@ pub(super) enum Any {
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(bytes)
 }
 
 pub(super) fn from_hex(text: &str) -> Result<Vec<u8>, Unreadable> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let pairs = text.as_bytes().chunks(2).map(|pair| match pair {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    });
-    pairs.collect::<Option<Vec<u8>>>().ok_or(Unreadable::Hexadecimal)
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map_err(|_| Unreadable::Hexadecimal)
 }
 
 fn sixteen(text: &str) -> Result<[u8; 16], Unreadable> {
