@@ -208,8 +208,17 @@ impl Message {
 }
 
 impl Content {
+    /// Most messages have no value that could have levels.
     #[inline]
     fn check_levels(&self) -> Result<(), InvalidArgument> {
+        if matches!(self.body, Body::Data(_)) && !self.properties.has_rare() {
+            return Ok(());
+        }
+        self.check_values()
+    }
+
+    #[cold]
+    fn check_values(&self) -> Result<(), InvalidArgument> {
         let limit = limits::VALUE_LEVELS;
         let fits = |value: &Value| value.is_within(limit);
         let body = match &self.body {
