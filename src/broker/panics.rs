@@ -43,10 +43,13 @@ pub(super) fn wake(waker: Waker) {
     contain("a waker", || waker.wake());
 }
 
-/// Drops what the user may own, such as the bytes of a body. If that panics the log says so, and nothing else is lost.
+/// Drops what the user may own, such as the bytes of bodies. If that panics the log says so, and the rest is dropped.
 #[inline]
-pub(super) fn release<T>(owned: T) {
-    contain("the drop of a message", || drop(owned));
+pub(super) fn release_all<T>(owned: Vec<T>) {
+    let mut left = owned.into_iter();
+    while !left.as_slice().is_empty() {
+        contain("the drop of a message", || left.by_ref().for_each(drop));
+    }
 }
 
 #[inline]

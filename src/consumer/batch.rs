@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    mem,
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,7 +20,6 @@ use super::{
 };
 use crate::{
     Disposition, Message,
-    message::Holding,
     transport::{Delivery, ErrorKind, ReceiveError, Receiver},
 };
 
@@ -100,7 +100,8 @@ where
         self.deadline.include(until);
     }
 
-    /// Hands the batch out while there are slots and the stack is ready. `false` if the stack is not.
+    /// Hands the batch out while there are slots and the stack is ready. `false` if the stack is not. The stack is called
+    /// from nowhere else, so that its code can be part of this.
     #[inline]
     pub(super) fn hand_out(&mut self, cx: &mut Context<'_>, turn: &mut Turn, left: &mut usize) -> bool {
         while !self.batch.is_empty() && *left > 0 {
@@ -117,25 +118,31 @@ where
                     return false;
                 }
             }
-            let Some(Delivery { mut message, lease }) = self.batch.pop() else { break };
+            let Some(next) = self.batch.last_mut() else { break };
+            if next.message.hand_out(self.holding) {
+                self.options.stats.count_handled();
+            }
+            let Some(Delivery { message, lease }) = self.batch.pop() else { break };
             self.free.pop();
             *left -= 1;
-            self.options.stats.count_handled();
-            if self.options.max_held > 0 {
-                message.set_holding(Holding::May);
-            }
             let kept = message.clone();
             let service = &mut self.service;
             match self.slots[slot].start(|| service.call(message)) {
-                Poll::Ready(Ended::Answered(Ok(Disposition::Complete))) if self.gathers(&lease) => {
+                Poll::Ready(Ended::Answered(Ok(done @ Disposition::Complete))) if self.gathers(&lease) => {
+                    // Nothing in it is to be dropped. The drop of any disposition would look for that first.
+                    mem::forget(done);
                     self.free.push(slot);
                     self.gathered.push(lease);
                 }
-                Poll::Ready(ended) => self.ended(slot, Held { lease, message: kept, before: None }, ended),
+                Poll::Ready(ended) => {
+                    let before = self.slots[slot].before(&kept);
+                    self.ended(slot, Held { lease, message: kept, before }, ended);
+                }
                 Poll::Pending => {
                     let place = &mut self.slots[slot];
-                    place.held = Some(Held { lease, message: kept, before: None });
-                    place.locked_at = self.batch_at;
+                    let before = place.before(&kept);
+                    place.held = Some(Held { lease, message: kept, before });
+                    place.locked_at = before.map_or(self.batch_at, |before| Some(before.locked_at));
                     self.still_running(slot, turn);
                 }
             }
@@ -176,9 +183,12 @@ where
     pub(super) fn give_back_if_old(&mut self) -> bool {
         let (Some(at), Some(oldest)) = (self.batch_at, self.batch.last()) else { return false };
         let Some(lock) = lock_of(&oldest.lease) else { return false };
+        let held = self.free.last().and_then(|&slot| self.slots[slot].before(&oldest.message));
+        // The lock of a held message is not that of the batch, and the stack was ready for it.
+        let (at, longest) = held.map_or((at, lock / 2), |held| (held.locked_at, lock));
         let now = Instant::now();
         self.pace.looked(now);
-        if now.saturating_duration_since(at) < lock / 2 {
+        if now.saturating_duration_since(at) < longest {
             return false;
         }
         self.pace.is_slow();

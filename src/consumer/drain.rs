@@ -71,7 +71,15 @@ where
         }
     }
 
+    #[inline]
     pub(super) fn poll_releases(&mut self, cx: &mut Context<'_>) {
+        if !self.releases.is_empty() {
+            self.poll_open_releases(cx);
+        }
+    }
+
+    #[cold]
+    fn poll_open_releases(&mut self, cx: &mut Context<'_>) {
         while !self.releases.is_empty() {
             let Poll::Ready(Some(answer)) = self.releases.poll_next_unpin(cx) else { return };
             match answer {

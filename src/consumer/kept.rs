@@ -3,6 +3,7 @@
 
 use std::{
     future::Future,
+    mem,
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,7 +15,7 @@ use tower_service::Service;
 use super::{
     health::Failure,
     renewal::renewal_failed,
-    run::{Run, Turn},
+    run::Run,
     slot::{Before, Held, Renewing, Settling, lock_of},
     why::Why,
 };
@@ -283,19 +284,14 @@ where
         }
     }
 
-    /// Hands held messages that are due to the stack again.
-    #[inline]
-    pub(super) fn call_kept(&mut self, cx: &mut Context<'_>, turn: &mut Turn) {
-        if self.kept.due > 0 {
-            self.call_due(cx, turn);
-        }
-    }
-
+    /// Puts a held message that is due before the batch, with its slot before the free ones, if the stack is ready for it:
+    /// it is the next that is handed out. Abandons those before it that only had to wait. `false` if there is none.
     #[cold]
-    fn call_due(&mut self, cx: &mut Context<'_>, turn: &mut Turn) {
+    pub(super) fn bring_held(&mut self, cx: &mut Context<'_>) -> bool {
         let mut at = 0;
-        while self.kept.due > 0 && self.drain.is_none() {
-            let Some(keep) = self.kept.all.get(at) else { return };
+        while self.kept.due > 0
+            && let Some(keep) = self.kept.all.get(at)
+        {
             // A renewal is not dropped half-way.
             if !keep.is_due || keep.is_asked() || keep.slot.is_none() && self.free.is_empty() {
                 at += 1;
@@ -303,36 +299,30 @@ where
             }
             let is_called = matches!(keep.next, Next::Call);
             if is_called && self.poll_stack(cx) != Poll::Ready(true) {
-                return;
+                return false;
             }
             let (Keep { held, since, slot, next, renewing, .. }, freed) = self.kept.take(at);
             self.free.extend(freed);
-            let Some(slot) = slot.or_else(|| self.free.pop()) else { return };
+            let Some(slot) = slot.or_else(|| self.free.pop()) else { return false };
             let locked_at = renewing.map_or(since, |renewing| renewing.last);
-            let held = Held { before: Some(Before { since, locked_at }), ..held };
+            let before = Some(Before { since, locked_at });
             match next {
-                Next::Abandon(changes) => self.settle(slot, held, Disposition::Abandon(changes)),
-                Next::Call => self.call_again(slot, held, locked_at, turn),
+                Next::Abandon(changes) => self.settle(slot, Held { before, ..held }, Disposition::Abandon(changes)),
+                Next::Call => {
+                    let Held { lease, message, .. } = held;
+                    self.slots[slot].before = before;
+                    self.free.push(slot);
+                    self.batch.push(Delivery { message, lease });
+                    return true;
+                }
             }
         }
-    }
-
-    fn call_again(&mut self, slot: usize, held: Held<R::Lease>, locked_at: Instant, turn: &mut Turn) {
-        let (message, service) = (held.message.clone(), &mut self.service);
-        match self.slots[slot].start(|| service.call(message)) {
-            Poll::Ready(ended) => self.ended(slot, held, ended),
-            Poll::Pending => {
-                let place = &mut self.slots[slot];
-                place.held = Some(held);
-                place.locked_at = Some(locked_at);
-                self.still_running(slot, turn);
-            }
-        }
+        false
     }
 
     /// Gives back everything that is held: no handler has seen it. What waits for a delay has failed.
     pub(super) fn release_kept(&mut self) {
-        let all = std::mem::take(&mut self.kept).all;
+        let all = mem::take(&mut self.kept).all;
         for Keep { held: Held { lease, message, .. }, slot, next, .. } in all {
             self.free.extend(slot);
             match next {

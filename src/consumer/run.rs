@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     Disposition, Message,
+    message::Holding,
     settlement::Changes,
     transport::{Delivery, Lease, Receiver, deadline::Timed},
 };
@@ -57,6 +58,8 @@ where
     pub(super) pace: Pace,
     pub(super) gathered: Gathered<R::Lease>,
     pub(super) kept: Kept<R::Lease>,
+    /// Whether a layer may say that a message is to be kept.
+    pub(super) holding: Holding,
     pub(super) releases: FuturesUnordered<Timed<<R::Lease as Lease>::Settle>>,
     pub(super) paused_until: Option<Instant>,
     pub(super) receive_failures: u32,
@@ -116,6 +119,7 @@ where
             pace: Pace::default(),
             gathered: Gathered::with_capacity(count + options.prefetch, options.operation),
             kept: Kept::default(),
+            holding: if options.max_held > 0 { Holding::May } else { Holding::No },
             releases: FuturesUnordered::new(),
             paused_until: None,
             receive_failures: 0,
@@ -147,14 +151,21 @@ where
         self.poll_kept(cx);
         loop {
             if self.drain.is_none() {
-                self.call_kept(cx, &mut turn);
-                let is_fed = !self.free.is_empty() && self.receive(cx, &mut turn);
+                let is_held = self.kept.is_due() && self.bring_held(cx);
+                if self.drain.is_some() {
+                    continue;
+                }
+                let is_fed = is_held || !self.free.is_empty() && self.receive(cx, &mut turn);
+                // Held messages that are due come before the batch, one at a time.
+                let later = if is_held { left - 1 } else { 0 };
+                left -= later;
                 let is_ready = is_fed && self.hand_out(cx, &mut turn, &mut left);
+                left += later;
                 if left == 0 {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                if is_ready && self.drain.is_none() && !self.free.is_empty() {
+                if is_ready && self.drain.is_none() && (is_held || !self.free.is_empty()) {
                     if !self.is_idle() {
                         self.poll_woken(&mut turn);
                     }

@@ -1,4 +1,5 @@
 use std::{
+    any::Any,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use super::{why::Why, woken::WokenSet};
 use crate::{
     Disposition, Message,
+    message::Holding,
     middleware::catch_panic::Panicked,
     transport::{Lease, SettleError},
 };
@@ -32,6 +34,8 @@ pub(super) struct Slot<F, L: Lease> {
     pub(super) why: Option<Box<Why>>,
     /// It is there exactly while a call goes on.
     pub(super) held: Option<Held<L>>,
+    /// How the last message was held that was handed out again here.
+    pub(super) before: Option<Before>,
     /// When its lock was taken, if that was not in this turn of the driver.
     pub(super) locked_at: Option<Instant>,
     pub(super) renewing: Option<Renewing<L>>,
@@ -110,13 +114,7 @@ pub(super) enum Ended<T> {
 /// Runs code of the user. `None` if it panicked.
 #[inline]
 pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
-    panics(run).ok()
-}
-
-/// Runs code of the user, which may panic.
-#[inline]
-fn panics<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(Panicked::new)
+    catch_unwind(AssertUnwindSafe(run)).map_err(Panicked::new).ok()
 }
 
 /// How long a lease says that its lock holds. A transport may answer with anything, and instants must not overflow.
@@ -135,6 +133,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
             settled: None,
             why: None,
             held: None,
+            before: None,
             locked_at: None,
             renewing: None,
             waker: set.waker(index),
@@ -148,6 +147,12 @@ impl<F: Future, L: Lease> Slot<F, L> {
     #[inline]
     pub(super) fn is_calling(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// How the message that is handed out here was held, if it was.
+    #[inline]
+    pub(super) fn before(&self, message: &Message) -> Option<Before> {
+        if matches!(message.holding(), Holding::Was) { self.before } else { None }
     }
 
     pub(super) fn is_settling(&self) -> bool {
@@ -170,29 +175,31 @@ impl<F: Future, L: Lease> Slot<F, L> {
     fn run(&mut self, begin: impl FnOnce(Pin<&mut Option<F>>)) -> Poll<Ended<F::Output>> {
         let Self { call, waker, .. } = self;
         let mut answer = None;
-        let ran = panics(|| {
+        let ran = catch_unwind(AssertUnwindSafe(|| {
             begin(call.as_mut());
             let Some(running) = call.as_mut().as_pin_mut() else { return };
             if let Poll::Ready(ready) = running.poll(&mut Context::from_waker(waker)) {
                 answer = Some(ready);
                 call.set(None);
             }
-        });
-        match answer {
-            Some(answer) => {
-                if ran.is_err() {
-                    self.forget_call();
-                }
-                Poll::Ready(Ended::Answered(answer))
-            }
-            None => match ran {
-                Ok(()) => Poll::Pending,
-                Err(panicked) => {
-                    self.drop_call();
-                    Poll::Ready(Ended::Panicked(panicked))
-                }
-            },
+        }));
+        match (ran, answer) {
+            (Ok(()), None) => Poll::Pending,
+            (Ok(()), Some(answer)) => Poll::Ready(Ended::Answered(answer)),
+            (Err(payload), answer) => Poll::Ready(self.panicked(payload, answer)),
         }
+    }
+
+    /// A call panicked, or it was answered and its drop panicked.
+    #[cold]
+    fn panicked(&mut self, payload: Box<dyn Any + Send>, answer: Option<F::Output>) -> Ended<F::Output> {
+        let panicked = Panicked::new(payload);
+        if let Some(answer) = answer {
+            self.forget_call();
+            return Ended::Answered(answer);
+        }
+        self.drop_call();
+        Ended::Panicked(panicked)
     }
 
     /// Drops the call, finished or not. A panic of the drop is as good as a finished drop.

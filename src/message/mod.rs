@@ -145,8 +145,18 @@ impl Message {
         self.received.as_ref()
     }
 
-    /// Says whether the consumer that delivers the message keeps it if a layer asks for that.
+    /// Says whether the consumer that hands the message out keeps it if a layer asks for that. `false` if it was kept before.
     #[inline]
+    pub(crate) fn hand_out(&mut self, holding: Holding) -> bool {
+        match &mut self.received {
+            Some(Received { holding: Holding::Was, .. }) => return false,
+            Some(received) => received.holding = holding,
+            None => {}
+        }
+        true
+    }
+
+    /// Says whether the consumer that delivers the message keeps it.
     pub(crate) fn set_holding(&mut self, holding: Holding) {
         if let Some(received) = &mut self.received {
             received.holding = holding;
@@ -160,8 +170,9 @@ impl Message {
         }
     }
 
+    #[inline]
     pub(crate) fn holding(&self) -> Holding {
-        self.received.map_or(Holding::No, |received| received.holding)
+        self.received.as_ref().map_or(Holding::No, |received| received.holding)
     }
 
     /// The path of the entity where the message was dead-lettered, set when it was forwarded from there.
@@ -208,8 +219,17 @@ impl Message {
 }
 
 impl Content {
+    /// Most messages have no value that could have levels.
     #[inline]
     fn check_levels(&self) -> Result<(), InvalidArgument> {
+        if matches!(self.body, Body::Data(_)) && !self.properties.has_rare() {
+            return Ok(());
+        }
+        self.check_values()
+    }
+
+    #[cold]
+    fn check_values(&self) -> Result<(), InvalidArgument> {
         let limit = limits::VALUE_LEVELS;
         let fits = |value: &Value| value.is_within(limit);
         let body = match &self.body {

@@ -78,18 +78,23 @@ pub struct Raw(
     pub Bytes,
 );
 
+impl Raw {
+    #[cold]
+    fn of_value(body: &MessageBody) -> Result<Self, Undecodable> {
+        let bytes = body.codec_view().ok_or_else(|| Undecodable::not_bytes(body))?;
+        Ok(Self(Bytes::copy_from_slice(bytes)))
+    }
+}
+
 impl<S, C> FromMessage<S, C> for Raw {
     type Rejection = Undecodable;
 
     #[inline]
     fn from_message(message: &Message, _: &Context<S, C>) -> Result<Self, Undecodable> {
-        Ok(Self(match message.body() {
-            MessageBody::Data(data) => data.joined().clone(),
-            other => {
-                let bytes = other.codec_view().ok_or_else(|| Undecodable::not_bytes(other))?;
-                Bytes::copy_from_slice(bytes)
-            }
-        }))
+        match message.body() {
+            MessageBody::Data(data) => Ok(Self(data.joined().clone())),
+            other => Self::of_value(other),
+        }
     }
 }
 

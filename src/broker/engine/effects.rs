@@ -211,7 +211,10 @@ impl Dropped {
     /// Drops them. The bytes of a body may be the user's, and their drop may panic.
     #[inline]
     pub(crate) fn release(self) {
-        self.messages.into_iter().for_each(panics::release);
-        self.entities.into_iter().for_each(panics::release);
+        let Self { messages, entities } = self;
+        panics::release_all(messages);
+        if entities.capacity() > 0 {
+            panics::release_all(entities);
+        }
     }
 }

@@ -161,6 +161,12 @@ impl Properties {
         self.rare.as_ref()?.pass_through.as_deref()
     }
 
+    /// Whether anything is set that most messages have not.
+    #[inline]
+    pub(crate) fn has_rare(&self) -> bool {
+        self.rare.is_some()
+    }
+
     /// What brokers store and never read, to change it.
     pub fn pass_through_mut(&mut self) -> &mut PassThrough {
         self.rare_mut().pass_through.get_or_insert_default()

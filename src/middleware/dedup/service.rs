@@ -151,35 +151,35 @@ impl<S, St, K, D: Clone> Layer<S> for DedupLayer<St, K, D> {
     type Service = Dedup<S, St, K, D>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let (ids, duplicates) = (Arc::new(self.ids.clone()), self.duplicates.clone());
-        Dedup { inner, is_broken: Arc::default(), ids, duplicates }
+        let shared = Shared { ids: self.ids.clone(), is_broken: AtomicBool::new(false) };
+        Dedup { inner, shared: Arc::new(shared), duplicates: self.duplicates.clone() }
     }
 }
 
 /// Completes what was handled before; see the [module](super).
 pub struct Dedup<S, St, K = OriginalMessageId, D = CompleteDuplicates> {
     inner: S,
-    /// Whether the service inside, of which all clones share what it needs, has failed to become ready.
-    is_broken: Arc<AtomicBool>,
-    ids: Arc<Ids<St, K>>,
+    shared: Arc<Shared<St, K>>,
     duplicates: D,
+}
+
+/// What all clones of a service have in common.
+struct Shared<St, K> {
+    ids: Ids<St, K>,
+    /// Whether the service inside, of which all clones share what it needs, has failed to become ready.
+    is_broken: AtomicBool,
 }
 
 impl<S: Clone, St, K, D: Clone> Clone for Dedup<S, St, K, D> {
     fn clone(&self) -> Self {
-        let Self { inner, is_broken, ids, duplicates } = self;
-        Self {
-            inner: inner.clone(),
-            is_broken: Arc::clone(is_broken),
-            ids: Arc::clone(ids),
-            duplicates: duplicates.clone(),
-        }
+        let Self { inner, shared, duplicates } = self;
+        Self { inner: inner.clone(), shared: Arc::clone(shared), duplicates: duplicates.clone() }
     }
 }
 
 impl<S: fmt::Debug, St, K, D> fmt::Debug for Dedup<S, St, K, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dedup").field("inner", &self.inner).field("ids", &self.ids).finish_non_exhaustive()
+        f.debug_struct("Dedup").field("inner", &self.inner).field("ids", &self.shared.ids).finish_non_exhaustive()
     }
 }
 
@@ -202,11 +202,11 @@ where
     /// has failed to become ready is it asked here, so that a driver learns of one that never will be.
     #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        if !self.is_broken.load(Ordering::Relaxed) {
+        if !self.shared.is_broken.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(()));
         }
         task::ready!(self.inner.poll_ready(cx)).map_err(Into::into)?;
-        self.is_broken.store(false, Ordering::Relaxed);
+        self.shared.is_broken.store(false, Ordering::Relaxed);
         Poll::Ready(Ok(()))
     }
 
@@ -214,8 +214,8 @@ where
         // The instance that may have been made ready goes into the call; a clone that was not stays.
         let clone = self.inner.clone();
         let inner = mem::replace(&mut self.inner, clone);
-        let (ids, duplicates) = (Arc::clone(&self.ids), self.duplicates.clone());
-        ResponseFuture(Box::pin(handle(inner, Arc::clone(&self.is_broken), ids, duplicates, message)))
+        let (shared, duplicates) = (Arc::clone(&self.shared), self.duplicates.clone());
+        ResponseFuture(Box::pin(handle(inner, shared, duplicates, message)))
     }
 }
 
@@ -270,9 +270,8 @@ enum Verdict<'a, St: DedupStore> {
 
 /// Handles one message.
 async fn handle<S, St, K, D>(
-    inner: S,
-    is_broken: Arc<AtomicBool>,
-    ids: Arc<Ids<St, K>>,
+    mut inner: S,
+    shared: Arc<Shared<St, K>>,
     duplicates: D,
     message: Message,
 ) -> Result<Disposition, BoxError>
@@ -284,11 +283,12 @@ where
     D: Service<Message, Response = Disposition>,
     D::Error: Into<BoxError>,
 {
+    let Shared { ids, is_broken } = &*shared;
     let reservation = match ids.reserve(&message).await? {
         Verdict::HandOn(reservation) => reservation,
         Verdict::HandOnWithoutKey => {
             ids.stats.count_without_key();
-            return call(inner, &is_broken, message).await;
+            return Box::pin(call(inner, is_broken, message)).await;
         }
         Verdict::Known => {
             ids.stats.count_duplicates();
@@ -303,7 +303,21 @@ where
         }
     };
     ids.stats.count_handled();
-    let answer = reservation.keep(ids.times.lease, call(inner, &is_broken, message)).await;
+    // Asked once without a future for it: most services are ready at once.
+    let is_ready = match poll_fn(|cx| Poll::Ready(inner.poll_ready(cx))).await {
+        Poll::Ready(Err(error)) => {
+            is_broken.store(true, Ordering::Relaxed);
+            let error = error.into();
+            reservation.forget().await;
+            return Err(error);
+        }
+        asked => asked.is_ready(),
+    };
+    let answer = if is_ready {
+        reservation.keep(ids.times.lease, inner.call(message)).await.map_err(Into::into)
+    } else {
+        reservation.keep(ids.times.lease, Box::pin(call(inner, is_broken, message))).await
+    };
     if let Ok(Disposition::Complete) = answer {
         reservation.commit().await;
     } else {

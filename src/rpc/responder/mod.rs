@@ -134,14 +134,16 @@ where
     }
 
     fn call(&mut self, request: Message) -> Self::Future {
-        let refusal = self.replying.refusal(&request);
-        let routed = refusal.is_none().then(|| self.router.call(request.clone()));
-        let faulted = Faulted { request, replying: Arc::clone(&self.replying) };
-        let state = match routed {
-            Some(routed) => State::Handling { routed, faulted },
-            None => State::Refused { disposition: refusal, faulted },
-        };
-        ResponderFuture { state }
+        let replying = Arc::clone(&self.replying);
+        match self.replying.refusal(&request) {
+            None => {
+                let routed = self.router.call(request.clone());
+                ResponderFuture { state: State::Handling { routed, faulted: Faulted { request, replying } } }
+            }
+            disposition => {
+                ResponderFuture { state: State::Refused { disposition, faulted: Faulted { request, replying } } }
+            }
+        }
     }
 }
 

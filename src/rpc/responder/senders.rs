@@ -36,8 +36,12 @@ pub(super) struct Senders<P: ReplySenders> {
     kept: Mutex<Kept<P::Sender>>,
 }
 
-/// The last address in use comes first. A sender is not there while it is cloned.
-type Kept<S> = Vec<(EntityPath, Option<S>)>;
+struct Kept<S> {
+    /// The last address in use comes first. A sender is not there while it is cloned.
+    senders: Vec<(EntityPath, Option<Box<S>>)>,
+    /// How often a sender has moved to another place.
+    moves: u64,
+}
 
 /// A sender for one reply.
 pub(super) struct Found<S> {
@@ -50,7 +54,7 @@ impl<P: ReplySenders> Senders<P> {
     pub(super) const KEPT: usize = 16;
 
     pub(super) fn new(source: P) -> Self {
-        Self { source, kept: Mutex::new(Vec::new()) }
+        Self { source, kept: Mutex::new(Kept { senders: Vec::new(), moves: 0 }) }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept<P::Sender>> {
@@ -61,55 +65,55 @@ impl<P: ReplySenders> Senders<P> {
     #[inline]
     pub(super) fn find(&self, address: &EntityPath) -> Result<Found<P::Sender>, SendError> {
         match self.take(address) {
-            Some(kept) => {
-                let sender = kept.clone();
-                self.put_back(address, kept);
+            Some((kept, moves)) => {
+                let sender = P::Sender::clone(&kept);
+                self.put_back(address, kept, moves);
                 Ok(Found { sender, is_kept: true })
             }
             None => self.make(address),
         }
     }
 
-    /// Takes the sender to an address out of its place. `None` if there is none, or another thread has it.
+    /// Takes the sender to an address out of its place, which is the first one by then. `None` if there is none, or another
+    /// thread has it. Returns the moves so far too.
     #[inline]
-    fn take(&self, address: &EntityPath) -> Option<P::Sender> {
+    fn take(&self, address: &EntityPath) -> Option<(Box<P::Sender>, u64)> {
         let mut kept = self.kept();
-        let place = place(&kept, address)?;
+        let place = kept.place(address)?;
         if place > 0 {
-            kept[..=place].rotate_right(1);
+            kept.move_to_front(place);
         }
-        kept[0].1.take()
+        Some((kept.senders[0].1.take()?, kept.moves))
     }
 
     #[inline]
-    fn put_back(&self, address: &EntityPath, sender: P::Sender) {
-        let mut kept = self.kept();
-        let vacant = place(&kept, address).map(|place| &mut kept[place].1).filter(|vacant| vacant.is_none());
-        let left = match vacant {
-            Some(vacant) => {
-                *vacant = Some(sender);
-                None
+    fn put_back(&self, address: &EntityPath, sender: Box<P::Sender>, moves: u64) {
+        let mut guard = self.kept();
+        let kept = &mut *guard;
+        match kept.senders.first_mut() {
+            Some((_, vacant @ None)) if kept.moves == moves => *vacant = Some(sender),
+            _ => {
+                let left = kept.put_back(address, sender);
+                drop(guard);
+                drop(left);
             }
-            // Its place went to another meanwhile.
-            None => Some(sender),
-        };
-        drop(kept);
-        drop(left);
+        }
     }
 
     /// A new sender, in place of one that may be kept.
     #[cold]
     pub(super) fn make(&self, address: &EntityPath) -> Result<Found<P::Sender>, SendError> {
         let sender = self.source.sender(address)?;
-        let entry = (address.clone(), Some(sender.clone()));
+        let entry = (address.clone(), Some(Box::new(sender.clone())));
         let mut kept = self.kept();
         // Another reply to this address may have been as fast.
-        let dropped = match place(&kept, address) {
-            Some(place) => Some(kept.remove(place)),
-            None if kept.len() < Self::KEPT => None,
-            None => kept.pop(),
+        let dropped = match kept.place(address) {
+            Some(place) => Some(kept.senders.remove(place)),
+            None if kept.senders.len() < Self::KEPT => None,
+            None => kept.senders.pop(),
         };
-        kept.insert(0, entry);
+        kept.senders.insert(0, entry);
+        kept.moves += 1;
         drop(kept);
         drop(dropped);
         Ok(Found { sender, is_kept: false })
@@ -119,15 +123,36 @@ impl<P: ReplySenders> Senders<P> {
     #[cold]
     pub(super) fn forget(&self, address: &EntityPath) {
         let mut kept = self.kept();
-        let dropped = place(&kept, address).map(|place| kept.remove(place));
+        let dropped = kept.place(address).map(|place| kept.senders.remove(place));
+        kept.moves += 1;
         drop(kept);
         drop(dropped);
     }
 }
 
-#[inline]
-fn place<S>(kept: &Kept<S>, address: &EntityPath) -> Option<usize> {
-    kept.iter().position(|(path, _)| path.as_str() == address.as_str())
+impl<S> Kept<S> {
+    #[inline]
+    fn place(&self, address: &EntityPath) -> Option<usize> {
+        self.senders.iter().position(|(path, _)| path.as_str() == address.as_str())
+    }
+
+    #[cold]
+    fn move_to_front(&mut self, place: usize) {
+        self.senders[..=place].rotate_right(1);
+        self.moves += 1;
+    }
+
+    /// Puts a sender back where its address is by now. Returns it if its place went to another meanwhile.
+    #[cold]
+    fn put_back(&mut self, address: &EntityPath, sender: Box<S>) -> Option<Box<S>> {
+        match self.place(address).map(|place| &mut self.senders[place].1) {
+            Some(vacant @ None) => {
+                *vacant = Some(sender);
+                None
+            }
+            _ => Some(sender),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -165,7 +190,7 @@ mod tests {
         for number in 0..=all {
             assert!(!is_kept(number) && is_kept(0), "{number}");
         }
-        assert_eq!(senders.kept().len(), all);
+        assert_eq!(senders.kept().senders.len(), all);
         assert!(!is_kept(1) && is_kept(all));
         senders.forget(&path(0));
         assert!(!is_kept(0));
@@ -237,10 +262,10 @@ mod tests {
         let accepts: Accepts = tower::service_fn(|_| ready(Ok(())));
         let senders = Senders::new(move |_: &EntityPath| -> Result<Accepts, SendError> { Ok(accepts) });
         senders.make(&path(0)).unwrap();
-        let taken = senders.take(&path(0)).unwrap();
+        let (taken, moves) = senders.take(&path(0)).unwrap();
         assert!(!senders.find(&path(0)).unwrap().is_kept);
-        senders.put_back(&path(0), taken);
+        senders.put_back(&path(0), taken, moves);
         assert!(senders.find(&path(0)).unwrap().is_kept);
-        assert_eq!(senders.kept().len(), 1);
+        assert_eq!(senders.kept().senders.len(), 1);
     }
 }

@@ -127,7 +127,8 @@ impl Store {
         }
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call copies the entry twice, of which few fields are looked at")]
+    #[inline(always)]
     pub(super) fn take_entry(&mut self, key: u32, fx: &mut Effects) -> Entry {
         let entry = self.entries.remove(key as usize);
         self.gone(&entry, fx);
