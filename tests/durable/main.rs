@@ -15,6 +15,8 @@ mod locks;
 #[path = "../poison/log.rs"]
 mod log;
 mod meanwhile;
+#[cfg(target_os = "linux")]
+mod recorded;
 mod reopen;
 mod rescue;
 mod support;

@@ -1,5 +1,6 @@
 //! `cargo xtask power-loss`: the journal of the durable broker on a simulated disk that loses power, fails, fills up and
-//! changes what is on it.
+//! changes what is on it; and, on Linux, images of what a disk may hold by the system calls of real processes, which need
+//! strace.
 //!
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics.
 
@@ -11,23 +12,17 @@ use crate::Options;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
-const FILTER: &str = "durable::";
+/// Arguments of `cargo test` that choose the tests. The filter is the last.
+const SIMULATED: &[&str] = &["--lib", "durable::"];
+const RECORDED: &[&str] = &["--test", "durable", "recorded::"];
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
     eprintln!("seed {seed}");
-    let mut command = cargo(["test", "--profile", "checked", "--features", "full", "--lib", FILTER]);
-    command.args(["--", "--nocapture"]).env("SEED", seed.to_string()).env("CONSIGN_EVERY", "1");
-    if options.long {
-        command.env("CONSIGN_LONG", "1");
-    }
     let mut counts = Vec::new();
-    for_each_line(&mut command, |line| match count(line) {
-        Some((cases, what)) => counts.push((cases, what.to_owned())),
-        None => eprintln!("{line}"),
-    })?;
-    if counts.is_empty() {
-        return Err(Error::NoTest { filter: FILTER });
+    counts.extend(counted(SIMULATED, seed, options.long)?);
+    if cfg!(target_os = "linux") {
+        counts.extend(counted(RECORDED, seed, options.long)?);
     }
     if options.json {
         let counts: Vec<_> = counts.iter().map(|(cases, what)| json!({ "cases": cases, "what": what })).collect();
@@ -39,6 +34,24 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Runs these tests, and returns what they say they did.
+fn counted(tests: &[&'static str], seed: u64, is_long: bool) -> Result<Vec<(u64, String)>, Error> {
+    let mut command = cargo(["test", "--profile", "checked", "--features", "full"]);
+    command.args(tests).args(["--", "--nocapture"]).env("SEED", seed.to_string()).env("CONSIGN_EVERY", "1");
+    // Without strace.
+    command.env("CONSIGN_LEAVE_NOTHING_OUT", "1");
+    if is_long {
+        command.env("CONSIGN_LONG", "1");
+    }
+    let mut counts = Vec::new();
+    for_each_line(&mut command, |line| match count(line) {
+        Some((cases, what)) => counts.push((cases, what.to_owned())),
+        None => eprintln!("{line}"),
+    })?;
+    let filter = tests.last().copied().unwrap_or_default();
+    if counts.is_empty() { Err(Error::NoTest { filter }) } else { Ok(counts) }
 }
 
 /// What a test says it did. The line may begin with what the test harness has left there.
