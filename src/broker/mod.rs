@@ -38,6 +38,8 @@ mod panics;
 mod queue;
 mod receiver;
 mod rejection;
+#[cfg(feature = "durable")]
+mod sabotage;
 mod sender;
 mod session;
 mod settings;

@@ -25,11 +25,10 @@ const GROUPS: &[&[&str]] = &[
     &["derive"],
     &["tls-ring", "tls-aws-lc", "tls"],
 ];
-/// Features that stand for others, and those that `cargo xtask sabotage` builds.
+/// Features that stand for others.
 const COMPOSED: &[&str] = &["default", "full"];
 /// What has to be among the packages, or cargo says something else than this reads.
 const LIBRARY: &str = "consign";
-const SABOTAGE: &str = "sabotage-";
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
@@ -121,11 +120,8 @@ fn builds(packages: &[Package], long: bool) -> Vec<Build> {
 impl Package {
     /// Features that would be checked by `--long` alone.
     fn ungrouped(&self) -> Vec<String> {
-        let is_known = |feature: &str| {
-            COMPOSED.contains(&feature)
-                || feature.starts_with(SABOTAGE)
-                || GROUPS.iter().any(|group| group.contains(&feature))
-        };
+        let is_known =
+            |feature: &str| COMPOSED.contains(&feature) || GROUPS.iter().any(|group| group.contains(&feature));
         let unknown = self.features.iter().filter(|feature| !is_known(feature));
         unknown.map(|feature| format!("{}/{feature}", self.name)).collect()
     }
@@ -173,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_feature_in_no_group_is_named() {
-        assert_eq!(package(&["json", "full", "sabotage-x"]).ungrouped(), Vec::<String>::new());
+        assert_eq!(package(&["json", "full"]).ungrouped(), Vec::<String>::new());
         assert_eq!(package(&["json", "brotli"]).ungrouped(), ["a/brotli"]);
     }
 
@@ -187,7 +183,7 @@ mod tests {
         for (page, text) in pages {
             let rows = text.lines().map(|line| line.trim_start_matches("//! ")).filter(|line| line.starts_with("| `"));
             let rows: Vec<_> = rows.filter_map(|row| row.split(" | ").next()).collect();
-            for name in names.iter().filter(|name| **name != "default" && !name.starts_with(SABOTAGE)) {
+            for name in names.iter().filter(|name| **name != "default") {
                 let cell = format!("`{name}`");
                 assert!(rows.iter().any(|row| row.contains(&cell)), "{page} lacks the feature {name}");
             }

@@ -1,4 +1,9 @@
-//! `cargo xtask sabotage`: builds the library with one thing broken at a time, and expects a test to notice.
+//! `cargo xtask sabotage`: tests a library that has one defect at a time, and expects a test to fail.
+//!
+//! It is built once, with `--cfg sabotage`, in a folder of its own so that other builds stay warm. The environment chooses the
+//! defect: `src/broker/sabotage.rs`.
+
+use std::env;
 
 use serde_json::json;
 
@@ -6,9 +11,10 @@ use crate::Options;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
-/// What a feature breaks, and who has to notice.
+/// A defect, and the test that has to notice it.
 struct Sabotage {
-    feature: &'static str,
+    /// As `Defect` in the library has it.
+    defect: &'static str,
     /// Arguments of `cargo test` that choose the test.
     test: &'static [&'static str],
 }
@@ -19,14 +25,14 @@ const KILL: &[&str] = &["--test", "durable", "i_05_a_killed_process_loses_nothin
 const RECORDED: &[&str] = &["--test", "durable", "d_280_what_was_acknowledged_is_in_every_image"];
 
 const SABOTAGES: &[Sabotage] = &[
-    Sabotage { feature: "sabotage-skip-sync", test: &["--lib", "i_02_i_03_i_04_power_loss_loses_no_batch"] },
-    Sabotage { feature: "sabotage-skip-folder-sync", test: &["--lib", "d_240_a_crash_while_a_store_is_created"] },
-    Sabotage { feature: "sabotage-skip-sync", test: RECORDED },
-    Sabotage { feature: "sabotage-skip-folder-sync", test: RECORDED },
-    Sabotage { feature: "sabotage-acknowledge-before-sync", test: KILL },
-    Sabotage { feature: "sabotage-dead-letter-in-two-steps", test: KILL },
-    Sabotage { feature: "sabotage-forget-ids", test: KILL },
-    Sabotage { feature: "sabotage-ignore-sync-error", test: &["--lib", "i_06_a_failed_sync_is_final"] },
+    Sabotage { defect: "SkipSync", test: &["--lib", "i_02_i_03_i_04_power_loss_loses_no_batch"] },
+    Sabotage { defect: "SkipFolderSync", test: &["--lib", "d_240_a_crash_while_a_store_is_created"] },
+    Sabotage { defect: "SkipSync", test: RECORDED },
+    Sabotage { defect: "SkipFolderSync", test: RECORDED },
+    Sabotage { defect: "AcknowledgeBeforeSync", test: KILL },
+    Sabotage { defect: "DeadLetterInTwoSteps", test: KILL },
+    Sabotage { defect: "ForgetIds", test: KILL },
+    Sabotage { defect: "IgnoreSyncError", test: &["--lib", "i_06_a_failed_sync_is_final"] },
 ];
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
@@ -34,9 +40,9 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     for sabotage in SABOTAGES {
         let is_noticed = sabotage.is_noticed()?;
         let by = sabotage.test.last().copied().unwrap_or_default();
-        eprintln!("{} is {} by {by}", sabotage.feature, if is_noticed { "noticed" } else { "NOT noticed" });
+        eprintln!("{} is {} by {by}", sabotage.defect, if is_noticed { "noticed" } else { "NOT noticed" });
         if !is_noticed {
-            missed.push(sabotage.feature);
+            missed.push(sabotage.defect);
         }
     }
     if options.json {
@@ -49,8 +55,10 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 
 impl Sabotage {
     fn is_noticed(&self) -> Result<bool, Error> {
-        let features = format!("full,{}", self.feature);
-        let mut command = cargo(["test", "--quiet", "--profile", "checked", "--features", &features]);
+        let flags = env::var("RUSTFLAGS").unwrap_or_default() + " --cfg sabotage";
+        let mut command = cargo(["test", "--quiet", "--target-dir", "target/sabotage"]);
+        command.args(["--profile", "checked", "--features", "full"]);
+        command.env("RUSTFLAGS", flags.trim_start()).env("CONSIGN_SABOTAGE", self.defect);
         let (mut passed, mut failed) = (0, 0);
         let outcome = for_each_line(command.args(self.test), |line| {
             if let Some((more_passed, more_failed)) = summary(line) {

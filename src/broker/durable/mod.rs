@@ -20,7 +20,6 @@ pub(super) mod record;
 mod recorder;
 mod redb;
 mod rescue;
-#[cfg(feature = "sabotage-dead-letter-in-two-steps")]
 mod sabotage;
 #[cfg(test)]
 mod samples;

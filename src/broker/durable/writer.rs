@@ -3,11 +3,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Batch, Commits, Journal, StorageError, StorageErrorKind};
+use super::{Batch, Commits, Journal, StorageError, StorageErrorKind, sabotage::without_dead_letters};
 use crate::broker::{
     engine::{Ticks, Wanted},
     namespace::{Namespace, Stamp},
     panics::caught,
+    sabotage::Defect,
 };
 
 /// Takes what has changed, writes it, and says so: the one thread that writes.
@@ -161,12 +162,13 @@ impl Writer {
     }
 
     fn write(&mut self, number: u64) -> Result<(), StorageError> {
-        if cfg!(feature = "sabotage-acknowledge-before-sync") {
+        if Defect::AcknowledgeBeforeSync.is_there() {
             self.commits.finish(number);
         }
         if !self.batch.is_empty() {
-            #[cfg(feature = "sabotage-dead-letter-in-two-steps")]
-            self.journal.commit(&super::sabotage::without_dead_letters(&self.batch)?, true)?;
+            if Defect::DeadLetterInTwoSteps.is_there() {
+                self.journal.commit(&without_dead_letters(&self.batch)?, true)?;
+            }
             self.commit()?;
         }
         if self.commits.takes_compaction() {

@@ -16,7 +16,7 @@ use super::{
     place::Place,
     storage::Storage,
 };
-use crate::broker::panics;
+use crate::broker::{panics, sabotage::Defect};
 
 /// The store as redb has it, and what has become of it. After the first failure nothing is written.
 #[derive(Debug)]
@@ -171,12 +171,12 @@ impl StorageBackend for Handle {
 
     fn sync_data(&self) -> io::Result<()> {
         self.0.writable()?;
-        if cfg!(feature = "sabotage-skip-sync") {
+        if Defect::SkipSync.is_there() {
             return Ok(());
         }
         // A second attempt would succeed, without what the first has lost.
         let result = self.0.file().sync();
-        if cfg!(feature = "sabotage-ignore-sync-error") {
+        if Defect::IgnoreSyncError.is_there() {
             return Ok(());
         }
         // What is not on the disk then, nobody knows, not even where it says that it is full.

@@ -22,6 +22,7 @@ use super::{
     meta, pages,
     storage::{Folder, Storage},
 };
+use crate::broker::sabotage::Defect;
 
 const STORE: &str = "store.redb";
 const NEW: &str = "store.redb.new";
@@ -222,7 +223,7 @@ fn is_whole(file: &dyn Storage) -> bool {
 
 /// Makes the names of the files, and of the folder, outlive a power loss.
 fn sync_names(folder: &dyn Folder) -> io::Result<()> {
-    if cfg!(feature = "sabotage-skip-folder-sync") {
+    if Defect::SkipFolderSync.is_there() {
         return Ok(());
     }
     folder.sync()?;

@@ -12,6 +12,7 @@ use super::{KEPT, common_key, entry::Ticks};
 use crate::broker::{
     durable::{Batch, Table, key, record::IdRecord},
     engine::time::Now,
+    sabotage::Defect,
 };
 use crate::message::{Properties, SequenceNumber};
 
@@ -207,7 +208,7 @@ impl Duplicates {
 
     /// Writes to `batch` what has come and gone since this was last called.
     pub(super) fn write_changes(&mut self, serial: u64, now: Now, batch: &mut Batch) {
-        if cfg!(feature = "sabotage-forget-ids") {
+        if Defect::ForgetIds.is_there() {
             return;
         }
         let end = self.forgotten + self.order.len() as u64;

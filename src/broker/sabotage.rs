@@ -1,0 +1,28 @@
+//! Defects that tests have to notice. `cargo xtask sabotage` builds with `--cfg sabotage`, and runs the tests once for each
+//! defect, which the environment variable `CONSIGN_SABOTAGE` names. No other build has any.
+
+/// One defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Defect {
+    AcknowledgeBeforeSync,
+    DeadLetterInTwoSteps,
+    ForgetIds,
+    IgnoreSyncError,
+    SkipFolderSync,
+    SkipSync,
+}
+
+impl Defect {
+    /// Whether this build, in this process, has the defect.
+    #[cfg(not(sabotage))]
+    #[expect(clippy::unused_self, reason = "a build for `cargo xtask sabotage` needs it")]
+    pub(super) const fn is_there(self) -> bool {
+        false
+    }
+
+    #[cfg(sabotage)]
+    pub(super) fn is_there(self) -> bool {
+        static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+        CHOSEN.get_or_init(|| std::env::var("CONSIGN_SABOTAGE").ok()).as_deref() == Some(&format!("{self:?}"))
+    }
+}
