@@ -135,6 +135,7 @@
 //! - [`settlement`]: dispositions, dead letters and the errors that become them.
 //! - [`dead_letters`]: explain, filter, edit, resubmit and purge dead letters.
 //! - [`transport`]: the traits that a transport implements.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "embedded")]
