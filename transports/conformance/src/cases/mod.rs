@@ -5,6 +5,7 @@ mod calls;
 mod contents;
 mod dead_letters;
 mod deferral;
+mod delays;
 mod delivery_count;
 mod duplicates;
 mod expiry;
@@ -45,6 +46,7 @@ pub(crate) fn all<B: Backend>() -> Vec<Case<B>> {
         peek::add,
         deferral::add,
         returning::add,
+        delays::add,
         duplicates::add,
         sessions::add,
         next_session::add,

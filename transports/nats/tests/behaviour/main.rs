@@ -1,6 +1,5 @@
 //! What the suite of all transports does not ask: what is given up half-way, a server that goes, messages of others.
 
-mod delays;
 mod drops;
 mod entities;
 mod foreign;

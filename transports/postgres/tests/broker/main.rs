@@ -1,7 +1,6 @@
 //! What the suite does not ask for: dropped calls, lost connections, transactions of the application.
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-mod delays;
 mod dropped;
 mod leaving;
 mod limits;
