@@ -156,7 +156,6 @@ async fn l_230_renewals_that_are_not_answered_do_not_stop_the_others() {
     let mut run = pin!(dead.resubmit(Filter::all().reason(OTHER.as_str()), slow).run());
     assert!(timeout(Duration::from_secs(50), run.as_mut()).await.is_err());
     assert_eq!(queue.counts().locked, 3);
-    // Those that stay: what has lost its lock is delivered again.
-    let stay: Vec<_> = delivered.lock().unwrap().iter().filter(|id| *id != "2").cloned().collect();
-    assert_eq!(stay, ["0", "1"]);
+    // What has lost its lock is delivered again.
+    assert_eq!(*delivered.lock().unwrap(), ["0", "1", "2"]);
 }

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::pin, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 
 use super::{super::ActionError, held::Kept};
 use crate::{
@@ -43,15 +43,18 @@ where
     let copied = send.is_some();
     if let Some(send) = send {
         let mut send = pin!(async { Timed::new(send, operation).await? });
+        // A renewal counts from its call, and one that is not answered makes the next no later.
+        let mut asked = Instant::now();
         let sent = loop {
             let Some(half) = lease.renewal() else { break send.await };
             tokio::select! {
                 biased;
                 sent = &mut send => break sent,
-                () = sleep(half) => {}
+                () = sleep_until(asked + half) => {}
             }
+            asked = Instant::now();
             let Some(renewal) = lease.renew() else { break send.await };
-            let renewal = Timed::new(renewal, operation);
+            let renewal = Timed::new(renewal, operation.min(half));
             tokio::select! {
                 biased;
                 sent = &mut send => break sent,
