@@ -175,7 +175,7 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
     lock.close(link.deadline()).await;
 }
 
-/// Deletes the exclusive queue, which otherwise exists as long as its connection, which others use.
+/// Deletes the exclusive queue. Otherwise it exists as long as its connection, which others use.
 async fn unlock(slot: &Slot, lock: &Leased) {
     if lock.channel.status().connected() {
         let deleting = lock.channel.queue_delete(slot.lock().into(), QueueDeleteOptions::default());
