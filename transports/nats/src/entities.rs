@@ -45,8 +45,8 @@ impl Nats {
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](ErrorKind::AlreadyExists), [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting
-    /// that breaks a rule, [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a subscription or a sub-queue,
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists); [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting
+    /// that breaks a rule; [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a subscription or a sub-queue;
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) where the account may have no further stream.
     pub async fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         let path = own_path(path)?;

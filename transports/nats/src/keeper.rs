@@ -1,5 +1,5 @@
-//! The background task of a connection: settles dropped deliveries, keeps requests without a waiting receive, and watches locks of last
-//! deliveries.
+//! The background task of a connection: settles dropped deliveries, keeps requests without a waiting receive, and watches locks
+//! of last deliveries.
 
 use std::{
     collections::BTreeMap,
