@@ -49,7 +49,7 @@ impl Beside {
         Self { stream: format!("{stream}_x"), root: base.clone(), base, incarnation: None }
     }
 
-    /// Beside a stream that another may delete and create again: what is there of one is not that of the next.
+    /// Returns the stream beside one that another client may delete and create again. Each of these has records of its own.
     pub(crate) fn of_incarnation(stream: &str, root: &str, incarnation: &str) -> Self {
         let beside = Self::new(stream, root);
         Self { root: format!("{}.{incarnation}", beside.base), incarnation: Some(incarnation.into()), ..beside }

@@ -221,7 +221,7 @@ async fn pump_once(
                 }
             }
             Err(error) => {
-                // No process can read it. A topic has no dead letters, so it is deferred there.
+                // No process can read it. A topic has no dead letters, so it is set aside there.
                 log::unreadable(from.path.as_str(), id, &error.to_string());
                 let reason = DeadLetterReason::DeserializationFailed;
                 stay(inner, transaction, id, &DeadLetter::new(reason, error.to_string()), true).await?;

@@ -113,8 +113,8 @@ impl Options {
     /// # Errors
     ///
     /// `InvalidArgument` for an address that cannot be read or a [prefix](Self::delays) of another length; `Unauthorized` if
-    /// the broker refuses the login; an error if it refuses the virtual host; and `CommunicationProblem`: the first connection
-    /// is not retried.
+    /// the broker refuses the login; the broker's error if it refuses the virtual host; and `CommunicationProblem`: the first
+    /// connection is not retried.
     pub async fn connect(self, address: &str) -> Result<RabbitMq, ManageError> {
         if self.delays.is_empty() || self.delays.len() > LONGEST_PREFIX {
             let detail = "the prefix of the delays has 1 to 100 bytes";

@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl<'de> Reader<'de> {
-    /// Any item as what it is.
+    /// Reads an item of any kind.
     fn any<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value, Refused> {
         match head.major() {
             UNSIGNED | NEGATIVE | SIMPLE if self.tag() == Some(1) => time(head, visitor),

@@ -367,7 +367,7 @@ mod tests {
         state.ledger.settled("a", 7);
         assert!(!state.give_up("a", 2) && state.give_up("a", 1) && !state.give_up("a", 1));
         assert!(state.lines.is_empty() && state.is_left());
-        // The log is told, and then nothing is left.
+        // A record is written to the log, and then nothing is left.
         let jobs = std::mem::take(&mut state.jobs);
         assert!(matches!(&jobs[..], [Job { work: Work::Record, .. }]));
         state.ledger.note("a");
