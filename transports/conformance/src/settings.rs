@@ -59,14 +59,21 @@ pub fn status(status: Status) -> broker::Status {
     }
 }
 
-/// Returns the topic and the name of a subscription. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for another path.
+/// Returns the topic and the name of a subscription.
+///
+/// # Errors
+///
+/// [`InvalidArgument`](ErrorKind::InvalidArgument) for another path.
 pub fn parts(path: &EntityPath) -> Result<(&str, &str), ManageError> {
     let no_subscription = || ManageError::new(ErrorKind::InvalidArgument).with_detail("the path of no subscription");
     path.subscription().ok_or_else(no_subscription)
 }
 
-/// Returns a rule with its filter and its action. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for an expression
-/// that cannot be read.
+/// Returns a rule with its filter and its action.
+///
+/// # Errors
+///
+/// [`InvalidArgument`](ErrorKind::InvalidArgument) for an expression that cannot be read.
 pub fn rule(spec: &RuleSpec) -> Result<Rule, ManageError> {
     let filter = match &spec.filter {
         Filter::True => rules::Filter::True,

@@ -21,8 +21,11 @@ use crate::{
 };
 
 impl Nats {
-    /// Creates a topic. While it has no subscription, a message that is sent to it is dropped at once. Errors: those of
-    /// [`Nats::create_queue`].
+    /// Creates a topic. While it has no subscription, a message that is sent to it is dropped at once.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Nats::create_queue`].
     pub async fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         let path = own_path(path)?;
         let TopicSettings { duplicate_detection, max_bytes, max_age, replicas } = settings;
@@ -36,8 +39,11 @@ impl Nats {
     }
 
     /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`]. It gets messages that are sent
-    /// from then on. Errors: those of [`Nats::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no
-    /// such topic.
+    /// from then on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Nats::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no such topic.
     pub async fn create_subscription(
         &self,
         topic: &str,
@@ -78,7 +84,10 @@ impl Nats {
         Rules::change(&self.inner, &beside, |rules| rules.create(rule.clone())).await
     }
 
-    /// Deletes a rule of a subscription, for messages that are sent from then on. Errors:
+    /// Deletes a rule of a subscription, for messages that are sent from then on.
+    ///
+    /// # Errors
+    ///
     /// [`EntityNotFound`](ErrorKind::EntityNotFound) also for a rule.
     pub async fn delete_rule(&self, topic: &str, subscription: &str, rule: &str) -> Result<(), ManageError> {
         let beside = self.caught_up(topic, subscription).await?;

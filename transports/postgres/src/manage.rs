@@ -106,7 +106,11 @@ impl Postgres {
         self.create(New { path, kind: 0, topic: None, settings, dead_on_filter_error: false }).await
     }
 
-    /// Creates a topic. Errors: those of [`Postgres::create_queue`].
+    /// Creates a topic.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Postgres::create_queue`].
     pub async fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         let mut of_queue = QueueSettings::default();
         of_queue.default_time_to_live = settings.default_time_to_live;
@@ -121,8 +125,11 @@ impl Postgres {
         self.create(New { path, kind: 1, topic: None, settings: of_queue, dead_on_filter_error: false }).await
     }
 
-    /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`]. Errors: those of
-    /// [`Postgres::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no such topic.
+    /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Postgres::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no such topic.
     pub async fn create_subscription(
         &self,
         topic: &str,
@@ -220,7 +227,11 @@ impl Postgres {
         }
     }
 
-    /// Opens and closes the directions of an entity. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
+    /// Opens and closes the directions of an entity.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub async fn set_status(&self, path: &str, status: Status) -> Result<(), ManageError> {
         let path = EntityPath::new(path)?;
         let sql = self.inner.sql("UPDATE {s}.entities SET status = $2 WHERE key = $1 RETURNING id");
@@ -232,7 +243,10 @@ impl Postgres {
         Ok(())
     }
 
-    /// Deletes a queue or a subscription with its messages, or a topic with its subscriptions. Errors:
+    /// Deletes a queue or a subscription with its messages, or a topic with its subscriptions.
+    ///
+    /// # Errors
+    ///
     /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`InvalidOperation`](ErrorKind::InvalidOperation) for a sub-queue, which
     /// is deleted with its entity.
     pub async fn delete(&self, path: &str) -> Result<(), ManageError> {
@@ -245,7 +259,10 @@ impl Postgres {
         if deleted == Some(true) { Ok(()) } else { Err(missing(&path)) }
     }
 
-    /// Creates a rule of a subscription. It is for messages that are sent from then on. Errors:
+    /// Creates a rule of a subscription. It is for messages that are sent from then on.
+    ///
+    /// # Errors
+    ///
     /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`AlreadyExists`](ErrorKind::AlreadyExists),
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) for one rule more than a [`RuleSet`] has at most.
     pub async fn create_rule(&self, topic: &str, subscription: &str, rule: &Rule) -> Result<(), ManageError> {
@@ -281,7 +298,11 @@ impl Postgres {
         Ok(())
     }
 
-    /// Deletes a rule of a subscription. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound) also for a rule.
+    /// Deletes a rule of a subscription.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound) also for a rule.
     pub async fn delete_rule(&self, topic: &str, subscription: &str, rule: &str) -> Result<(), ManageError> {
         let path = EntityPath::new(topic)?.subscription_of(subscription)?;
         let sql = self.inner.sql(

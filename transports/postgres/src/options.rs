@@ -108,8 +108,11 @@ impl Options {
         self.connect_with(config, tokio_postgres::NoTls).await
     }
 
-    /// Connects by a configuration and a connector of your own: [`NoTls`](tokio_postgres::NoTls), or one for TLS. Errors: those
-    /// of [`Options::connect`].
+    /// Connects by a configuration and a connector of your own: [`NoTls`](tokio_postgres::NoTls), or one for TLS.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Options::connect`].
     pub async fn connect_with<T>(self, config: Config, tls: T) -> Result<Postgres, ManageError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
@@ -143,7 +146,11 @@ impl Options {
         self.build(pool, None)
     }
 
-    /// As [`Options::wrap`], with a listening connection of its own. Errors: those of [`Options::wrap`].
+    /// As [`Options::wrap`], with a listening connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Options::wrap`].
     pub fn wrap_and_listen<T>(self, pool: Pool, config: Config, tls: T) -> Result<Postgres, ManageError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,

@@ -72,8 +72,12 @@ impl Postgres {
         &self.inner.database.pool
     }
 
-    /// Creates a sender to the queue or the topic at `path`. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound),
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a subscription and a sub-queue.
+    /// Creates a sender to the queue or the topic at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`InvalidOperation`](ErrorKind::InvalidOperation) for a subscription and
+    /// a sub-queue.
     pub async fn sender(&self, path: &str) -> Result<PostgresSender, SendError> {
         let path = EntityPath::new(path)?;
         let entity = self.inner.find(&path).await.map_err(send_error)?;
@@ -81,23 +85,32 @@ impl Postgres {
         PostgresSender::new(Arc::clone(&self.inner), &path, entity)
     }
 
-    /// Creates a receiver in peek-lock mode from the queue, the subscription or the dead-letter sub-queue at `path`. Errors:
+    /// Creates a receiver in peek-lock mode from the queue, the subscription or the dead-letter sub-queue at `path`.
+    ///
+    /// # Errors
+    ///
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub async fn receiver(&self, path: &str) -> Result<PostgresReceiver, ReceiveError> {
         let source = self.source(path, false).await?;
         Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
     }
 
-    /// Creates a receiver that removes each message as it delivers it. A message that is lost in transit is lost. Errors: those
-    /// of [`Postgres::receiver`].
+    /// Creates a receiver that removes each message as it delivers it. A message that is lost in transit is lost.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Postgres::receiver`].
     pub async fn receive_and_delete(&self, path: &str) -> Result<PostgresReceiver, ReceiveError> {
         let source = self.source(path, true).await?;
         Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
     }
 
     /// Locks deferred messages by their sequence numbers: all, or none. [`PostgresSession::receive_deferred`] fetches messages
-    /// of a session. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them is not deferred here, or has
-    /// expired; those of a receive.
+    /// of a session.
+    ///
+    /// # Errors
+    ///
+    /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them is not deferred here, or has expired; those of a receive.
     pub async fn receive_deferred(
         &self,
         path: &str,
@@ -107,7 +120,10 @@ impl Postgres {
         receiver::receive_deferred(&self.inner, &source, numbers).await
     }
 
-    /// Locks the session of this id, which may be empty so far. It does not wait. Errors:
+    /// Locks the session of this id, which may be empty so far. It does not wait.
+    ///
+    /// # Errors
+    ///
     /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it,
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units,
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue.
@@ -116,8 +132,11 @@ impl Postgres {
         session::accept(Arc::clone(&self.inner), source.entity, id.to_owned()).await
     }
 
-    /// Returns an acceptor for the sessions of the queue or the subscription at `path`. Errors: those of
-    /// [`Postgres::receiver`], and [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
+    /// Returns an acceptor for the sessions of the queue or the subscription at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Postgres::receiver`], and [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
     pub async fn sessions(&self, path: &str) -> Result<PostgresSessions, ReceiveError> {
         let source = self.with_sessions(path).await?;
         Ok(PostgresSessions::new(Arc::clone(&self.inner), source.entity))

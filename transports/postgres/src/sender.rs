@@ -112,8 +112,12 @@ impl PostgresSender {
         })
     }
 
-    /// Cancels scheduled messages: all of them, or none. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them
-    /// is not scheduled here, because it has become active or was cancelled.
+    /// Cancels scheduled messages: all of them, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them is not scheduled here, because it has become active or
+    /// was cancelled.
     pub async fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
         let numbers: Vec<i64> = numbers.iter().map(|number| number.get().cast_signed()).collect();
         let parameters: [Parameter<'_>; 2] = [(&self.entity.id, Type::INT8), (&numbers, Type::INT8_ARRAY)];

@@ -227,8 +227,11 @@ impl PostgresSession {
         Ok(state.map(Bytes::from))
     }
 
-    /// Sets the state of the session, or clears it. It stays when the session is given up. Errors also:
-    /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) beyond 1 MiB.
+    /// Sets the state of the session, or clears it. It stays when the session is given up.
+    ///
+    /// # Errors
+    ///
+    /// Also [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) beyond 1 MiB.
     pub async fn set_state(&self, state: Option<Bytes>) -> Result<(), SettleError> {
         if state.as_ref().is_some_and(|state| state.len() > 1 << 20) {
             return Err(SettleError::new(ErrorKind::MessageSizeExceeded).with_detail("a state has at most 1 MiB"));
@@ -241,7 +244,11 @@ impl PostgresSession {
         row.map(drop).ok_or_else(lost)
     }
 
-    /// Locks deferred messages of the session: all, or none. Errors also: [`MessageNotFound`](ErrorKind::MessageNotFound).
+    /// Locks deferred messages of the session: all, or none.
+    ///
+    /// # Errors
+    ///
+    /// Also [`MessageNotFound`](ErrorKind::MessageNotFound).
     pub async fn receive_deferred(
         &mut self,
         numbers: &[SequenceNumber],

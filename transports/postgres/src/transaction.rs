@@ -113,14 +113,21 @@ impl Transaction {
         Self { inner, top_level: None, settlements: Vec::new(), sends: Vec::new(), begun: None }
     }
 
-    /// Sends a message when it commits. Errors: [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message;
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for another entity than that of the transaction; and those of a send
-    /// that are detected already.
+    /// Sends a message when it commits.
+    ///
+    /// # Errors
+    ///
+    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message; [`InvalidOperation`](ErrorKind::InvalidOperation) for
+    /// another entity than that of the transaction; and those of a send that are detected already.
     pub async fn send(&mut self, sender: &PostgresSender, message: Message) -> Result<(), SendError> {
         self.add(sender, message, None).await
     }
 
-    /// Schedules a message for `at` when it commits; the number is in [`Committed`]. Errors: those of [`Transaction::send`].
+    /// Schedules a message for `at` when it commits; the number is in [`Committed`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::send`].
     pub async fn schedule(
         &mut self,
         sender: &PostgresSender,
@@ -141,8 +148,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Settles a delivery when it commits. Errors: those of [`Transaction::send`] about its limits, and those of the settlement
-    /// that are detected already. The error returns the lease.
+    /// Settles a delivery when it commits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::send`] about its limits, and those of the settlement that are detected already. The error
+    /// returns the lease.
     pub async fn settle(&mut self, lease: PostgresLease, disposition: Disposition) -> Result<(), TransactionError> {
         let planned = lease.token().and_then(|token| Ok((token, lease.action(disposition)?)));
         let (token, action) = match planned {
@@ -184,9 +195,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits the transaction: all of it happens, or nothing. Errors: those of the sends and settlements, and
-    /// [`Transaction`](ErrorKind::Transaction) after [`Transaction::TIMEOUT`]. If the connection is lost while it commits the
-    /// outcome is unknown.
+    /// Commits the transaction: all of it happens, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sends and settlements, and [`Transaction`](ErrorKind::Transaction) after [`Transaction::TIMEOUT`]. If the
+    /// connection is lost while it commits the outcome is unknown.
     pub async fn commit(mut self) -> Result<Committed, TransactionError> {
         let (settlements, sends) = (std::mem::take(&mut self.settlements), std::mem::take(&mut self.sends));
         if settlements.is_empty() && sends.is_empty() {

@@ -91,7 +91,11 @@ impl Nats {
     }
 
     /// Creates a receiver that removes messages as it delivers them: each is acknowledged, and the server has confirmed that,
-    /// before it is dispatched. Errors: those of [`receiver`](Self::receiver).
+    /// before it is dispatched.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`receiver`](Self::receiver).
     pub async fn receive_and_delete(&self, path: &str) -> Result<NatsReceiver, ReceiveError> {
         self.receive(path, true).await
     }

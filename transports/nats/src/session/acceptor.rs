@@ -48,7 +48,11 @@ impl Nats {
         accept::accept_in_task(entity, id.to_owned()).await
     }
 
-    /// Accepts one session after the other. Errors: those of [`accept_session`](Self::accept_session).
+    /// Accepts one session after the other.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`accept_session`](Self::accept_session).
     pub async fn session_acceptor(&self, path: &str) -> Result<SessionAcceptor, ReceiveError> {
         let entity = self.inner.source(&EntityPath::new(path)?).await?;
         if !entity.settings.requires_session || entity.is_dead_letter() {

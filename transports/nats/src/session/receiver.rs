@@ -50,7 +50,11 @@ impl NatsSession {
         async move { hold.state().await }
     }
 
-    /// Sets the state, or clears it. Errors: that of [`state`](Self::state).
+    /// Sets the state, or clears it.
+    ///
+    /// # Errors
+    ///
+    /// That of [`state`](Self::state).
     pub fn set_state(&self, to: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
         let hold = Arc::clone(&self.hold);
         async move { hold.set_state(to).await }

@@ -56,7 +56,11 @@ impl RabbitMq {
         accept(Arc::clone(&self.0), self.session_source(path)?, id.to_owned()).await
     }
 
-    /// Accepts one session after the other. Errors: those of a path, and `InvalidOperation` for an entity without sessions.
+    /// Accepts one session after the other.
+    ///
+    /// # Errors
+    ///
+    /// Those of a path, and `InvalidOperation` for an entity without sessions.
     pub fn session_acceptor(&self, path: &str) -> Result<SessionAcceptor, ReceiveError> {
         Ok(SessionAcceptor { client: Arc::clone(&self.0), source: self.session_source(path)?, search: None })
     }

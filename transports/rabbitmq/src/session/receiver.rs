@@ -31,7 +31,11 @@ impl RabbitMqSession {
     }
 
     /// Sets the state, or clears it. The future ends when the broker has stored that. A state is at most as large as a message
-    /// may be, and counts toward no limit. Errors: that of [`state`](Self::state), and the broker's.
+    /// may be, and counts toward no limit.
+    ///
+    /// # Errors
+    ///
+    /// That of [`state`](Self::state), and the broker's.
     pub fn set_state(&self, to: Option<Bytes>) -> RabbitMqSettle {
         self.0.set_state(to)
     }
