@@ -16,7 +16,8 @@ enum Kind {
 }
 
 impl MediaType {
-    /// Creates an exact type, `type/subtype`, in canonical form: lower case, no spaces; parameters only where the codec writes them.
+    /// Creates an exact type, `type/subtype`, in canonical form: lower case, no spaces; parameters only where the codec writes
+    /// them.
     #[must_use]
     pub const fn exact(text: &'static str) -> Self {
         Self { text, kind: if has_parameters(text) { Kind::Parameterised } else { Kind::Exact } }
