@@ -1,4 +1,4 @@
-//! The two doors by which a Rust type comes to its bytes: serde and the set's codecs, or a format of its own.
+//! The two interfaces between a Rust type and its bytes: serde and the set's codecs, or a format of its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::{
     CodecSet, Codecs, ContentType, DecodeFailure, Decoded, EncodeError, EncodeErrorKind, Encoded, content_type::excerpt,
 };
 
-/// A type that can be read out of a body. Every [`Deserialize`] type is one; a type with a format of its own implements it.
+/// A type that can be read from a body. Every [`Deserialize`] type is one; a type with a format of its own implements it.
 ///
 /// ```
 /// use consign_codecs::{
@@ -56,7 +56,7 @@ use crate::{
     note = "or wrap it in `Protobuf`, if it is a `prost` message"
 )]
 pub trait Decode<'de>: Sized {
-    /// Reads one value, and says how it was read.
+    /// Reads one value, and reports how it was read.
     fn decode_from<S: CodecSet>(
         codecs: &Codecs<S>,
         content_type: Option<&str>,
@@ -74,12 +74,12 @@ pub trait Decode<'de>: Sized {
     }
 }
 
-/// A type that can be read out of a body and keeps nothing of it.
+/// A type that can be read from a body and does not borrow from it.
 pub trait DecodeOwned: for<'de> Decode<'de> {}
 
 impl<T: for<'de> Decode<'de>> DecodeOwned for T {}
 
-/// A type that can be written into a body. Every [`Serialize`] type is one; a type with a format of its own implements it (see
+/// A type that can be written to a body. Every [`Serialize`] type is one; a type with a format of its own implements it (see
 /// [`Decode`] for an example).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written into a body",

@@ -12,17 +12,17 @@ pub enum DecodeErrorKind {
     Truncated,
     /// Bytes follow the value.
     Trailing,
-    /// A well-formed value that is not of the asked type: a missing field, a string for a number.
+    /// A well-formed value that is not of the requested type: a missing field, a string for a number.
     Type,
-    /// A key or a field stands twice.
+    /// A key or a field occurs twice.
     DuplicateKey,
     /// A string is not valid in its charset.
     Utf8,
-    /// The body is empty, and the asked type has no value for that.
+    /// The body is empty, and the requested type has no value for that.
     EmptyBody,
     /// The declared charset is not one the codec reads.
     UnsupportedCharset,
-    /// A declared parameter of the media type has a value that the codec does not know.
+    /// A declared parameter of the media type has a value that the codec does not support.
     UnsupportedParameter,
     /// Over [`Limits::bytes`](crate::Limits::bytes).
     Size,
@@ -37,7 +37,7 @@ pub enum DecodeErrorKind {
 }
 
 impl DecodeErrorKind {
-    /// The code that stands in a trail: the name of the variant.
+    /// Returns the code for a trail: the name of the variant.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl DecodeErrorKind {
         }
     }
 
-    /// Whether a limit was exceeded, and not the format or the type violated.
+    /// Returns whether a limit was exceeded, as opposed to a violation of the format or the type.
     #[must_use]
     pub const fn is_limit(self) -> bool {
         matches!(self, Self::Size | Self::Depth | Self::Length | Self::Count)
@@ -84,7 +84,7 @@ impl DecodeErrorKind {
     }
 }
 
-/// Where in the body a decoder stopped.
+/// The position in the body at which a decoder stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Position {
@@ -110,7 +110,7 @@ impl fmt::Display for Position {
 
 /// One codec's refusal of one body. It never holds bytes of the body.
 ///
-/// `Display` is one line: what is wrong, what the type expected and which kind of value it found, and where.
+/// `Display` is one line: the error, what the type expected and which kind of value it found, and the position.
 ///
 /// ```
 /// # #[cfg(feature = "json")] {
@@ -154,28 +154,29 @@ impl DecodeError {
     /// The longest text of [`path`](Self::path), [`expected`](Self::expected) and [`detail`](Self::detail), in bytes: 256.
     pub const MAX_TEXT: usize = 256;
 
-    /// A refusal of the given kind.
+    /// Creates a refusal of the given kind.
     #[cold]
     #[must_use]
     pub fn new(kind: DecodeErrorKind) -> Self {
         Self(Box::new(Refusal { kind, position: None, path: None, detail: None, expected: None, found: None }))
     }
 
-    /// Adds where in the body the decoder stopped.
+    /// Adds the position in the body at which the decoder stopped.
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
         self.0.position = Some(position);
         self
     }
 
-    /// Adds where in the type the decoder stopped, as [`path`](Self::path) has it. It must not quote the body.
+    /// Adds the place in the type at which the decoder stopped, in the form of [`path`](Self::path). It must not quote the
+    /// body.
     #[must_use]
     pub fn with_path(mut self, path: impl Into<String>) -> Self {
         self.0.path = Some(bounded(path.into().into()).into_owned().into());
         self
     }
 
-    /// Adds what the type or the limit says. It must not quote the body.
+    /// Adds the text of the type or the limit. It must not quote the body.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = Some(bounded(detail.into()));
@@ -189,14 +190,14 @@ impl DecodeError {
         self
     }
 
-    /// Adds the kind of the value that stands in the place of what was expected.
+    /// Adds the kind of the value that was found instead.
     #[must_use]
     pub fn with_found(mut self, found: ValueKind) -> Self {
         self.0.found = Some(found);
         self
     }
 
-    /// The same refusal with the detail, the expectation and the finding of another.
+    /// Returns the same refusal with the detail, the expectation and the finding of another.
     #[cfg(any(
         feature = "json",
         feature = "msgpack",
@@ -217,20 +218,20 @@ impl DecodeError {
         self
     }
 
-    /// Why.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> DecodeErrorKind {
         self.0.kind
     }
 
-    /// Where in the body, if the format can tell: where the refused value starts, or where the decoder stopped.
+    /// Returns the position in the body, if the format has one: where the refused value starts, or where the decoder stopped.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.0.position
     }
 
-    /// Where in the type: the path from the outermost value to the refused one. `None` for the outermost value itself, and
-    /// where the format cannot tell.
+    /// Returns the place in the type: the path from the outermost value to the refused one. `None` for the outermost value
+    /// itself, and if the format cannot determine it.
     ///
     /// | in the path | stands for |
     /// |---|---|
@@ -247,26 +248,26 @@ impl DecodeError {
         self.0.path.as_deref()
     }
 
-    /// What the type or the limit said, without bytes of the body.
+    /// Returns the text of the type or the limit, without bytes of the body.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.0.detail.as_deref()
     }
 
-    /// What the type expected, in its own words: `u64`, ``one of `open`, `closed` ``.
+    /// Returns what the type expected, in its own words: `u64`, ``one of `open`, `closed` ``.
     #[must_use]
     pub fn expected(&self) -> Option<&str> {
         self.0.expected.as_deref()
     }
 
-    /// The kind of the value that was found instead. The value itself is never kept.
+    /// Returns the kind of the value that was found instead. The value itself is never stored.
     #[must_use]
     pub fn found(&self) -> Option<ValueKind> {
         self.0.found
     }
 }
 
-/// The text in one line and of bounded length. Types decide these texts, and an enum may have hundreds of variants.
+/// Returns the text in one line and of bounded length. Types determine these texts, and an enum may have hundreds of variants.
 fn bounded(mut text: Cow<'static, str>) -> Cow<'static, str> {
     if text.len() > DecodeError::MAX_TEXT {
         let end = (0..=DecodeError::MAX_TEXT - 2).rev().find(|&end| text.is_char_boundary(end));
@@ -329,7 +330,7 @@ pub enum EncodeErrorKind {
     Unsupported,
     /// The value's own `Serialize` refused.
     Value,
-    /// No codec of the set writes the asked media type.
+    /// No codec of the set writes the requested media type.
     NoSuchMediaType,
 }
 
@@ -342,14 +343,14 @@ pub struct EncodeError {
 }
 
 impl EncodeError {
-    /// A refusal of the given kind.
+    /// Creates a refusal of the given kind.
     #[cold]
     #[must_use]
     pub fn new(kind: EncodeErrorKind) -> Self {
         Self { kind, detail: None, source: None }
     }
 
-    /// Adds what was refused.
+    /// Adds a text about the refused value.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.detail = Some(detail.into());
@@ -363,7 +364,7 @@ impl EncodeError {
         self
     }
 
-    /// Why.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> EncodeErrorKind {
         self.kind

@@ -1,15 +1,15 @@
-//! How a codec hands over an instant that its format marks as one, so that no reader guesses from a number's size.
+//! How a codec passes on an instant that its format marks as one, so that no reader guesses from a number's size.
 
-/// The name of the newtype struct that asks for an instant.
+/// The name of the newtype struct that requests an instant.
 ///
-/// A codec whose format marks instants answers with a sequence as `MessagePack`'s timestamp extension: the type -1, and its
-/// bytes. Text and numbers that are marked as nothing come as they are. Other codecs see a newtype struct.
+/// A codec whose format marks instants returns a sequence as `MessagePack`'s timestamp extension: the type -1, and its bytes.
+/// Unmarked text and numbers are passed on unchanged. Other codecs treat it as a newtype struct.
 pub const INSTANT: &str = "$consign::Instant";
 
 /// The type of the timestamp extension of `MessagePack`.
 pub const EXTENSION: i8 = -1;
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+/// Returns year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 #[must_use]
 pub const fn date(day: i64) -> (i64, i64, i64) {
     // Years begin in March here, so that a leap day is the last one. 0000-03-01 is 719,468 days before 1970-01-01; 400
@@ -26,7 +26,7 @@ pub const fn date(day: i64) -> (i64, i64, i64) {
     (400 * era + year + next_year, month, of_month)
 }
 
-/// Seconds since 1970 and nanoseconds after them, from the 4, 8 or 12 bytes of that extension.
+/// Returns seconds since 1970 and nanoseconds after them, from the 4, 8 or 12 bytes of that extension.
 #[must_use]
 pub fn from_extension(bytes: &[u8]) -> Option<(i64, u32)> {
     let (seconds, nanos) = match bytes.len() {

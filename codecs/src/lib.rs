@@ -1,8 +1,8 @@
 //! Codecs chosen by ContentType, with bounded fallback chains and a record of every attempt.
 //!
-//! A body comes with a ContentType, or without one, or with a wrong one. A set of codecs reads what it can, in an order that is
-//! written down once, and says of what it cannot read what was tried and why it failed. It knows bytes, media types and serde
-//! types, and nothing of messages or brokers.
+//! A body may have a ContentType, none, or a wrong one. A set of codecs tries them in a configured order. For a body that it
+//! cannot read, it reports what was tried and why it failed. It depends on bytes, media types and serde types, and not on
+//! messages or brokers.
 //!
 //! ```
 //! # #[cfg(all(feature = "json", feature = "msgpack"))] {
@@ -37,20 +37,20 @@
 //! # }
 //! ```
 //!
-//! # Who reads
+//! # Choosing a codec
 //!
 //! 1. The codec one of whose exact [media types](MediaType) is the declared one, whatever the case, the white space and the
 //!    parameters of the text. Of two, the one whose media type has more of the declared parameters.
 //! 2. The codec that reads the declared suffix: `application/vnd.acme.order+json` is JSON.
-//! 3. Where there is neither, the codec that reads every subtype of the declared top-level type.
-//! 4. What the [`Policy`] of the case names. The cases are: the ContentType is *missing* (or blank), *unknown* to the set,
-//!    *malformed*, *not allowed* here (see [`CodecsBuilder::allow`]), or the codecs that read it *failed*. Unless it is set
-//!    otherwise, missing means the first codec and then the chain; the other four mean the chain. Where there is no chain they
-//!    mean a refusal, and there is none unless [`CodecsBuilder::fallback`] names it.
+//! 3. If there is neither, the codec that reads every subtype of the declared top-level type.
+//! 4. The codecs that the [`Policy`] of the case names. The cases are: the ContentType is *missing* (or blank), *unknown* to
+//!    the set, *malformed*, *not allowed* here (see [`CodecsBuilder::allow`]), or the codecs that read it *failed*. By default,
+//!    missing means the first codec and then the chain; the other four mean the chain. Without a chain they mean a refusal.
+//!    There is no chain unless [`CodecsBuilder::fallback`] names it.
 //!
 //! Each codec tries at most once for a body, from its first byte and with a decoder of its own. The size is checked before a
-//! codec sees the body, and a panic in a codec or in a type is a failed attempt. [`Codecs::describe`] prints all of that for a
-//! set.
+//! codec gets the body, and a panic in a codec or in a type is a failed attempt. [`Codecs::describe`] prints these decisions
+//! for a set.
 //!
 //! # Media types
 //!
@@ -70,8 +70,8 @@
 //! # The `mime` crate
 //!
 //! A [`Mime`](mime::Mime) is accepted wherever a ContentType is set: `codecs.encode_as(&value, mime::APPLICATION_JSON)`,
-//! [`CodecsBuilder::allow`], [`IntoContentType`]. [`ContentType::mime`] returns one. It is not the parser of what is received,
-//! because it refuses texts that producers send, and accepts texts that are not a media type of a message:
+//! [`CodecsBuilder::allow`], [`IntoContentType`]. [`ContentType::mime`] returns one. It does not parse received texts, because
+//! it refuses texts that producers send, and accepts texts that are not a media type of a message:
 //!
 //! | text | `mime` | [`ContentType`] |
 //! |---|---|---|
@@ -85,21 +85,21 @@
 //! | `*/*`, `application/*`, `application/+json` | accepted | malformed |
 //! | 100,000 parameters | accepted | malformed: at most 255 bytes and 8 parameters |
 //!
-//! # What a chain may be
+//! # Fallback chains
 //!
 //! A codec that accepts bytes of another format turns a failure into a wrong value, so a set is checked when it is built
-//! ([`ConfigError`] says what to change). A chain has at most 4 codecs, or up to 8 where
-//! [`CodecsBuilder::max_fallbacks`] says so. Self-describing codecs come first. A positional codec, which would take nearly any
-//! bytes for its own, needs [`CodecsBuilder::allow_positional`]; there is one at most, and only opaque ones come after it.
+//! ([`ConfigError`] names the change to make). A chain has at most 4 codecs by default; [`CodecsBuilder::max_fallbacks`]
+//! permits up to 8. Self-describing codecs come first. A positional codec, which accepts nearly any bytes, needs
+//! [`CodecsBuilder::allow_positional`]; there is one at most, and only opaque ones come after it.
 //!
-//! # When nobody can read
+//! # Errors
 //!
-//! [`DecodeFailure`] has one [reason](DecodeFailure::reason), a description with a line for each attempt, and a
-//! [trail](Trail) for machines. None of them holds bytes of the body, and what they quote of the ContentType is escaped and cut.
+//! [`DecodeFailure`] has one [reason](DecodeFailure::reason), a description with a line for each attempt, and a [trail](Trail)
+//! for machines. None of them contains bytes of the body, and quotations of the ContentType are escaped and cut.
 //!
-//! A [`DecodeError`] says where and what: the path in the type, the line and column or the byte, what the type expected, and
-//! which kind of value it found. To know that, a body that was refused is read a second time; one that is read costs nothing
-//! more.
+//! A [`DecodeError`] has the place and the cause: the path in the type, the line and column or the byte, what the type
+//! expected, and which kind of value it found. To find these, a refused body is read a second time; an accepted one costs
+//! nothing more.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -128,8 +128,8 @@
 //!
 //! # Types with a format of their own
 //!
-//! Whatever implements serde's traits is read and written by the set. A type with one format of its own (a protobuf message in a
-//! `Protobuf`, or your own type) implements [`Decode`] and [`Encode`] and goes by the same calls.
+//! The set reads and writes every type that implements serde's traits. A type with one format of its own (a protobuf message in
+//! a `Protobuf`, or your own type) implements [`Decode`] and [`Encode`] and is used by the same calls.
 //!
 //! # A codec of your own
 //!
@@ -172,10 +172,10 @@
 //! assert_eq!(codecs.decode::<u32>(Some("application/x-digits"), b"42").unwrap(), 42);
 //! ```
 //!
-//! # What it costs
+//! # Performance
 //!
 //! A set is one type: the codec is chosen at run time and compiled for each value type. A ContentType whose bytes are a codec's
-//! own is compared in place; another text is parsed once and kept with the last 32 of its kind. Neither allocates, and values
+//! own is compared in place; another text is parsed once and cached with the last 32 of its kind. Neither allocates, and values
 //! may borrow from the body.
 //!
 //! # Features
@@ -185,11 +185,11 @@
 //! | `json` (default) | `Json`, `Codecs::json` |
 //! | `msgpack`, `cbor` | `MessagePack`, `Cbor` |
 //! | `bincode`, `postcard` | `Bincode`, `Postcard`: positional |
-//! | `protobuf` | `Protobuf`, by the second door |
+//! | `protobuf` | `Protobuf`, a type with a format of its own |
 //! | `erased` | `Plugin`: a codec that is chosen at run time |
 //! | `full` | all of them |
 //!
-//! [`Text`] and [`Raw`] are always there.
+//! [`Text`] and [`Raw`] need no feature.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -16,48 +16,49 @@ enum Kind {
 }
 
 impl MediaType {
-    /// `type/subtype`, in canonical form: lower case, no spaces; parameters only where the codec writes them.
+    /// Creates an exact type, `type/subtype`, in canonical form: lower case, no spaces; parameters only where the codec writes
+    /// them.
     #[must_use]
     pub const fn exact(text: &'static str) -> Self {
         Self { text, kind: if has_parameters(text) { Kind::Parameterised } else { Kind::Exact } }
     }
 
-    /// Every type that ends in `+suffix`: `MediaType::suffix("json")`.
+    /// Creates every type that ends in `+suffix`: `MediaType::suffix("json")`.
     #[must_use]
     pub const fn suffix(suffix: &'static str) -> Self {
         Self { text: suffix, kind: Kind::Suffix }
     }
 
-    /// Every subtype of a top-level type: `MediaType::range("text")` for `text/*`.
+    /// Creates every subtype of a top-level type: `MediaType::range("text")` for `text/*`.
     #[must_use]
     pub const fn range(top_level: &'static str) -> Self {
         Self { text: top_level, kind: Kind::Range }
     }
 
-    /// The text it was made from.
+    /// Returns the text it was made from.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         self.text
     }
 
-    /// Whether this is one exact type.
+    /// Returns whether this is one exact type.
     #[must_use]
     pub const fn is_exact(&self) -> bool {
         matches!(self.kind, Kind::Exact | Kind::Parameterised)
     }
 
-    /// Whether this is one exact type without parameters, whose text alone decides.
+    /// Returns whether this is one exact type without parameters, whose text alone decides.
     pub(crate) const fn is_plain(&self) -> bool {
         matches!(self.kind, Kind::Exact)
     }
 
-    /// Whether this stands for a `+suffix`.
+    /// Returns whether this stands for a `+suffix`.
     #[must_use]
     pub const fn is_suffix(&self) -> bool {
         matches!(self.kind, Kind::Suffix)
     }
 
-    /// Whether this stands for a whole top-level type.
+    /// Returns whether this stands for a whole top-level type.
     #[must_use]
     pub const fn is_range(&self) -> bool {
         matches!(self.kind, Kind::Range)

@@ -1,16 +1,16 @@
-//! One of several types: what to read a body as when nothing beside it says which generation wrote it.
+//! One of several types: for bodies of several generations, without a property that names the generation.
 
 use crate::{CodecSet, Codecs, Decode, DecodeFailure, Decoded, FailureReason};
 
 /// A body that is one of two to four types, which try in their order: `OneOf<(V2, V1)>`.
 ///
-/// Each type tries as it would alone, by ContentType and chain, and the first that succeeds is the value. So the strictest
-/// comes first, and the oldest, which asks for least, last. Of a format that names its fields let the types refuse what they
-/// do not know (`#[serde(deny_unknown_fields)]`); a positional format cannot tell types of one layout apart.
+/// Each type tries as it would alone, by ContentType and chain, and the first that succeeds is the value. So put the strictest
+/// type first, and the oldest, which requires least, last. In a format with field names let the types refuse unknown fields
+/// (`#[serde(deny_unknown_fields)]`). A positional format cannot distinguish types of one layout.
 ///
-/// The next type tries only when the one before was
-/// [`DeserializationFailed`](FailureReason::DeserializationFailed): a type that is not allowed, a charset, or a limit are the
-/// same for all. If none succeeds the failure has the attempts of all, each with the number of the type that it was for.
+/// The next type tries only if the previous failure was [`DeserializationFailed`](FailureReason::DeserializationFailed): a type
+/// that is not allowed, a charset, or a limit are the same for all. If none succeeds the failure has the attempts of all, each
+/// with the number of its type.
 ///
 /// ```
 /// # #[cfg(feature = "json")] {
@@ -44,7 +44,7 @@ use crate::{CodecSet, Codecs, Decode, DecodeFailure, Decoded, FailureReason};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OneOf<T: Alternatives> {
-    /// The value, which says by its variant as what it was read.
+    /// The value, whose variant is the type that read it.
     pub value: T::Value,
     /// Why the types before it did not read the body, one failure each, in order.
     pub refused: Vec<DecodeFailure>,
@@ -53,7 +53,7 @@ pub struct OneOf<T: Alternatives> {
 /// A tuple of two to four types.
 #[diagnostic::on_unimplemented(message = "`{Self}` is no tuple of two to four types")]
 pub trait Alternatives: sealed::Sealed {
-    /// One of them.
+    /// The enum of these types.
     type Value;
 }
 
@@ -61,14 +61,14 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What goes on after a type that could not read the body. `Err` if no other can either.
+/// Records the failure of a type that could not read the body. `Err` if no other can either.
 fn refuse(refused: &mut Vec<DecodeFailure>, failure: DecodeFailure) -> Result<(), DecodeFailure> {
     let is_over = failure.reason() != FailureReason::DeserializationFailed;
     refused.push(failure);
     if is_over { Err(all(refused)) } else { Ok(()) }
 }
 
-/// The failure of all types that tried.
+/// Returns the failure of all types that tried.
 #[cold]
 fn all(refused: &[DecodeFailure]) -> DecodeFailure {
     let mut attempts = Vec::new();
@@ -136,7 +136,7 @@ macro_rules! one_of {
     )*};
     (@first $of:ident $first:ident $first_variant:ident $(, $type:ident $variant:ident)+) => {
         impl<$first $(, $type: Into<$first>)+> OneOf<($first, $($type,)+)> {
-            /// As the first type, the newest, whatever it was read as.
+            /// Converts into the first type, the newest, whichever type read it.
             pub fn into_first(self) -> $first {
                 match self.value {
                     $of::$first_variant(value) => value,

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::de::Unexpected;
 
-/// The kind of a value that a body holds where a type expected another: what is reported of it in place of the value.
+/// The kind of a value in a body that does not match the expected type. It is reported in place of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ValueKind {
@@ -39,7 +39,7 @@ impl ValueKind {
         Self::Variant,
     ];
 
-    /// The code that stands in a trail and in an error text: the name of the variant in lower case.
+    /// Returns the code for a trail and an error text: the name of the variant in lower case.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -55,12 +55,12 @@ impl ValueKind {
         }
     }
 
-    /// The kind of this code.
+    /// Returns the kind of this code.
     pub(crate) fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// The kind of what serde found. `None` where serde's text is the caller's own.
+    /// Returns the kind of the value that serde found. `None` if serde's text is the caller's own.
     pub(crate) fn of(found: &Unexpected<'_>) -> Option<Self> {
         Some(match found {
             Unexpected::Unit | Unexpected::Option => Self::Null,
@@ -80,7 +80,7 @@ impl ValueKind {
         })
     }
 
-    /// The kind of what serde's text says was found, by its first words: what follows them is a value.
+    /// Returns the kind of the value in serde's text, by its first words: a value follows them.
     pub(crate) fn of_text(text: &str) -> Option<Self> {
         const WORDS: [(&str, ValueKind); 16] = [
             ("null", ValueKind::Null),

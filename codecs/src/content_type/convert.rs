@@ -1,4 +1,4 @@
-//! What a [`ContentType`] is made from, and what is taken where one is set.
+//! Conversions into a [`ContentType`], and the trait for values that one can be set to.
 
 use std::{borrow::Cow, convert::Infallible, str::FromStr};
 
@@ -8,14 +8,14 @@ use super::ContentType;
 
 /// A value that a ContentType can be set to: text, a [`Mime`] or a [`ContentType`].
 ///
-/// Text is kept as it is, and is not checked.
+/// Text is stored unchanged and unchecked.
 #[diagnostic::on_unimplemented(
     message = "a ContentType cannot be set to `{Self}`",
     label = "not a text, a `Mime` or a `ContentType`",
     note = "a text that is not `'static` is set as a `String`"
 )]
 pub trait IntoContentType {
-    /// The text that is set.
+    /// Returns the text that is set.
     fn into_content_type(self) -> Cow<'static, str>;
 }
 
@@ -83,7 +83,7 @@ impl FromStr for ContentType {
     }
 }
 
-/// Whether both mean the same; a `Mime` that is malformed here (`*/*`) equals nothing.
+/// Compares the meanings; a `Mime` that is malformed here (`*/*`) equals nothing.
 impl PartialEq<Mime> for ContentType {
     fn eq(&self, other: &Mime) -> bool {
         let other = Self::from(other);

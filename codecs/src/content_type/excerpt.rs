@@ -1,4 +1,4 @@
-/// What may stand of a foreign text in a description: at most 64 characters, all of them printable US-ASCII.
+/// Returns the part of a foreign text that a description may have: at most 64 characters, all of them printable US-ASCII.
 pub(crate) fn excerpt(text: &str) -> String {
     const MAX_CHARACTERS: usize = 64;
     if text.len() <= MAX_CHARACTERS && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {

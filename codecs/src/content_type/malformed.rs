@@ -4,7 +4,7 @@ use std::{error, fmt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MalformedContentType {
-    /// Nothing but white space. To a set of codecs that is the same as no ContentType.
+    /// Nothing but white space. A set of codecs treats it as no ContentType.
     Empty,
     /// Over [`ContentType::MAX_BYTES`](crate::ContentType::MAX_BYTES).
     TooLong,
@@ -18,7 +18,7 @@ pub enum MalformedContentType {
     MissingSlash,
     /// `*/*` or `application/*`, which name no type of a message.
     Wildcard,
-    /// The type or the subtype is empty or is no token: `application/`, `a/b/c`, `application/+json`.
+    /// The type or the subtype is empty or is not a token: `application/`, `a/b/c`, `application/+json`.
     InvalidName,
     /// A parameter is not `name=value`, or a second type follows the first.
     InvalidParameter,

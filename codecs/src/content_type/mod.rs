@@ -1,4 +1,4 @@
-//! The ContentType of a message: the text as it was sent, and what it means.
+//! The ContentType of a message: the text as it was sent, and its meaning.
 
 mod convert;
 mod excerpt;
@@ -67,7 +67,7 @@ struct View {
     /// `type/subtype;name=value`, of which the first `essence` bytes are `type/subtype`.
     canonical: Box<str>,
     essence: usize,
-    /// Made by the first call that returns it: no codec needs it.
+    /// Created by the first call that returns it: no codec needs it.
     mime: OnceLock<Option<Mime>>,
     parameters: Box<[Parameter]>,
     duplicate: bool,
@@ -85,71 +85,72 @@ impl ContentType {
     /// A text with more parameters is malformed: 8.
     pub const MAX_PARAMETERS: usize = 8;
 
-    /// Parses `raw`, which is kept as it is.
+    /// Parses `raw`, which is stored unchanged.
     #[must_use]
     pub fn parse(raw: &str) -> Self {
         Self { raw: raw.into(), view: parse::parse(raw) }
     }
 
-    /// The text as it was sent.
+    /// Returns the text as it was sent.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.raw
     }
 
-    /// The same as a [`Mime`], which is made by the first call and kept. `None` if it is malformed, or has a parameter whose
-    /// value `mime` cannot hold: an empty one, or one with a tab, a quote or a backslash.
+    /// Returns the same as a [`Mime`], which is created by the first call and kept. `None` if it is malformed, or has a
+    /// parameter whose value `mime` cannot hold: an empty one, or one with a tab, a quote or a backslash.
     #[must_use]
     pub fn mime(&self) -> Option<&Mime> {
         let view = self.view()?;
         view.mime.get_or_init(|| view.to_mime()).as_ref()
     }
 
-    /// Whether the text is not a media type.
+    /// Returns whether the text is not a media type.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         self.view.is_err()
     }
 
-    /// Why the text is not a media type.
+    /// Returns why the text is not a media type.
     #[must_use]
     pub fn malformed(&self) -> Option<MalformedContentType> {
         self.view.as_ref().err().copied()
     }
 
-    /// `type/subtype` in lower case.
+    /// Returns `type/subtype` in lower case.
     #[must_use]
     pub fn essence(&self) -> Option<&str> {
         self.view().map(View::essence)
     }
 
-    /// The structured-syntax suffix (RFC 6839) in lower case: `json` of `application/vnd.acme.order+json`.
+    /// Returns the structured-syntax suffix (RFC 6839) in lower case: `json` of `application/vnd.acme.order+json`.
     #[must_use]
     pub fn suffix(&self) -> Option<&str> {
         let (_, subtype) = self.essence()?.split_once('/')?;
         Some(subtype.rsplit_once('+')?.1)
     }
 
-    /// The declared charset, in lower case.
+    /// Returns the declared charset, in lower case.
     #[must_use]
     pub fn charset(&self) -> Option<&str> {
         self.parameter("charset")
     }
 
-    /// A parameter, by case-insensitive name: its value without quotes and escapes. The first counts if there are several.
+    /// Returns a parameter, by case-insensitive name: its value without quotes and escapes. The first counts if there are
+    /// several.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        // Names are kept in lower case, and nearly always asked for so.
+        // Names are stored in lower case, and nearly always requested so.
         let is_named = |candidate: &str| candidate == name || candidate.eq_ignore_ascii_case(name);
         self.parameters().find(|(candidate, _)| is_named(candidate)).map(|(_, value)| value)
     }
 
-    /// Names, in lower case, and values of all parameters, in the order in which they stand.
+    /// Returns names, in lower case, and values of all parameters, in their order in the text.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.view().into_iter().flat_map(|view| &view.parameters).map(|parameter| (&*parameter.name, &*parameter.value))
     }
 
-    /// Whether a parameter stands twice. The first one counts.
+    /// Returns whether a parameter occurs twice. The first one counts.
     #[must_use]
     pub fn has_duplicate_parameter(&self) -> bool {
         self.view().is_some_and(|view| view.duplicate)
@@ -175,7 +176,7 @@ impl View {
     }
 
     fn to_mime(&self) -> Option<Mime> {
-        // `mime` would return what is escaped with its escapes.
+        // `mime` would return escaped characters with their escapes.
         let escapes = self.parameters.iter().any(|parameter| parameter.value.contains(['"', '\\']));
         if escapes { None } else { self.canonical.parse().ok() }
     }
@@ -220,7 +221,7 @@ impl Eq for ContentType {}
 
 impl Hash for ContentType {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The order of the parameters does not count, so all that enters here is what has no order.
+        // The order of the parameters does not count, so the hash includes only parts without an order.
         match self.view() {
             Some(view) => (view.essence(), view.parameters.len(), self.charset()).hash(state),
             None => self.raw.hash(state),

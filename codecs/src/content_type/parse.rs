@@ -1,6 +1,6 @@
-//! One grammar for what is read: RFC 2045 section 5.1 with the optional white space and the empty parameters of RFC 9110. A
-//! comment counts as white space. The page of [`ContentType`] says why `mime` does not parse here; the tests hold `mediatype`
-//! against this.
+//! One grammar for received texts: RFC 2045 section 5.1 with the optional white space and the empty parameters of RFC 9110. A
+//! comment counts as white space. The page of [`ContentType`] has the reason why `mime` does not parse here. The tests compare
+//! this parser with `mediatype`.
 
 use super::{ContentType, MalformedContentType, Parameter, View};
 
@@ -30,12 +30,12 @@ pub(super) fn parse(raw: &str) -> Result<View, MalformedContentType> {
     Ok(View::new(&essence, parameters, duplicate))
 }
 
-/// Whether a set of codecs takes the text for a missing one.
+/// Returns whether a set of codecs treats the text as a missing one.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.trim_end_matches(END).is_empty()
 }
 
-/// What follows white space and comments. Comments nest, as deep as the text is long.
+/// Returns the text after white space and comments. Comments nest, as deep as the text is long.
 fn skip_white(text: &str) -> Result<&str, MalformedContentType> {
     let mut rest = text.trim_start_matches(WHITE);
     while rest.starts_with('(') {
@@ -102,7 +102,7 @@ fn parse_parameters(mut rest: &str) -> Result<(Vec<Parameter>, bool), MalformedC
     }
 }
 
-/// A parameter, and what follows it. `None` for a name without a value: `charset` and `charset=` say nothing.
+/// Returns a parameter, and the text after it. `None` for a name without a value: `charset` and `charset=` have no meaning.
 fn parse_parameter(text: &str) -> Result<(Option<Parameter>, &str), MalformedContentType> {
     let (name, rest) = split_token(text);
     if name.is_empty() {
@@ -123,7 +123,7 @@ fn parse_parameter(text: &str) -> Result<(Option<Parameter>, &str), MalformedCon
     Ok((Some(Parameter { name: name.into(), value: value.into() }), rest))
 }
 
-/// Why a list of parameters does not go on like this.
+/// Returns why a list of parameters cannot continue like this.
 fn unexpected(rest: &str) -> MalformedContentType {
     if rest.starts_with(|first: char| !first.is_ascii()) {
         return MalformedContentType::NotAscii;
@@ -131,7 +131,7 @@ fn unexpected(rest: &str) -> MalformedContentType {
     MalformedContentType::InvalidParameter
 }
 
-/// The unescaped value of a quoted string whose opening quote is already gone, and what follows its end.
+/// Returns the unescaped value of a quoted string after its opening quote, and the text after its end.
 fn parse_quoted(text: &str) -> Result<(String, &str), MalformedContentType> {
     let mut value = String::new();
     let mut characters = text.char_indices();

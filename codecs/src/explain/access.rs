@@ -24,10 +24,11 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<'_, T> {
     }
 }
 
-/// The elements of a sequence, or the fields of a struct that came without names.
+/// The elements of a sequence, or the fields of a struct without names in the body.
 ///
-/// Which name such a field has is not known from its number: the list that serde gives has the aliases of fields too.
-/// So after a failure the type sees the end of the sequence, and how many fields it then says it has shows whether the
+/// The number of such a field does not determine its name: the list of names from serde includes the aliases of fields. So
+/// after a failure the type gets the end of the sequence. The number of fields that it then reports shows whether the list has
+/// one name for each.
 /// list has one name for each.
 pub(super) struct Seq<'t, A> {
     inner: A,
@@ -42,7 +43,7 @@ impl<'t, A> Seq<'t, A> {
         Self { inner, trace, names, next: 0, failed: None }
     }
 
-    /// What the type made of the elements. A failure that it did not see is one still.
+    /// Returns the result of the type for the elements. A failure that it did not see remains a failure.
     pub(super) fn end<T>(self, result: Result<T, Refused>) -> Result<T, Refused> {
         let Some(failed) = self.failed else { return result };
         let fields = match &result {
@@ -145,13 +146,13 @@ impl<'de, 't, A: EnumAccess<'de>> EnumAccess<'de> for Enum<'t, A> {
             let seed = Seed { inner: seed, trace, key: Some(Key { names, found: &found }) };
             inner.variant_seed(seed).map_err(|error| trace.lift(error, None))
         })?;
-        // A variant that came by its number has no name here: the list has the aliases of variants too.
+        // A variant that was encoded by its number has no name here: the list includes the aliases of variants.
         let step = Step::hidden(Place::Value(0));
         Ok((variant, Variant { inner, trace, step: found.take().map_or(step, |name| step.named(name)) }))
     }
 }
 
-/// What a variant holds.
+/// The data of a variant.
 pub(super) struct Variant<'t, A> {
     inner: A,
     trace: &'t Trace,

@@ -1,9 +1,9 @@
-//! Where in the type a body was refused, and what stood there. A body that was read pays nothing for that: after a
-//! refusal it is read a second time, and [`Traced`] stands between the type and the decoder and follows the path.
+//! The place in the type at which a body was refused, and the value there. An accepted body costs nothing more. A refused one
+//! is read a second time: [`Traced`] is between the type and the decoder and follows the path.
 //!
-//! The decoders' errors cannot be relied on for what a type said: some drop it, some make text of it that quotes the
-//! body. So the type sees errors of this crate's own ([`Refused`]) in the second reading, and the decoder's error only
-//! says that there was one.
+//! The decoders' errors do not reliably have the text of a type: some drop it, some make text of it that quotes the body. So
+//! the type gets errors of this crate ([`Refused`]) in the second reading, and the decoder's error only shows that there was
+//! one.
 
 mod access;
 mod path;
@@ -21,13 +21,13 @@ pub(crate) use self::path::{Place, Step};
 use self::traced::Traced;
 use crate::{DecodeError, DecodeErrorKind, Position, formats::Refused};
 
-/// Reads the body again, and adds to `error` what that shows: the path, what was expected and what was found.
+/// Reads the body again, and adds the results to `error`: the path, what was expected and what was found.
 ///
-/// `read` calls [`Trace::read`] with a decoder at the first byte that keeps to the same limits. `locate` finds the refused
-/// value in the body, for a format whose decoder does not tell where it stands.
+/// `read` calls [`Trace::read`] with a decoder at the first byte that has the same limits. `locate` finds the refused value in
+/// the body, for a format whose decoder does not report its position.
 ///
-/// If the second reading succeeds or fails in another way, as a type may that does not read the same each time, `error`
-/// is returned as it is.
+/// If the second reading succeeds or fails in another way, as with a type that does not read the same each time, `error` is
+/// returned unchanged.
 #[cold]
 #[inline(never)]
 pub(crate) fn explain(
@@ -35,7 +35,7 @@ pub(crate) fn explain(
     mut read: impl FnMut(&Trace),
     locate: impl FnOnce(&[Step]) -> Option<Position>,
 ) -> DecodeError {
-    // Of too many elements there is nothing to be found but the number, at the price of so many steps.
+    // For too many elements a second reading finds nothing but the number, at the cost of as many steps.
     if matches!(error.kind(), DecodeErrorKind::Trailing | DecodeErrorKind::EmptyBody | DecodeErrorKind::Count) {
         return error;
     }
@@ -46,10 +46,10 @@ pub(crate) fn explain(
     let mut error = match said {
         Some(said) if said.kind() == error.kind() => error.with_words_of(&said),
         Some(_) if is_of_type(error.kind()) => return error,
-        // The decoder makes an error of its own out of what the type says, as of text that is not UTF-8.
+        // The decoder replaces the error of the type by its own, as for text that is not UTF-8.
         Some(_) | None => error,
     };
-    // A decoder may refuse a value without a word of what the type expected. Then the type says it, at that call.
+    // A decoder may refuse a value without the expectation of the type. Then the type reports it, at that call.
     if let Some(call) = call.filter(|_| error.kind() == DecodeErrorKind::Type && error.expected().is_none()) {
         let trace = Trace { asked: Some(call), ..Trace::default() };
         read(&trace);
@@ -71,36 +71,36 @@ pub(crate) fn explain(
 
 /// The steps from the outermost value to the one that is being read, and the first failure.
 ///
-/// A type may swallow a failure and go on, as one does that takes a default instead. So a failure counts only until
-/// a later step begins, or one around it succeeds.
+/// A type may ignore a failure and continue, such as a type that takes a default instead. So a failure counts only until a
+/// later step begins, or one around it succeeds.
 #[derive(Default)]
 pub(crate) struct Trace {
     steps: RefCell<Vec<Step>>,
     failure: RefCell<Option<Failure>>,
-    /// How many times the type has asked for a value.
+    /// How many times the type has requested a value.
     calls: Cell<usize>,
-    /// The call for which the type is to say what it expects.
+    /// The call for which the type is to report what it expects.
     asked: Option<usize>,
     expected: RefCell<Option<String>>,
 }
 
 struct Failure {
     steps: Vec<Step>,
-    /// What the type said; none if the decoder refused the bytes by itself.
+    /// The error of the type; none if the decoder refused the bytes by itself.
     said: Option<DecodeError>,
     /// The call that the decoder refused.
     call: Option<usize>,
 }
 
 impl Trace {
-    /// Reads a value, and keeps no more of it than a failure.
+    /// Reads a value, and keeps only a failure.
     pub(crate) fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(&self, decoder: D) {
         if let Err(refused) = T::deserialize(Traced::new(decoder, self)) {
             self.fail(Some(refused), None);
         }
     }
 
-    /// The number of a call of the type for a value, which the visitor will take.
+    /// Returns the number of a call of the type for a value, which the visitor will take.
     fn call(&self, expected: &dyn Expected) -> usize {
         let call = self.calls.get();
         self.calls.set(call + 1);
@@ -110,7 +110,7 @@ impl Trace {
         call
     }
 
-    /// Reads what is one step further inside.
+    /// Reads a value one step further inside.
     fn inside<R>(&self, step: Step, read: impl FnOnce() -> Result<R, Refused>) -> Result<R, Refused> {
         self.failure.take();
         self.steps.borrow_mut().push(step);
@@ -126,7 +126,7 @@ impl Trace {
         self.steps.borrow().len()
     }
 
-    /// Keeps the first failure, and where it occurred.
+    /// Stores the first failure, and where it occurred.
     fn fail(&self, said: Option<Refused>, call: Option<usize>) {
         let mut failure = self.failure.borrow_mut();
         if failure.is_none() {
@@ -135,19 +135,19 @@ impl Trace {
         }
     }
 
-    /// An error of the decoder becomes one that the type sees.
+    /// Converts an error of the decoder into one that the type sees.
     fn lift<E>(&self, _: E, call: Option<usize>) -> Refused {
         self.fail(None, call);
         DecodeError::new(DecodeErrorKind::Type).into()
     }
 
-    /// An error of the type becomes one of the decoder.
+    /// Converts an error of the type into one of the decoder.
     fn lower<E: Error>(&self, refused: Refused) -> E {
         self.fail(Some(refused), None);
         E::custom("refused")
     }
 
-    /// Gives the step at this depth of the failure the name that it turned out to have.
+    /// Sets the name of the step at this depth of the failure.
     fn name(&self, depth: usize, name: &'static str) {
         if let Some(step) = self.failure.borrow_mut().as_mut().and_then(|failure| failure.steps.get_mut(depth)) {
             *step = step.named(name);

@@ -9,7 +9,7 @@ pub(crate) struct Step {
     label: Label,
 }
 
-/// Where a step goes in the body.
+/// The place of a step in the body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     /// The element of this number.
@@ -20,7 +20,7 @@ pub(crate) enum Place {
     Value(usize),
 }
 
-/// What a step is called in a path.
+/// The label of a step in a path.
 #[derive(Clone, Copy, Debug)]
 enum Label {
     Place,
@@ -38,7 +38,7 @@ impl Step {
         Self { place, label: Label::Hidden }
     }
 
-    /// The same step by a name of the type.
+    /// Returns the same step by a name of the type.
     pub(super) const fn named(self, name: &'static str) -> Self {
         Self { label: Label::Name(name), ..self }
     }
@@ -65,7 +65,7 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// The path as [`DecodeError::path`] describes it; `None` for the outermost value.
+/// Returns the path as [`DecodeError::path`] describes it; `None` for the outermost value.
 pub(super) fn text(steps: &[Step]) -> Option<String> {
     let parts: Vec<_> = steps
         .iter()
@@ -75,7 +75,7 @@ pub(super) fn text(steps: &[Step]) -> Option<String> {
             part
         })
         .collect();
-    // What is deepest says most, so a long path loses its beginning.
+    // The deepest steps matter most, so a long path loses its beginning.
     let mut room = DecodeError::MAX_TEXT - 2;
     let kept = parts.iter().rev().take_while(|part| room.checked_sub(part.len()).map(|left| room = left).is_some());
     let from = parts.len() - kept.count();

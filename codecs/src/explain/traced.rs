@@ -5,14 +5,14 @@ use serde::{Deserializer, de::Visitor};
 use super::{Trace, visitor::Watched};
 use crate::formats::Refused;
 
-/// A deserializer that follows where it is in a [`Trace`].
+/// A deserializer that records its place in a [`Trace`].
 pub(super) struct Traced<'t, D> {
     inner: D,
     trace: &'t Trace,
     key: Option<Key<'t>>,
 }
 
-/// Looks for the key that is read among the names of a type.
+/// Finds the key that is read among the names of a type.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'t> {
     pub(super) names: &'static [&'static str],

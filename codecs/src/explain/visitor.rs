@@ -11,7 +11,7 @@ use super::{
     traced::{Key, Traced},
 };
 
-/// A visitor that hands traced deserializers to the visitor of the type.
+/// A visitor that passes traced deserializers to the visitor of the type.
 pub(super) struct Watched<'t, V> {
     pub(super) visitor: V,
     pub(super) trace: &'t Trace,

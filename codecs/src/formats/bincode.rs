@@ -15,14 +15,14 @@ const ESSENCE: &str = "application/x-bincode";
 
 /// bincode, as version 1 of the crate writes it: `application/x-bincode`.
 ///
-/// There are two encodings of integers, and the parameter `encoding` says which: absent or `fixint`, what bincode 1
-/// calls `serialize` and bincode 2 `legacy()`; `varint`, bincode 1's `DefaultOptions` and bincode 2's `standard()`.
-/// Both are little-endian. A body whose ContentType is absent or of another type is read as this codec writes. An
-/// `encoding` that is neither is [`DecodeErrorKind::UnsupportedParameter`].
+/// There are two encodings of integers, and the parameter `encoding` selects one. Absent or `fixint` is what bincode 1 calls
+/// `serialize` and bincode 2 `legacy()`. `varint` is bincode 1's `DefaultOptions` and bincode 2's `standard()`. Both are
+/// little-endian. A body whose ContentType is absent or of another type is read as this codec writes. An `encoding` that is
+/// neither is [`DecodeErrorKind::UnsupportedParameter`].
 ///
 /// The bytes mean nothing without the Rust type: [`Format::Positional`]. A change of the type changes the format, and
 /// types that need names in the bytes (`serde_json::Value`, `#[serde(flatten)]`, `#[serde(tag)]`) cannot be read.
-/// The crate is no longer maintained; it is here for peers that write it. `MessagePack` and `Postcard` are maintained.
+/// The crate is no longer maintained; this codec is for peers that write it. `MessagePack` and `Postcard` are maintained.
 ///
 /// An empty body is only none and unit.
 ///
@@ -136,7 +136,7 @@ fn decode<'de, T: Deserialize<'de>>(
 ) -> Result<T, DecodeError> {
     let watch = Watch::new(limits, body);
     let left = Cell::new(body);
-    // No limit of bincode's own, which counts every integer: the reader sees a length before anything is allocated.
+    // Bincode's own limit counts every integer, so none is set: the reader checks a length before anything is allocated.
     let room = limits.bytes - body.len();
     let mut reader = Deserializer::with_bincode_read(Reader { left: &left, room }, options.with_no_limit());
     let value = T::deserialize(Guard::new(&mut reader, &watch));
@@ -168,10 +168,10 @@ fn explained<'de, T: Deserialize<'de>>(
     explain(error, read, |_| None)
 }
 
-/// Reads from a slice, and leaves to see how far it came.
+/// Reads from a slice, and leaves its position to the caller.
 struct Reader<'c, 'de> {
     left: &'c Cell<&'de [u8]>,
-    /// How many bytes more a body may have than this one has.
+    /// How many bytes a body may have beyond this one.
     room: usize,
 }
 
@@ -187,7 +187,7 @@ impl<'de> Reader<'_, 'de> {
         }
     }
 
-    /// A length that no allowed body can hold is told from one that goes beyond this body.
+    /// Distinguishes a length that no allowed body can hold from one that exceeds this body.
     #[cold]
     fn refuse(&self, len: usize) -> ErrorKind {
         if len > self.left.get().len() + self.room {

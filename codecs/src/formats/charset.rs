@@ -17,7 +17,7 @@ pub(crate) enum Charset {
 }
 
 impl Charset {
-    /// The charset of a `charset` parameter; UTF-8 where there is none.
+    /// Returns the charset of a `charset` parameter; UTF-8 without one.
     pub(crate) fn named(parameter: Option<&str>) -> Result<Self, DecodeError> {
         const NAMES: [(&str, Charset); 8] = [
             ("utf-8", Charset::Utf8),
@@ -37,7 +37,7 @@ impl Charset {
             .ok_or_else(|| DecodeError::new(DecodeErrorKind::UnsupportedCharset))
     }
 
-    /// The text, without a byte order mark. It borrows unless the bytes are not UTF-8.
+    /// Returns the text, without a byte order mark. It borrows unless the bytes are not UTF-8.
     pub(crate) fn read(self, body: &[u8]) -> Result<Cow<'_, str>, DecodeError> {
         let invalid = || DecodeError::new(DecodeErrorKind::Utf8);
         match self {
@@ -58,7 +58,7 @@ impl Charset {
     }
 }
 
-/// The body without the byte order mark that some senders put before UTF-8.
+/// Returns the body without the byte order mark that some senders put before UTF-8.
 #[inline]
 pub(crate) fn strip_bom(body: &[u8]) -> &[u8] {
     match body {

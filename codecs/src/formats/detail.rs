@@ -1,5 +1,5 @@
-//! What of a serde error may be told. The texts of serde quote the value that was found, so only the part that comes
-//! from the asked type is kept.
+//! The parts of a serde error that may be reported. The texts of serde quote the value that was found, so only the part that
+//! comes from the requested type is kept.
 
 use std::{error, fmt};
 
@@ -7,8 +7,8 @@ use serde::de::{self, Expected, Unexpected};
 
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, ValueKind};
 
-/// The refusal that a message of serde stands for, without what it quotes of the body. A message of the user's own
-/// (`Error::custom`) is dropped: what it quotes cannot be known. One that has the exact form of serde's is taken for it.
+/// Returns the refusal for a message of serde, without its quotations of the body. A message of the user's own
+/// (`Error::custom`) is dropped, because it may quote the body. One that has the exact form of serde's is treated as serde's.
 #[cold]
 pub(crate) fn refusal(message: &str) -> DecodeError {
     if is_name(message, "duplicate field `") {
@@ -19,7 +19,7 @@ pub(crate) fn refusal(message: &str) -> DecodeError {
         return error.with_detail(message.to_owned());
     }
     let Some((detail, rest)) = quoting(message) else { return error };
-    // An enum without variants has no "expected" of its own, so any that stands there was quoted.
+    // An enum without variants has no "expected" of its own, so a text there was quoted.
     for (unknown, end) in [(UNKNOWN_VARIANT, "there are no variants"), (UNKNOWN_FIELD, "there are no fields")] {
         if detail == unknown && message.ends_with(end) {
             return error.with_detail(format!("{unknown}, {end}"));
@@ -40,7 +40,7 @@ const INVALID_VALUE: &str = "invalid value";
 const UNKNOWN_VARIANT: &str = "unknown variant";
 const UNKNOWN_FIELD: &str = "unknown field";
 
-/// What kind of message of serde's it is that quotes a value, and the quotation with what follows it.
+/// Returns the kind of a serde message that quotes a value, and the quotation with the text after it.
 fn quoting(message: &str) -> Option<(&'static str, &str)> {
     const STARTS: [(&str, &str); 5] = [
         ("invalid type: ", ""),
@@ -52,19 +52,20 @@ fn quoting(message: &str) -> Option<(&'static str, &str)> {
     STARTS.iter().find_map(|&(start, detail)| message.strip_prefix(start).map(|rest| (detail, rest)))
 }
 
-/// A value that its format cannot hold. The format's own text may quote the value, so it is kept as the source only.
+/// Creates the error for a value that its format cannot hold. The format's own text may quote the value, so it is kept as the
+/// source only.
 #[cold]
 pub(crate) fn unsupported(source: impl Into<Box<dyn error::Error + Send + Sync>>) -> EncodeError {
     EncodeError::new(EncodeErrorKind::Unsupported).with_source(source)
 }
 
-/// A value whose `Serialize` refused.
+/// Creates the error for a value whose `Serialize` refused.
 #[cold]
 pub(crate) fn refused_value(source: impl Into<Box<dyn error::Error + Send + Sync>>) -> EncodeError {
     EncodeError::new(EncodeErrorKind::Value).with_source(source)
 }
 
-/// The serde error of the decoders in this crate. It takes what the type expected and never looks at what was found.
+/// The serde error of the decoders in this crate. It takes what the type expected and never reads what was found.
 #[derive(Debug)]
 pub(crate) struct Refused(DecodeError);
 
@@ -73,8 +74,8 @@ impl Refused {
         self.0
     }
 
-    /// How many fields the type has that asked for one more than there was: `struct Order with 3 elements`, as serde's
-    /// derive words it.
+    /// Returns how many fields a type has that requested one more than there was: `struct Order with 3 elements`, in the words
+    /// of serde's derive.
     #[cfg(any(
         feature = "json",
         feature = "msgpack",
@@ -128,7 +129,7 @@ impl de::Error for Refused {
     }
 }
 
-/// Whether `message` is `start`, one name and a backtick: no more than serde itself writes.
+/// Returns whether `message` is `start`, one name and a backtick: no more than serde itself writes.
 fn is_name(message: &str, start: &str) -> bool {
     message
         .strip_prefix(start)
@@ -142,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// All that is kept of a message, as text.
+    /// Returns all that is kept of a message, as text.
     fn kept(error: &DecodeError) -> String {
         let expected = error.expected().map(|expected| format!("expected {expected}"));
         let found = error.found().map(|found| format!("found {found}"));

@@ -1,12 +1,12 @@
-//! A body of no bytes is none and unit, and nothing else. A message that lost its body must not become an object whose
-//! fields all have their defaults, so structs, maps and sequences refuse it.
+//! A body of no bytes is only none and unit. A message that lost its body must not become an object whose fields all have their
+//! defaults, so structs, maps and sequences refuse it.
 
 use serde::{Deserialize, Deserializer, de::Visitor, forward_to_deserialize_any};
 
 use super::detail::Refused;
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Reads a `T` out of an empty body.
+/// Reads a `T` from an empty body.
 #[cold]
 pub(crate) fn decode<'de, T: Deserialize<'de>>() -> Result<T, DecodeError> {
     T::deserialize(Empty).map_err(|_| refused())

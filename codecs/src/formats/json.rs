@@ -18,8 +18,8 @@ use crate::{
 /// [`Limits::depth`](crate::Limits::depth) and [`Limits::elements`](crate::Limits::elements) hold exactly, also inside
 /// fields that the type ignores. (`serde_json` has a limit of its own: it accepts at most 127 levels.)
 ///
-/// As in `serde_json`, the last of two equal keys wins in a map (a struct refuses them), and a float that is NaN or
-/// infinite is written as `null`, which no float reads back. Every other float is read with the bits that were written.
+/// As in `serde_json`, the last of two equal keys wins in a map; a struct refuses them. A float that is NaN or infinite is
+/// written as `null`, which cannot be read as a float. Every other float is read with the bits that were written.
 /// [`Json::strict`] refuses equal keys everywhere.
 ///
 /// ```
@@ -41,10 +41,10 @@ pub struct Json {
 }
 
 impl Json {
-    /// JSON that also refuses a key twice in any object ([`DecodeErrorKind::DuplicateKey`]), compared after unescaping,
-    /// and numbers of more than 64 characters ([`DecodeErrorKind::Syntax`]).
+    /// Returns a JSON codec that also refuses a key twice in any object ([`DecodeErrorKind::DuplicateKey`]), compared after
+    /// unescaping, and numbers of more than 64 characters ([`DecodeErrorKind::Syntax`]).
     ///
-    /// That is a walk over every body before it is read: about as long as the reading itself.
+    /// It walks over every body before it is read, which takes about as long as the reading itself.
     #[must_use]
     pub const fn strict() -> Self {
         Self { strict: true }
@@ -105,8 +105,8 @@ fn check_charset(charset: Option<&str>, body: &[u8]) -> Result<(), DecodeError> 
     }
 }
 
-/// RFC 8259 gives the parameter no meaning, so it only says why bytes that are not UTF-8 cannot be read. UTF-16 and UTF-32
-/// have a zero in each character of the syntax, which no JSON text has.
+/// Checks the charset of a body. RFC 8259 gives the parameter no meaning, so it only explains why bytes that are not UTF-8
+/// cannot be read. UTF-16 and UTF-32 have a zero in each character of the syntax, which no JSON text has.
 #[cold]
 fn check_other_charset(charset: &str, body: &[u8]) -> Result<(), DecodeError> {
     let is_utf_8 = ["utf-8", "us-ascii", "utf8"].iter().any(|name| name.eq_ignore_ascii_case(charset));
@@ -139,7 +139,7 @@ fn refusal(error: serde_json::Error) -> DecodeError {
         Category::Syntax | Category::Io => match without_place(&error.to_string(), line) {
             "trailing characters" => DecodeError::new(DecodeErrorKind::Trailing),
             "recursion limit exceeded" => DecodeError::new(DecodeErrorKind::Depth),
-            // serde_json's word for the rest of these three.
+            // serde_json's text for the rest of these three.
             "expected ident" => {
                 DecodeError::new(DecodeErrorKind::Syntax).with_detail("expected null, true or false".to_owned())
             }
@@ -150,7 +150,7 @@ fn refusal(error: serde_json::Error) -> DecodeError {
     if line == 0 { refused } else { refused.at(Position::Text { line, column: column.max(1) }) }
 }
 
-/// The text of an error without ` at line 1 column 2`, which stands where the line is known.
+/// Returns the text of an error without ` at line 1 column 2`, where the line is known.
 fn without_place(text: &str, line: usize) -> &str {
     let place = if line == 0 { None } else { text.rfind(" at line ") };
     &text[..place.unwrap_or(text.len())]

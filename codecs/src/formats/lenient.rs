@@ -1,5 +1,5 @@
-//! Stands around a deserializer, and around what it hands out and is handed: a float that is an integer exactly is read
-//! into an integer, and one of 64 bits into one of 32; an instant is read into text.
+//! A wrapper of a deserializer and of the values that it passes on: a float that is an integer exactly is read into an integer,
+//! and one of 64 bits into one of 32; an instant is read into text.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::instant::INSTANT;
 
-/// A deserializer, or what it hands out and is handed, that takes numbers as other encoders write them.
+/// A deserializer, or a value that it passes on, that accepts numbers as other encoders write them.
 pub(super) struct Lenient<T> {
     inner: T,
     mode: Mode,
 }
 
-/// What a float that is a whole number becomes in an untyped value. Serde buffers fields of internally tagged enums and
-/// flattened fields as untyped values, and the type of the field may be an integer.
+/// The form of a whole float in an untyped value. Serde buffers fields of internally tagged enums and flattened fields as
+/// untyped values, and the type of the field may be an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     WholeFloats,

@@ -101,7 +101,7 @@ fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T,
     read_as(body, limits, Mode::WholeFloats).or_else(|error| read_again(body, limits, error))
 }
 
-/// Reads the body once more, with whole floats in untyped values as integers. If that fails too, explains `error`.
+/// Reads the body again, with whole floats in untyped values as integers. If that fails too, explains `error`.
 #[cold]
 #[inline(never)]
 fn read_again<'de, T: Deserialize<'de>>(
@@ -139,7 +139,7 @@ fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limi
         value = limits::msgpack::find(body, steps);
         value.map(Position::Offset)
     });
-    // The reader refuses some values without saying what they are.
+    // The reader refuses some values without their kind.
     match value.and_then(|at| limits::msgpack::kind(body, at)) {
         Some(found) if error.kind() == DecodeErrorKind::Type && error.detail().is_none() && error.found().is_none() => {
             error.with_found(found)
@@ -157,8 +157,8 @@ fn refusal(error: decode::Error) -> DecodeError {
         Error::DepthLimitExceeded => DecodeError::new(DecodeErrorKind::Depth),
         Error::OutOfRange => DecodeError::new(DecodeErrorKind::Type).with_detail("a number out of range"),
         Error::LengthMismatch(_) => DecodeError::new(DecodeErrorKind::Type).with_detail("an array of another length"),
-        // The value is well-formed, so a read beyond it, or of another marker, is the type's. The texts of these hold
-        // bytes of the body.
+        // The value is well-formed, so a read beyond it, or of another marker, is the type's. The texts of these contain bytes
+        // of the body.
         Error::TypeMismatch(_) | Error::InvalidMarkerRead(_) | Error::InvalidDataRead(_) | Error::Uncategorized(_) => {
             DecodeError::new(DecodeErrorKind::Type)
         }

@@ -4,16 +4,16 @@ use std::fmt;
 
 use serde::de::{Error, Unexpected, Visitor};
 
-/// Takes a float for an integer where it is one exactly: JavaScript writes `Date.now()` as a float of 64 bits.
+/// Accepts a float for an integer if it is one exactly: JavaScript writes `Date.now()` as a float of 64 bits.
 pub(crate) struct Integer<V>(pub(crate) V);
 
-/// Takes a float of 64 bits for one of 32: the nearest one, and none that would become infinite.
+/// Accepts a float of 64 bits for one of 32: the nearest one, and none that would become infinite.
 pub(crate) struct Single<V>(pub(crate) V);
 
-/// The integer that a float is exactly.
+/// Returns the integer that a float is exactly.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked, and a fraction refused")]
 pub(crate) fn integral(value: f64) -> Option<i128> {
-    // 2^64: no integer type of 64 bits goes beyond.
+    // 2^64: no integer type of 64 bits exceeds it.
     const END: f64 = 18_446_744_073_709_551_616.0;
     (value.fract().abs() <= 0.0 && value.abs() < END).then_some(value as i128)
 }

@@ -1,4 +1,4 @@
-//! What the writers of text and of bytes have in common: nearly every shape is refused.
+//! The shared part of the writers of text and of bytes: nearly every shape is refused.
 
 use std::{error, fmt};
 
@@ -7,12 +7,12 @@ use serde::ser;
 use super::detail;
 use crate::EncodeError;
 
-/// The serde error of a writer that takes few shapes.
+/// The serde error of a writer that accepts few shapes.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The shape that the format cannot hold.
     Shape(&'static str),
-    /// What the value's own `Serialize` said.
+    /// The error of the value's own `Serialize`.
     Value(String),
 }
 

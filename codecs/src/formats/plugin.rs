@@ -10,27 +10,27 @@ use crate::{
     limits::guard::{Guard, Watch},
 };
 
-/// Reads the asked type out of a deserializer. The error is already free of bytes of the body.
+/// Reads the requested type from a deserializer. The error is already free of bytes of the body.
 pub type Visit<'v, 'de> = &'v mut dyn FnMut(&mut dyn erased_serde::Deserializer<'de>) -> Result<(), DecodeError>;
 
-/// A codec that is known at run time only. [`Plugin`] makes it a [`Codec`] like any other.
+/// A codec that is chosen at run time. [`Plugin`] makes it a [`Codec`].
 pub trait PluginCodec: Send + Sync + 'static {
-    /// A short name, unique in a set.
+    /// Returns a short name, unique in a set.
     fn name(&self) -> &'static str;
 
-    /// The media types this codec reads. The first is the one it writes; there must be one.
+    /// Returns the media types this codec reads. The first is the one it writes; there must be one.
     fn media_types(&self) -> &'static [MediaType];
 
-    /// What the bytes say about themselves.
+    /// Returns the kind of the format.
     fn format(&self) -> Format;
 
-    /// Makes a deserializer over the body, gives it to `visit`, and checks that the whole body was read.
+    /// Creates a deserializer over the body, passes it to `visit`, and checks that the whole body was read.
     ///
-    /// `visit` is called once. A body that the type refused is decoded again, to find out where in the type. What it returns says that the value is not of the type; a plug-in that knows that the
-    /// bytes are not its format, or that they end too soon, returns its own error instead. The body is within
-    /// [`Limits::bytes`](crate::Limits::bytes), and empty only if the format is [`Format::Opaque`]. Depth and elements
-    /// are counted as the type asks for them; what the deserializer does by itself, such as skipping a value, is its
-    /// own to bound.
+    /// `visit` is called once. A body that the type refused is decoded again, to find the place in the type. An error of
+    /// `visit` means that the value is not of the type. A plug-in that detects that the bytes are not its format, or that they
+    /// end too soon, returns its own error instead. The body is within [`Limits::bytes`](crate::Limits::bytes), and empty only
+    /// if the format is [`Format::Opaque`]. Depth and elements are counted as the type requests them. The deserializer must
+    /// bound its own work, such as skipping a value.
     fn decode<'de>(&self, body: &'de [u8], cx: &DecodeContext<'_>, visit: Visit<'_, 'de>) -> Result<(), DecodeError>;
 
     /// Appends one value to `out`.
@@ -45,7 +45,7 @@ pub trait PluginCodec: Send + Sync + 'static {
 pub struct Plugin(Arc<dyn PluginCodec>);
 
 impl Plugin {
-    /// Takes a codec.
+    /// Wraps a codec.
     #[must_use]
     pub fn new(codec: impl PluginCodec) -> Self {
         Self(Arc::new(codec))
@@ -63,7 +63,7 @@ impl Plugin {
     ) -> DecodeError {
         let read = |trace: &Trace| {
             let watch = Watch::new(cx.limits(), body);
-            // What the plug-in says this time is the same again, or not to be relied on.
+            // The second result of the plug-in is the same, or not reliable.
             let _ = self.0.decode(body, cx, &mut |reader| {
                 trace.read::<T, _>(Guard::new(reader, &watch));
                 Err(error.clone())
@@ -107,7 +107,7 @@ impl Codec for Plugin {
         let mut value = None;
         let result = self.0.decode(body, cx, &mut |reader| {
             let read = T::deserialize(Guard::new(reader, &watch));
-            // The reader may have written more behind what the type expects, which is asked again.
+            // The reader may have written more after the expectation of the type, which is read from the type instead.
             value = Some(read.map_err(|error| detail::refusal(&error.to_string()).without_expected())?);
             Ok(())
         });

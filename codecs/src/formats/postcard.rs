@@ -53,7 +53,7 @@ impl Codec for Postcard {
         let watch = Watch::new(cx.limits(), body);
         let mut reader = reader(body, cx.limits());
         let value = T::deserialize(Guard::new(&mut reader, &watch));
-        // What is left is not checked yet, so that this is no failure.
+        // The rest is not checked yet, so this is not a failure.
         let left = reader.finalize().unwrap_or_default();
         match value {
             Ok(value) if left.is_empty() => Ok(value),
@@ -74,7 +74,7 @@ fn reader<'de>(body: &'de [u8], limits: &Limits) -> Deserializer<'de, Reader<'de
     Deserializer::from_flavor(Reader { body, at: 0, max_len: limits.bytes })
 }
 
-/// Where the decoder stopped.
+/// Returns where the decoder stopped.
 #[cold]
 fn position(body: &[u8], left: &[u8]) -> Position {
     Position::Offset(body.len() - left.len())
@@ -90,7 +90,7 @@ fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limi
     explain(error, read, |_| None)
 }
 
-/// Reads from a slice. A length that no allowed body can hold is told from one that goes beyond this body.
+/// Reads from a slice. It distinguishes a length that no allowed body can hold from one that exceeds this body.
 struct Reader<'de> {
     body: &'de [u8],
     at: usize,

@@ -36,7 +36,7 @@ impl<M> Protobuf<M> {
 }
 
 impl<M: Message + Default> Protobuf<M> {
-    /// Reads a message out of the whole body.
+    /// Reads a message from the whole body.
     pub fn read(body: &[u8], cx: &DecodeContext<'_>) -> Result<Self, DecodeError> {
         cx.limits().check_size(body)?;
         limits::protobuf::check(body, cx.limits())?;
@@ -56,8 +56,8 @@ impl<M: Message> Protobuf<M> {
     }
 }
 
-/// Numbers in prost's texts come from the body, so of these only the kind is kept. The names are those of the message
-/// types and their fields. Prost tells all of that by text alone.
+/// Returns the refusal for an error of prost. Numbers in prost's texts come from the body, so of these only the kind is kept.
+/// The names are those of the message types and their fields. Prost reports all of that by text alone.
 #[cold]
 fn refusal(error: &prost::DecodeError) -> DecodeError {
     const KINDS: [(&str, DecodeErrorKind); 5] = [
@@ -78,7 +78,7 @@ fn refusal(error: &prost::DecodeError) -> DecodeError {
     if path.is_empty() { error } else { error.with_path(path) }
 }
 
-/// The fields that a text begins with, as `Line.name: Order.lines: `, and what follows them.
+/// Returns the fields at the start of a text, as `Line.name: Order.lines: `, and the text after them.
 fn path(mut text: &str) -> (String, &str) {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     let mut fields = Vec::new();
@@ -94,7 +94,7 @@ fn path(mut text: &str) -> (String, &str) {
     (fields.join("."), text)
 }
 
-/// A field of another wire type than the schema has: `Varint (expected LengthDelimited)`.
+/// Returns the refusal of a field of another wire type than the schema has: `Varint (expected LengthDelimited)`.
 fn wire_types(text: &str) -> DecodeError {
     const NAMES: [(&str, &str, Option<ValueKind>); 6] = [
         ("Varint", "a varint", Some(ValueKind::Integer)),

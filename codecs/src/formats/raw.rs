@@ -13,14 +13,14 @@ use crate::{Codec, DecodeContext, DecodeError, EncodeError, Format, MediaType};
 
 mod writer;
 
-/// The bytes as they are: `application/octet-stream`.
+/// The bytes unchanged: `application/octet-stream`.
 ///
 /// It reads `&[u8]`, `Vec<u8>`, `[u8; N]` and types that read themselves from a byte string, and writes byte strings
 /// and sequences of `u8`. Any other value is refused: [`DecodeErrorKind::Type`](crate::DecodeErrorKind::Type), and
 /// [`EncodeErrorKind::Unsupported`](crate::EncodeErrorKind::Unsupported).
 ///
-/// An empty body is the empty byte string, and none to an `Option`. [`Limits::elements`](crate::Limits::elements) does
-/// not hold for the bytes.
+/// An empty body is the empty byte string, and none for an `Option`. [`Limits::elements`](crate::Limits::elements) does not
+/// apply to the bytes.
 ///
 /// ```
 /// use consign_codecs::{Codec, DecodeContext, Limits, Raw};
@@ -61,7 +61,7 @@ struct Reader<'de> {
     body: &'de [u8],
 }
 
-/// The type asks for something else than bytes.
+/// The error of a type that requests something else than bytes.
 fn not_bytes<'de>(visitor: &impl Visitor<'de>) -> Refused {
     Refused::invalid_type(Unexpected::Bytes(&[]), visitor)
 }
@@ -142,7 +142,7 @@ impl<'de> SeqAccess<'de> for Bytes<'de> {
     }
 }
 
-/// One byte, and not a number of any other width: a `Vec<u32>` is no byte string.
+/// One byte, and not a number of any other width: a `Vec<u32>` is not a byte string.
 struct Byte(u8);
 
 impl<'de> Deserializer<'de> for Byte {

@@ -5,7 +5,7 @@ use crate::instant::date;
 #[cfg(feature = "cbor")]
 const MICROS: i64 = 1_000_000;
 
-/// Seconds, and microseconds after them: what a float of 64 bits tells apart in these centuries.
+/// Seconds, and microseconds after them: the precision of a float of 64 bits in these centuries.
 #[derive(Clone, Copy)]
 pub(super) struct Seconds {
     pub(super) seconds: i64,
@@ -26,7 +26,7 @@ impl Seconds {
         Some(Self { seconds, micros: u32::try_from(micros % MICROS).ok()? })
     }
 
-    /// As RFC 3339 has it, within the years that it has.
+    /// Returns the text of RFC 3339, within its range of years.
     pub(super) fn to_text(self) -> Option<String> {
         const DAY: i64 = 24 * 60 * 60;
         if !(-62_167_219_200..253_402_300_800).contains(&self.seconds) {

@@ -16,7 +16,7 @@ mod writer;
 /// A `&str` borrows from the body if the bytes are valid UTF-8. It writes strings, in UTF-8, and refuses every other
 /// value with [`EncodeErrorKind::Unsupported`](crate::EncodeErrorKind::Unsupported).
 ///
-/// An empty body is the empty string, and none to an `Option`.
+/// An empty body is the empty string, and none for an `Option`.
 ///
 /// ```
 /// use consign_codecs::{Codec, DecodeContext, Limits, Text};

@@ -5,7 +5,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpect
 use super::seconds::Seconds;
 use crate::instant::{EXTENSION, from_extension};
 
-/// Takes `MessagePack`'s timestamp extension for text: most types of other crates that are instants read text.
+/// Accepts `MessagePack`'s timestamp extension as text: most instant types of other crates read text.
 pub(super) struct TimeText<V>(pub(super) V);
 
 macro_rules! forward {
@@ -49,7 +49,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for TimeText<V> {
     /// An extension: a sequence of its type and its bytes.
     #[cold]
     fn visit_newtype_struct<D: Deserializer<'de>>(self, extension: D) -> Result<V::Value, D::Error> {
-        // The body is read as a whole, so the bytes stand in it.
+        // The body is read as a whole, so the bytes are in it.
         let (kind, bytes) = <(i8, &[u8])>::deserialize(extension)?;
         match text(bytes).filter(|_| kind == EXTENSION) {
             Some(text) => self.0.visit_string(text),

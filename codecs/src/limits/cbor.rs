@@ -19,11 +19,11 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     if keeps_limits(body, limits, &SIZES, head) { Ok(()) } else { walk(body, limits) }
 }
 
-/// How many bytes an item has, where its first says that: integers, simple values, floats and short strings.
+/// The sizes of items whose first byte determines them: integers, simple values, floats and short strings.
 const SIZES: [u8; 256] = {
     let mut sizes = [OTHER; 256];
     let mut first = 0_u8;
-    // Of 0xff, which ends others, nothing is to be said.
+    // 0xff, which ends other items, has no size.
     while first < 0xff {
         let (major, info) = (first >> 5, first & 0x1f);
         sizes[first as usize] = match (major, info) {
@@ -66,7 +66,7 @@ fn walk(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     cursor.end()
 }
 
-/// What is open: items still to come, or items seen until a break. An entry of a map is two items.
+/// An open container: items still to come, or items seen until a break. An entry of a map is two items.
 #[derive(Clone, Copy)]
 enum Open {
     Left(usize),
@@ -124,7 +124,7 @@ enum Inside {
     UntilBreak(usize),
 }
 
-/// Steps over the head of an item and over its bytes; what is left is what it contains.
+/// Skips the head of an item and its bytes; the rest is its contents.
 fn enter(cursor: &mut Cursor<'_>, head: u8) -> Result<Option<Inside>, DecodeError> {
     let (major, info) = (head >> 5, head & 0x1f);
     if info == INDEFINITE {
@@ -155,7 +155,7 @@ fn argument(cursor: &mut Cursor<'_>, info: u8) -> Result<u64, DecodeError> {
     }
 }
 
-/// The chunks of a string of indefinite length: definite strings of the same kind, up to a break.
+/// Skips the chunks of a string of indefinite length: definite strings of the same kind, up to a break.
 fn chunks(cursor: &mut Cursor<'_>, major: u8) -> Result<(), DecodeError> {
     loop {
         let head = cursor.byte()?;

@@ -1,10 +1,10 @@
 use crate::{DecodeError, DecodeErrorKind, Limits, Position};
 
-/// A place in a body, for the scans of binary formats.
+/// A position in a body, for the scans of binary formats.
 ///
-/// A body that was cut short and one that lies about a length look alike where they end. What tells them apart: a
-/// length above [`Limits::bytes`] or a count above what is left of [`Limits::elements`] is in no body that could be read, so
-/// those are `Length` and `Count`; less than that, but more than the bytes that are left, is `Truncated`.
+/// A body that was cut short and one with a false length look alike where they end. A length above [`Limits::bytes`] or a count
+/// above the rest of [`Limits::elements`] is in no body that could be read. So these are `Length` and `Count`. A smaller one
+/// that exceeds the remaining bytes is `Truncated`.
 pub(crate) struct Cursor<'a> {
     body: &'a [u8],
     at: usize,
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         Ok(byte)
     }
 
-    /// A big-endian integer of 1 to 8 bytes.
+    /// Reads a big-endian integer of 1 to 8 bytes.
     #[cfg(any(feature = "msgpack", feature = "cbor"))]
     #[inline]
     pub(crate) fn uint(&mut self, width: usize) -> Result<u64, DecodeError> {
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// Steps over `len` bytes.
+    /// Skips `len` bytes.
     #[inline]
     pub(crate) fn skip(&mut self, len: u64) -> Result<(), DecodeError> {
         let left = self.body.len() - self.at;
@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A declared count of elements that are `each` values, as a number of values. A value has at least one byte.
+    /// Reads a declared count of elements that are `each` values, as a number of values. A value has at least one byte.
     #[cfg(any(feature = "msgpack", feature = "cbor"))]
     #[inline]
     pub(crate) fn count(&mut self, count: u64, each: usize) -> Result<usize, DecodeError> {
@@ -89,7 +89,7 @@ impl<'a> Cursor<'a> {
         self.at == self.body.len()
     }
 
-    /// Refuses a body that goes on.
+    /// Refuses a body that has further bytes.
     #[cfg(any(feature = "msgpack", feature = "cbor"))]
     pub(crate) fn end(&self) -> Result<(), DecodeError> {
         if self.is_at_end() { Ok(()) } else { Err(self.refuse(DecodeErrorKind::Trailing)) }
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         DecodeError::new(kind).at(Position::Offset(self.at))
     }
 
-    /// A refusal of the byte that was read last.
+    /// Refuses the byte that was read last.
     #[cold]
     pub(crate) fn refuse_last(&self, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(kind).at(Position::Offset(self.at.saturating_sub(1)))

@@ -1,5 +1,5 @@
-//! Depth and element counts of a JSON text, exactly, at every size, in fields that the type ignores as in others, and
-//! whatever features of the parser are on.
+//! Depth and element counts of a JSON text. They are exact, at every size, also in fields that the type ignores, and with all
+//! features of the parser.
 
 use crate::{DecodeError, DecodeErrorKind, Limits};
 
@@ -10,7 +10,7 @@ use crate::{DecodeError, DecodeErrorKind, Limits};
 /// that is within both, and nearly all are, pays almost nothing; only the others are walked.
 #[inline]
 pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<(), DecodeError> {
-    // What opens or separates takes a byte.
+    // An opening bracket or a separator takes a byte.
     if text.len() <= limits.depth.min(limits.elements).min(Limits::MAX_DEPTH) {
         return Ok(());
     }
@@ -80,7 +80,7 @@ fn walk(text: &[u8], max_depth: usize, max_elements: usize) -> Result<(), Decode
     Ok(())
 }
 
-/// Whether the container that is closed behind this text is empty.
+/// Returns whether the container that is closed after this text is empty.
 fn is_empty(before: &[u8]) -> bool {
     before.iter().rev().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| byte | 0x20 == b'{')
 }

@@ -1,4 +1,4 @@
-//! What JSON allows and a strict reader does not: a key twice in one object, numbers of any length.
+//! Checks for texts that JSON permits and a strict reader refuses: a key twice in one object, numbers of any length.
 
 use std::cmp::Ordering;
 
@@ -7,10 +7,10 @@ use crate::{DecodeError, DecodeErrorKind, Limits};
 /// Digits, sign, point and exponent of one number.
 const NUMBER: usize = 64;
 
-/// Refuses a key that stands twice in one object, compared after unescaping, and a number of more than 64 characters.
+/// Refuses a key that occurs twice in one object, compared after unescaping, and a number of more than 64 characters.
 ///
-/// The text must have passed [`check`](super::json::check). Without recursion; n keys cost n log n comparisons whatever
-/// the keys are. A text that is not JSON passes: the parser refuses it.
+/// The text must have passed [`check`](super::json::check). Without recursion; n keys cost n log n comparisons whatever the
+/// keys are. A text that is not JSON passes: the parser refuses it.
 pub(crate) fn check(text: &str) -> Result<(), DecodeError> {
     let bytes = text.as_bytes();
     // The keys of all open objects, and where those of each container start.
@@ -75,7 +75,7 @@ fn compare(a: &str, b: &str) -> Ordering {
     if a.contains('\\') || b.contains('\\') { unescape(a).cmp(unescape(b)) } else { a.cmp(b) }
 }
 
-/// The code units' values of an escaped string. A lone surrogate stays what it is: the parser refuses it.
+/// Returns the code units of an escaped string as values. A lone surrogate stays unchanged: the parser refuses it.
 fn unescape(text: &str) -> impl Iterator<Item = u32> + '_ {
     let mut chars = text.chars();
     std::iter::from_fn(move || {
@@ -110,7 +110,7 @@ fn hex(chars: &mut std::str::Chars<'_>) -> u32 {
     chars.by_ref().take(4).fold(0, |value, digit| value << 4 | digit.to_digit(16).unwrap_or(0))
 }
 
-/// Where the closing quote stands, or the end of the text.
+/// Returns the position of the closing quote, or the end of the text.
 fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(&byte) = bytes.get(at) {
         match byte {

@@ -1,4 +1,4 @@
-//! What a decoder may cost, decided before a third-party decoder sees the bytes.
+//! Limits of a decoder, checked before a third-party decoder gets the bytes.
 
 #[cfg(feature = "cbor")]
 pub(crate) mod cbor;
@@ -19,18 +19,18 @@ mod shallow;
 
 use crate::{DecodeError, DecodeErrorKind};
 
-/// What decoding one body may cost. Every limit is checked before anything is allocated for what exceeds it.
+/// The limits of decoding one body. Every limit is checked before anything is allocated for what exceeds it.
 ///
 /// # Memory
 ///
-/// A body of `elements` elements that each become a value of `S` bytes takes at most `3 * elements * S` bytes at a time: a
-/// `Vec` that grows doubles its capacity, and holds its old buffer while it does. `S` has what the value holds in boxes and
-/// in arrays of the type's own size; what it holds in sequences and maps is made of elements itself. By default that is 20
+/// If each of the `elements` elements of a body becomes a value of `S` bytes, the body takes at most `3 * elements * S` bytes
+/// at a time: a `Vec` that grows doubles its capacity, and holds its old buffer meanwhile. `S` includes what the value stores
+/// in boxes and in arrays of the type's own size; its sequences and maps consist of elements themselves. By default that is 20
 /// MiB for values of 100 bytes. Text and byte strings take as many bytes as in the body, and twice that in JSON while a text
 /// with escapes is read.
 ///
-/// A capacity that is reserved before the elements come is bounded too: by the elements that the body can hold, as it is
-/// counted before it is read, and by the reader's bytes where it is not.
+/// A capacity that is reserved before the elements are read is bounded too: by the elements that the body can hold, if it is
+/// counted before it is read, and otherwise by the reader's bytes.
 ///
 /// A larger body needs more elements: 16 bytes for each is usual in JSON, so [`with_bytes`](Self::with_bytes) alone is
 /// not enough for a list of many small objects.
@@ -94,7 +94,7 @@ impl Default for Limits {
     }
 }
 
-/// Line and column of an offset.
+/// Returns line and column of an offset.
 #[cfg(feature = "json")]
 #[cold]
 pub(crate) fn text_position(text: &[u8], at: usize) -> crate::Position {

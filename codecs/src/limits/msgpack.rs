@@ -14,7 +14,7 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     if keeps_limits(body, limits, &SIZES, head) { Ok(()) } else { walk(body, limits) }
 }
 
-/// How many bytes a value has, where its marker says that.
+/// The sizes of values whose marker determines them.
 const SIZES: [u8; 256] = {
     let mut sizes = [1; 256];
     let mut marker = 0x80_u8;
@@ -63,7 +63,7 @@ fn walk(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
 }
 
 fn value(cursor: &mut Cursor<'_>) -> Result<(), DecodeError> {
-    // How many values each open container still holds; an entry of a map is two.
+    // How many values each open container still expects; an entry of a map is two.
     let mut open = [0_usize; Limits::MAX_DEPTH];
     let mut depth = 0;
     let mut left = 1;
@@ -118,7 +118,7 @@ enum Next {
     Values(u64, usize),
 }
 
-/// Where the value starts that these steps lead to. The body has passed [`check`].
+/// Returns the start of the value that these steps lead to. The body has passed [`check`].
 #[cold]
 pub(crate) fn find(body: &[u8], steps: &[Step]) -> Option<usize> {
     let mut at = 0;
@@ -140,7 +140,7 @@ pub(crate) fn find(body: &[u8], steps: &[Step]) -> Option<usize> {
     Some(at)
 }
 
-/// What kind of value starts here.
+/// Returns the kind of the value that starts here.
 #[cold]
 pub(crate) fn kind(body: &[u8], at: usize) -> Option<ValueKind> {
     Some(match *body.get(at)? {
@@ -157,7 +157,7 @@ pub(crate) fn kind(body: &[u8], at: usize) -> Option<ValueKind> {
     })
 }
 
-/// Where the first element of the container that starts here is, how many there are, and of how many values each.
+/// Returns the first element of the container that starts here, how many there are, and of how many values each.
 fn container(body: &[u8], at: usize) -> Option<(usize, usize, usize)> {
     match head(*body.get(at)?, body, at + 1)? {
         Head::Contains(next, elements, each) => Some((next, elements, each)),
@@ -165,7 +165,7 @@ fn container(body: &[u8], at: usize) -> Option<(usize, usize, usize)> {
     }
 }
 
-/// Where the bytes go on after so many values.
+/// Returns the position after so many values.
 fn after(body: &[u8], mut at: usize, values: usize) -> Option<usize> {
     let mut left = values;
     while left > 0 {

@@ -1,5 +1,5 @@
-//! A walk over the fields of one protobuf message. What a length-delimited field holds is known to the schema alone, so
-//! only groups and the outer message are followed; inside, what the decoder does is counted.
+//! A walk over the fields of one protobuf message. Only the schema determines the contents of a length-delimited field, so only
+//! groups and the outer message are followed; inside, the reads of the decoder are counted.
 
 use bytes::Buf;
 
@@ -40,10 +40,10 @@ pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     if depth == 0 { Ok(()) } else { Err(cursor.refuse(DecodeErrorKind::Truncated)) }
 }
 
-/// The bytes for a decoder, which end early once it has taken more from them than a body within the limits has.
+/// The bytes for a decoder. They end early once it has read more from them than from a body within the limits.
 ///
-/// The decoder takes two or three times for a field and once for an element of a packed one: at most three times for each
-/// element that [`Limits::elements`] allows, and at least once.
+/// The decoder reads two or three times for a field and once for an element of a packed one: at most three times for each
+/// element that [`Limits::elements`] permits, and at least once.
 pub(crate) struct Counted<'b> {
     rest: &'b [u8],
     left: usize,
@@ -55,7 +55,7 @@ impl<'b> Counted<'b> {
         Self { rest: body, left: 3 * limits.elements.min(Limits::MAX_ELEMENTS), is_over: false }
     }
 
-    /// Whether the limit was exceeded, which explains whatever the decoder came back with.
+    /// Returns whether the limit was exceeded, which explains any result of the decoder.
     pub(crate) const fn is_over(&self) -> bool {
         self.is_over
     }

@@ -1,15 +1,15 @@
-//! The quick half of the walks over `MessagePack` and CBOR. Nearly every body is shallow, and most of its values have a size
-//! that their first byte tells.
+//! The fast path of the walks over `MessagePack` and CBOR. Nearly every body is shallow, and the first byte of most of its
+//! values determines their size.
 
 use crate::Limits;
 
-/// Marks a first byte that does not tell the size.
+/// Marks a first byte that does not determine the size.
 pub(super) const OTHER: u8 = 0;
 
-/// How many containers inside each other are followed. Room for more would be cleared for every body.
+/// How many nested containers are followed. A larger array would be cleared for every body.
 const DEPTH: usize = 8;
 
-/// What a value of another size is.
+/// The head of a value of another size.
 pub(super) enum Head {
     /// It ends before this place, which may be beyond the body.
     Ends(usize),
@@ -17,11 +17,11 @@ pub(super) enum Head {
     Contains(usize, usize, usize),
 }
 
-/// Whether `body` is one value that keeps every limit. `false` decides nothing: the walk that knows every rule then says
-/// what is wrong, if anything is.
+/// Returns whether `body` is one value within every limit. `false` decides nothing: the complete walk then finds the error, if
+/// there is one.
 ///
-/// `sizes` has for each first byte the size of the value, or [`OTHER`]. `head` looks at one of those, and may know
-/// nothing about it. [`Limits::bytes`] is the caller's.
+/// `sizes` has for each first byte the size of the value, or [`OTHER`]. `head` examines one of those, and may return nothing.
+/// The caller checks [`Limits::bytes`].
 #[inline]
 pub(super) fn keeps_limits(
     body: &[u8],
@@ -36,7 +36,7 @@ pub(super) fn keeps_limits(
     loop {
         while left > 0 {
             left -= 1;
-            // A value that goes on beyond the end is seen here, or by the place where all of them end.
+            // A value that exceeds the body is detected here, or by the position at which all of them end.
             let Some(&first) = body.get(at) else { return false };
             let size = sizes[usize::from(first)];
             at += usize::from(size);
@@ -66,16 +66,16 @@ pub(super) fn keeps_limits(
     }
 }
 
-/// A big-endian integer of `N` bytes, and the place behind it.
+/// Returns a big-endian integer of `N` bytes, and the position after it.
 #[inline]
 pub(super) fn uint<const N: usize>(body: &[u8], at: usize) -> Option<(usize, usize)> {
     let bytes: &[u8; N] = body.get(at..)?.first_chunk()?;
     let value = bytes.iter().fold(0, |value, &byte| value << 8 | usize::from(byte));
-    // A length beyond the body is left to the walk, so that no place is beyond what can be counted.
+    // A length beyond the body is left to the walk, so that no position overflows.
     (value <= body.len()).then_some((value, at + N))
 }
 
-/// Bodies of what a format is made of, cut and spoiled: where `quick` says yes, `walk` has nothing to refuse.
+/// Generates bodies of the parts of a format, cut and spoiled: where `quick` accepts, `walk` must not refuse.
 #[cfg(test)]
 pub(super) fn says_yes_only_where(
     heads: &[u8],

@@ -1,4 +1,4 @@
-//! An endpoint's list of the media types that it takes.
+//! The media types that an endpoint allows.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ enum Entry {
 }
 
 impl Allowed {
-    /// The list of these entries, or the first that is none.
+    /// Parses a list of these entries; an error is the first invalid entry.
     pub(super) fn of(entries: &[String]) -> Result<Self, &str> {
         let parsed: Result<_, _> = entries.iter().map(|text| Entry::parse(text).ok_or(&**text)).collect();
         Ok(Self(Some(parsed?)))
     }
 
-    /// Whether there is no list.
+    /// Returns whether there is no list.
     #[inline]
     pub(super) fn is_everything(&self) -> bool {
         self.0.is_none()

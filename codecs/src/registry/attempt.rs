@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::{DecodeError, Trail};
 
-/// Why a codec got to read a body.
+/// Why a codec was chosen for a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chosen {
     /// The declared type is the one that the codec writes.
@@ -23,7 +23,7 @@ impl Chosen {
     pub(super) const ALL: [Self; 6] =
         [Self::Exact, Self::Alias, Self::Suffix, Self::Range, Self::Default, Self::Fallback];
 
-    /// The code that stands in a trail: the name of the variant in lower case.
+    /// Returns the code for a trail: the name of the variant in lower case.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -43,13 +43,13 @@ impl fmt::Display for Chosen {
     }
 }
 
-/// One codec's attempt that failed.
+/// A failed attempt of one codec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
     /// The codec's name.
     pub codec: &'static str,
-    /// Why it got to read the body.
+    /// Why it was chosen.
     pub chosen: Chosen,
     /// Why it refused the body.
     pub error: DecodeError,
@@ -63,26 +63,26 @@ pub struct Decoded<T> {
     pub value: T,
     /// The name of the codec that read it.
     pub by: &'static str,
-    /// Why that codec got to read it.
+    /// Why that codec was chosen.
     pub chosen: Chosen,
     /// The attempts that failed before, in order.
     pub attempts: Vec<Attempt>,
 }
 
 impl<T> Decoded<T> {
-    /// The value alone.
+    /// Returns the value alone.
     #[must_use]
     pub fn into_value(self) -> T {
         self.value
     }
 
-    /// The same record of another value.
+    /// Returns the same record of another value.
     #[must_use]
     pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Decoded<U> {
         Decoded { value: map(self.value), by: self.by, chosen: self.chosen, attempts: self.attempts }
     }
 
-    /// The attempts that failed before, for a property.
+    /// Returns the attempts that failed before, for a property.
     #[must_use]
     pub fn trail(&self) -> Trail {
         Trail::of(&self.attempts)

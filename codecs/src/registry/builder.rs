@@ -9,8 +9,8 @@ use crate::{And, Codec, CodecSet, Limits};
 
 /// Collects codecs and policies for a [`Codecs`].
 ///
-/// What is not set: a missing ContentType means the first codec, then the chain if there is one; the other four cases mean the
-/// chain if there is one, and else a refusal. There is no chain unless [`fallback`](Self::fallback) names one.
+/// By default a missing ContentType means the first codec, then the chain if there is one. The other four cases mean the chain
+/// if there is one, and otherwise a refusal. There is no chain unless [`fallback`](Self::fallback) names one.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct CodecsBuilder<S> {
@@ -24,83 +24,83 @@ impl<S: CodecSet> CodecsBuilder<S> {
         Self { set, settings: Settings::default(), observer: None }
     }
 
-    /// Adds a codec. The first one is the one that writes.
+    /// Adds a codec. The first one writes.
     pub fn with<C: Codec>(self, codec: C) -> CodecsBuilder<And<S, C>> {
         CodecsBuilder { set: And(self.set, codec), settings: self.settings, observer: self.observer }
     }
 
-    /// The chain: the codecs, by name, that try in this order where a policy says so. Self-describing codecs come first, then
-    /// at most one positional codec that [`allow_positional`](Self::allow_positional) names, then opaque ones.
+    /// Sets the chain: the codecs, by name, that try in this order where a policy uses it. Self-describing codecs come first,
+    /// then at most one positional codec that [`allow_positional`](Self::allow_positional) names, then opaque ones.
     pub fn fallback<N: Into<Cow<'static, str>>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.settings.chain = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// How many codecs the chain may have. Default 4, at most 8.
+    /// Sets how many codecs the chain may have. Default 4, at most 8.
     pub fn max_fallbacks(mut self, max: usize) -> Self {
         self.settings.max_chain = max;
         self
     }
 
-    /// Lets a positional codec read bodies that do not declare it. Its bytes say nothing of themselves: bytes of another format
-    /// may be read as a wrong value.
+    /// Lets a positional codec read bodies that do not declare it. Its bytes do not identify themselves: bytes of another
+    /// format may be read as a wrong value.
     pub fn allow_positional(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.settings.positional.push(name.into());
         self
     }
 
-    /// What to do when the ContentType is absent or blank.
+    /// Sets the policy for an absent or blank ContentType.
     pub fn on_missing(mut self, policy: Policy) -> Self {
         self.settings.missing = Some(policy);
         self
     }
 
-    /// What to do when no codec reads the declared type.
+    /// Sets the policy for a declared type that no codec reads.
     pub fn on_unknown(mut self, policy: Policy) -> Self {
         self.settings.unknown = Some(policy);
         self
     }
 
-    /// What to do when the declared text is not a media type.
+    /// Sets the policy for a declared text that is not a media type.
     pub fn on_malformed(mut self, policy: Policy) -> Self {
         self.settings.malformed = Some(policy);
         self
     }
 
-    /// What to do when the codecs that read the declared type have failed.
+    /// Sets the policy after the codecs that read the declared type have failed.
     pub fn on_failed(mut self, policy: Policy) -> Self {
         self.settings.failed = Some(policy);
         self
     }
 
-    /// What to do when the declared type is not on the list of [`allow`](Self::allow).
+    /// Sets the policy for a declared type that is not on the list of [`allow`](Self::allow).
     pub fn on_not_allowed(mut self, policy: Policy) -> Self {
         self.settings.not_allowed = Some(policy);
         self
     }
 
-    /// The only media types that may be declared: `application/json`, every type with a suffix as `*/*+json`, or every subtype
-    /// as `text/*`. Parameters do not count. Without a list every type may be declared. An entry is text or a
+    /// Sets the only media types that may be declared: `application/json`, every type with a suffix as `*/*+json`, or every
+    /// subtype as `text/*`. Parameters do not count. Without a list every type may be declared. An entry is text or a
     /// [`Mime`](mime::Mime).
     pub fn allow<N: AsRef<str>>(mut self, media_types: impl IntoIterator<Item = N>) -> Self {
         self.settings.allow = Some(media_types.into_iter().map(|entry| entry.as_ref().to_owned()).collect());
         self
     }
 
-    /// What decoding one body may cost. Values above their maximum are cut to it.
+    /// Sets the limits of decoding one body. Values above their maximum are clamped to it.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = limits.with_bytes(limits.bytes).with_depth(limits.depth).with_elements(limits.elements);
         self
     }
 
-    /// Tells `observe` how each body was read. A set that is observed looks every declared type up, which one that is not
+    /// Sets an observer of how each body was read. An observed set looks up every declared type, which one without an observer
     /// does for few: some hundred instructions for each body.
     pub fn observe(mut self, observe: impl Observe) -> Self {
         self.observer = Some(Observer::new(observe));
         self
     }
 
-    /// Checks every rule of a set and builds it. The error says which rule is broken and what to change.
+    /// Checks every rule of a set and builds it. The error names the broken rule and the change to make.
     pub fn build(self) -> Result<Codecs<S>, ConfigError> {
         let members = (0..S::LEN).filter_map(|index| self.set.info(index)).collect();
         let rules = check::rules(members, &self.settings)?;

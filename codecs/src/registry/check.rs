@@ -1,4 +1,4 @@
-//! The rules that a set must keep, checked once, and the turns that its policies mean.
+//! The rules of a set, checked once, and the turns of its policies.
 
 use std::borrow::Cow;
 
@@ -150,7 +150,7 @@ impl Checker<'_> {
         let mut steps = Vec::new();
         if let Some(name) = policy.codec() {
             let codec = self.find(name, case.setter())?;
-            // A body without a ContentType declares no other format, so that naming a codec for it is all the opting in there is.
+            // A body without a ContentType declares no other format, so naming a codec for it is the opt-in.
             if case != Case::Missing {
                 self.check_positional(codec, &setter)?;
             }
@@ -204,7 +204,8 @@ impl Checker<'_> {
         ))
     }
 
-    /// Whoever accepts more comes later, or those behind it are never reached, or get bodies too late.
+    /// Checks the order: a codec that accepts more comes later. Otherwise the codecs after it are never reached, or get bodies
+    /// too late.
     fn check_order(&self, order: &[usize], place: &str) -> Result<(), ConfigError> {
         for pair in order.windows(2) {
             let [before, after] = [&self.members[pair[0]], &self.members[pair[1]]];
@@ -324,7 +325,7 @@ fn check_media_types(member: &CodecInfo) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The comparison of bytes on the hot path relies on this.
+/// Returns whether a media type is canonical. The comparison of bytes on the hot path relies on this.
 fn is_canonical(media_type: &MediaType) -> bool {
     let text = media_type.as_str();
     if media_type.is_exact() {

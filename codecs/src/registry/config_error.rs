@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-/// Which rule a set of codecs breaks.
+/// The rule that a set of codecs breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {
@@ -8,7 +8,7 @@ pub enum ConfigErrorKind {
     NoCodec,
     /// The set has more than 32 codecs.
     TooManyCodecs,
-    /// A codec's name cannot stand in a trail.
+    /// A codec's name cannot be in a trail.
     InvalidName,
     /// Two codecs have one name.
     DuplicateName,
@@ -24,11 +24,11 @@ pub enum ConfigErrorKind {
     DuplicateInChain,
     /// The chain is longer than allowed.
     ChainTooLong,
-    /// A positional codec would read bodies of other formats, and nobody opted in.
+    /// A positional codec would read bodies of other formats without an opt-in.
     PositionalNotAllowed,
-    /// A second positional codec stands in a chain.
+    /// A chain has a second positional codec.
     SecondPositional,
-    /// A codec that accepts other formats' bytes stands before one that does not.
+    /// A codec that accepts other formats' bytes precedes one that does not.
     ChainOrder,
     /// No policy uses the chain.
     ChainUnreachable,
@@ -38,7 +38,7 @@ pub enum ConfigErrorKind {
     InvalidAllowList,
 }
 
-/// A set of codecs that cannot be built. `Display` says in one sentence what to change.
+/// A set of codecs that cannot be built. `Display` names in one sentence the change to make.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigError {
     kind: ConfigErrorKind,
@@ -50,7 +50,7 @@ impl ConfigError {
         Self { kind, mend: mend.into() }
     }
 
-    /// Which rule is broken.
+    /// Returns the broken rule.
     #[must_use]
     pub fn kind(&self) -> ConfigErrorKind {
         self.kind

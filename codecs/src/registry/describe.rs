@@ -5,11 +5,11 @@ use serde::Serialize;
 use super::rules::{Route, Rules};
 use crate::{Format, MediaType};
 
-/// What a set of codecs decides, as text for people: every codec, what happens in each of the five cases, the chain, what is
-/// allowed and the limits. The text is stable: one set has one text. [`Description::table`] is the same as data.
+/// The decisions of a set of codecs, as readable text: every codec, the policy of each of the five cases, the chain, the
+/// allowed types and the limits. The text is stable: one set has one text. [`Description::table`] is the same as data.
 pub struct Description<'a>(pub(super) &'a Rules);
 
-/// What a set of codecs decides, as data. `Display` is that of [`Description`].
+/// The decisions of a set of codecs, as data. `Display` is that of [`Description`].
 ///
 /// Each case is the list of codecs that try, in order, as `json (default)`; an empty one is a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,15 +17,15 @@ pub struct Description<'a>(pub(super) &'a Rules);
 pub struct DecisionTable {
     /// The codecs. The first one writes.
     pub codecs: Vec<CodecEntry>,
-    /// Who tries where no ContentType is declared.
+    /// The codecs that try if no ContentType is declared.
     pub missing: Vec<String>,
-    /// Who tries where no codec reads the declared type.
+    /// The codecs that try if no codec reads the declared type.
     pub unknown: Vec<String>,
-    /// Who tries where the declared text is no media type.
+    /// The codecs that try if the declared text is not a media type.
     pub malformed: Vec<String>,
-    /// Who tries after the codecs of the declared type have failed.
+    /// The codecs that try after those of the declared type have failed.
     pub failed: Vec<String>,
-    /// Who tries where the declared type is not on the list.
+    /// The codecs that try if the declared type is not on the list.
     pub not_allowed: Vec<String>,
     /// The chain.
     pub chain: Vec<&'static str>,
@@ -54,7 +54,7 @@ pub struct CodecEntry {
 }
 
 impl Description<'_> {
-    /// The same as data, which keeps nothing of the set.
+    /// Returns the same as data, independent of the set.
     #[must_use]
     pub fn table(&self) -> DecisionTable {
         let Rules { members, limits, .. } = self.0;

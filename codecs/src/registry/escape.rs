@@ -1,16 +1,16 @@
-//! Texts of types inside a trail, where some characters separate.
+//! Escapes for texts of types in a trail, where some characters are separators.
 
 use std::fmt::Write;
 
-/// What stands where a text was cut.
+/// Marks the place where a text was cut.
 const CUT: &str = "..";
 
-/// The text with everything percent-encoded that cannot stand in a field of a trail.
+/// Returns the text with every character percent-encoded that cannot be in a field of a trail.
 pub(super) fn percent(text: &str) -> String {
     text.chars().map(encoded).collect()
 }
 
-/// The text that [`percent`] writes so.
+/// Reverses [`percent`].
 pub(super) fn parse(written: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(written.len());
     let mut rest = written.as_bytes();
@@ -25,11 +25,11 @@ pub(super) fn parse(written: &str) -> Option<String> {
         rest = after;
     }
     let text = String::from_utf8(bytes).ok()?;
-    // No text has two ways to be written, and no error has one that would not stay in its line.
+    // A text has one written form only, and no error has a text of several lines.
     (percent(&text) == written && !text.contains(char::is_control)).then_some(text)
 }
 
-/// The beginning of a text, cut so that it takes at most `most` characters when it is written.
+/// Returns the beginning of a text, cut so that it takes at most `most` characters when it is written.
 pub(super) fn head(text: &str, most: usize) -> String {
     if percent(text).len() <= most {
         return text.to_owned();
@@ -39,7 +39,7 @@ pub(super) fn head(text: &str, most: usize) -> String {
     kept.chain(CUT.chars()).collect()
 }
 
-/// The end of a text, likewise.
+/// Returns the end of a text, likewise.
 pub(super) fn tail(text: &str, most: usize) -> String {
     if percent(text).len() <= most {
         return text.to_owned();

@@ -3,7 +3,7 @@ use std::{error, fmt};
 use super::Attempt;
 use crate::{DecodeErrorKind, MalformedContentType, Trail};
 
-/// What the ContentType of a body is to a set of codecs.
+/// The class of a body's ContentType for a set of codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Declared {
     /// Absent, or blank.
@@ -18,11 +18,11 @@ pub enum Declared {
     Known,
 }
 
-/// Why a body became no value, as one code.
+/// Why a body could not be read, as one code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureReason {
-    /// The first codec that tried found the bytes not to be its format, or not the type.
+    /// The first codec that tried found that the bytes are not of its format, or not of the type.
     DeserializationFailed,
     /// No codec reads the declared type, or none is declared, and the policy is to reject.
     UnsupportedContentType,
@@ -37,7 +37,7 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
-    /// The code: the name of the variant.
+    /// Returns the code: the name of the variant.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl fmt::Display for FailureReason {
     }
 }
 
-/// A body that no codec could read, and what was tried. It never holds bytes of the body.
+/// A body that no codec could read, with all attempts. It never contains bytes of the body.
 ///
 /// `Display` is the description of a dead letter: one line `codec: error` for each attempt, or why there was none.
 #[derive(Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl DecodeFailure {
         Self(Box::new(Failure { declared, malformed, content_type: content_type.into(), attempts }))
     }
 
-    /// The same failure after other attempts.
+    /// Returns the same failure after other attempts.
     pub(crate) fn with_attempts(&self, attempts: Vec<Attempt>) -> Self {
         let Failure { declared, malformed, content_type, .. } = &*self.0;
         Self(Box::new(Failure {
@@ -94,13 +94,14 @@ impl DecodeFailure {
         }))
     }
 
-    /// What the ContentType was.
+    /// Returns the class of the ContentType.
     #[must_use]
     pub fn declared(&self) -> Declared {
         self.0.declared
     }
 
-    /// Why, as one code. The first attempt decides if there was one, for it is the one that the producer meant.
+    /// Returns the reason, as one code. The first attempt decides if there was one, because it is the one that the producer
+    /// meant.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
         let Some(first) = self.attempts().first() else {
@@ -117,13 +118,13 @@ impl DecodeFailure {
         }
     }
 
-    /// The attempts, in order.
+    /// Returns the attempts, in order.
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.0.attempts
     }
 
-    /// The attempts, for a property.
+    /// Returns the attempts, for a property.
     #[must_use]
     pub fn trail(&self) -> Trail {
         Trail::of(self.attempts())

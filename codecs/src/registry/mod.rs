@@ -1,4 +1,4 @@
-//! The front: a set of codecs, what it does in every case, and a record of what it did.
+//! A set of codecs, its decision in every case, and a record of its attempts.
 
 mod allow;
 mod attempt;
@@ -44,9 +44,9 @@ pub use trail::{Trail, TrailEntry, TrailError};
 
 /// A set of codecs with its policies. Cheap to clone.
 ///
-/// The codec is chosen by the declared ContentType: the one that reads exactly that type, then one that reads its suffix, then
-/// what the [policy](Policy) of the case says. Each codec tries at most once, with a decoder of its own, and every attempt is
-/// kept.
+/// The declared ContentType chooses the codec: the one that reads exactly that type, then one that reads its suffix, then those
+/// of the [policy](Policy) of the case. Each codec tries at most once, with a decoder of its own, and every attempt is
+/// recorded.
 ///
 /// ```
 /// # #[cfg(all(feature = "json", feature = "msgpack"))] {
@@ -76,14 +76,14 @@ pub struct Codecs<S> {
 struct Inner<S> {
     set: S,
     limits: Limits,
-    /// Of each codec one bit: whether all of its exact types are allowed. None in a set that is observed, so that the hot
-    /// path asks nothing more.
+    /// Has one bit for each codec: whether all of its exact types are allowed. It is 0 in an observed set, so that the hot path
+    /// needs no further check.
     hot: u32,
     rules: Rules,
     observer: Option<Observer>,
 }
 
-/// A value's bytes, and the ContentType that says how to read them.
+/// The bytes of a value, and the ContentType for reading them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Encoded {
@@ -94,19 +94,19 @@ pub struct Encoded {
 }
 
 impl Codecs<NoCodec> {
-    /// Starts an empty set. The first codec that is added is the one that writes.
+    /// Starts an empty set. The first codec that is added writes.
     pub fn builder() -> CodecsBuilder<NoCodec> {
         CodecsBuilder::new(NoCodec)
     }
 }
 
-/// A set whose one codec is JSON.
+/// Creates a set whose one codec is JSON.
 #[cfg(feature = "json")]
 pub type JsonCodecs = Codecs<And<NoCodec, Json>>;
 
 #[cfg(feature = "json")]
 impl JsonCodecs {
-    /// JSON alone: a body without a ContentType is read as JSON, and one of another type is refused.
+    /// Creates a set of JSON alone: a body without a ContentType is read as JSON, and one of another type is refused.
     #[must_use]
     // It cannot fail: a test builds it, and nothing of it varies.
     #[allow(clippy::missing_panics_doc)]
@@ -116,16 +116,16 @@ impl JsonCodecs {
 }
 
 impl<S: CodecSet> Codecs<S> {
-    /// Reads one value. `content_type` is the declared text as it came; absent and blank are the same.
+    /// Reads one value. `content_type` is the declared text, unchanged; absent and blank are the same.
     ///
     /// A type that implements [`Deserialize`] is read by a codec of the set, and may borrow from `body`; a type with a format
-    /// of its own reads itself (see [`Decode`]). The failure holds every attempt.
+    /// of its own reads itself (see [`Decode`]). The failure contains every attempt.
     #[inline]
     pub fn decode<'de, T: Decode<'de>>(&self, content_type: Option<&str>, body: &'de [u8]) -> Result<T, DecodeFailure> {
         T::decode_value(self, content_type, body)
     }
 
-    /// Reads one value as [`decode`](Self::decode) does, and says by which codec and after which failed attempts.
+    /// Reads one value as [`decode`](Self::decode) does, and reports by which codec and after which failed attempts.
     #[inline]
     pub fn decode_traced<'de, T: Decode<'de>>(
         &self,
@@ -161,13 +161,13 @@ impl<S: CodecSet> Codecs<S> {
         }
     }
 
-    /// The name of the codec that reads this ContentType, whether it is allowed here or not.
+    /// Returns the name of the codec that reads this ContentType, whether it is allowed here or not.
     #[must_use]
     pub fn codec_for(&self, content_type: impl AsRef<str>) -> Option<&'static str> {
         self.reader(content_type.as_ref()).map(|codec| self.inner.rules.members[codec].name)
     }
 
-    /// The ContentType that the codec of this name writes. `None` if there is no such codec.
+    /// Returns the ContentType that the codec of this name writes. `None` if there is no such codec.
     ///
     /// With [`encode_as`](Self::encode_as) it chooses a codec by its name for any type that can be written.
     #[must_use]
@@ -175,13 +175,13 @@ impl<S: CodecSet> Codecs<S> {
         self.inner.rules.members.iter().find(|member| member.name == name).map(|member| member.content_type)
     }
 
-    /// What decoding one body may cost.
+    /// Returns the limits of decoding one body.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
     }
 
-    /// The whole decision table, as text for people.
+    /// Returns the whole decision table, as readable text.
     #[must_use]
     pub fn describe(&self) -> Description<'_> {
         Description(&self.inner.rules)
@@ -231,7 +231,7 @@ impl<S: CodecSet> Codecs<S> {
         Some((codec, chosen, result))
     }
 
-    /// What follows a hot path that keeps no record: out of line, and the record's end with it.
+    /// Decodes after a hot path that keeps no record: out of line, with the end of the record.
     #[cold]
     #[inline(never)]
     fn decode_value_by_rules<'de, T: Deserialize<'de>>(
@@ -243,7 +243,7 @@ impl<S: CodecSet> Codecs<S> {
         self.decode_by_rules(content_type, body, failed).map(Decoded::into_value)
     }
 
-    /// All the rest. `failed` is the error of the hot path, which was the first of the turns.
+    /// Decodes by the rules. `failed` is the error of the hot path, which was the first of the turns.
     #[cold]
     fn decode_by_rules<'de, T: Deserialize<'de>>(
         &self,
@@ -259,7 +259,7 @@ impl<S: CodecSet> Codecs<S> {
         result
     }
 
-    /// Lets the codecs try as the rules say.
+    /// Lets the codecs try by the rules.
     fn decode_in_turn<'de, T: Deserialize<'de>>(
         &self,
         resolution: &Resolution,
@@ -327,7 +327,7 @@ impl<S: CodecSet> Codecs<S> {
     }
 }
 
-/// The codec one of whose exact media types has these very bytes. No two codecs of a set have the same.
+/// Returns the codec one of whose exact media types has exactly these bytes. No two codecs of a set have the same.
 #[inline]
 fn exact(set: &impl CodecSet, content_type: &str) -> Option<(usize, Chosen)> {
     match set.written(content_type) {

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use super::{Attempt, Chosen, Declared, DecodeFailure, Decoded, FailureReason};
 
-/// Learns how each body was read: for counts by codec, decision and outcome. A closure `Fn(&Reading<'_>)` is one.
+/// An observer of how each body was read: for counts by codec, decision and outcome. A closure `Fn(&Reading<'_>)` is one.
 ///
 /// ```
 /// # #[cfg(feature = "json")] {
@@ -22,8 +22,8 @@ use super::{Attempt, Chosen, Declared, DecodeFailure, Decoded, FailureReason};
 /// # Ok::<_, consign_codecs::ConfigError>(())
 /// ```
 pub trait Observe: Send + Sync + 'static {
-    /// A body was read, or was not. It is called before the value is handed out, on the thread that reads, and must not
-    /// block. A panic goes to whoever asked for the value.
+    /// Is called after a body was read, or was refused, and before the value is returned. It runs on the thread that reads, and
+    /// must not block. A panic propagates to the caller of the decode.
     fn decoded(&self, reading: &Reading<'_>);
 }
 
@@ -33,15 +33,15 @@ impl<F: Fn(&Reading<'_>) + Send + Sync + 'static> Observe for F {
     }
 }
 
-/// How one body was read. Everything in it is one of a few values that the set decides, never a text of the producer's.
+/// How one body was read. Every field has one of a few values that the set determines, never a text of the producer's.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Reading<'r> {
-    /// What the ContentType was to the set.
+    /// The class of the ContentType for the set.
     pub declared: Declared,
     /// The codec that read the body; of a body that none could read the first that tried. `None` if none tried.
     pub codec: Option<&'static str>,
-    /// Why that codec got to read it.
+    /// Why that codec was chosen.
     pub chosen: Option<Chosen>,
     /// Why there is no value. `None` if there is one.
     pub failure: Option<FailureReason>,
@@ -50,20 +50,20 @@ pub struct Reading<'r> {
 }
 
 impl Reading<'_> {
-    /// The decision as a code: that of [`Chosen`], or `rejected` where no codec tried.
+    /// Returns the decision as a code: that of [`Chosen`], or `rejected` if no codec tried.
     #[must_use]
     pub fn decision(&self) -> &'static str {
         self.chosen.map_or("rejected", Chosen::code)
     }
 
-    /// The outcome as a code: `ok`, or that of the [`FailureReason`].
+    /// Returns the outcome as a code: `ok`, or that of the [`FailureReason`].
     #[must_use]
     pub fn outcome(&self) -> &'static str {
         self.failure.map_or("ok", FailureReason::code)
     }
 }
 
-/// Who learns it.
+/// The observer of a set.
 #[derive(Clone)]
 pub(super) struct Observer(Arc<dyn Observe>);
 
@@ -72,7 +72,7 @@ impl Observer {
         Self(Arc::new(observe))
     }
 
-    /// Tells it of a value, or of none.
+    /// Notifies it of a value or a failure.
     pub(super) fn tell<T>(&self, declared: Declared, result: &Result<Decoded<T>, DecodeFailure>) {
         let (codec, chosen, failure, attempts) = match result {
             Ok(decoded) => (Some(decoded.by), Some(decoded.chosen), None, decoded.attempts.as_slice()),

@@ -15,7 +15,7 @@ pub struct OwnFormat {
 }
 
 impl OwnFormat {
-    /// A format that reads `media_types`, exact ones in canonical form, and writes the first of them.
+    /// Creates a format that reads `media_types`, exact ones in canonical form, and writes the first of them.
     ///
     /// `name` is 1 to 32 letters, digits, `-`, `_` and `.`; in a trail another character becomes `_`.
     #[must_use]
@@ -23,7 +23,7 @@ impl OwnFormat {
         Self { name, media_types }
     }
 
-    /// Whether one of the media types has these very bytes.
+    /// Returns whether one of the media types has exactly these bytes.
     #[inline]
     fn exact(&self, content_type: &str) -> Option<Chosen> {
         let at = self.media_types.iter().position(|it| it.is_plain() && it.as_str() == content_type)?;
@@ -80,7 +80,7 @@ impl<S: CodecSet> Codecs<S> {
             None => Err(failure(&resolution, content_type, Vec::new())),
         };
         if let Some(observer) = &self.inner.observer {
-            // To the set the type may be unknown that the format reads.
+            // The format may read a type that is unknown to the set.
             let declared = match resolution.declared() {
                 Declared::Unknown if chosen.is_some() => Declared::Known,
                 declared => declared,

@@ -1,10 +1,10 @@
-/// What to do with a body for which the ContentType alone does not lead to a value.
+/// A policy for a body whose ContentType alone does not lead to a value.
 ///
-/// There are five such cases: it is *missing*, *unknown*, *malformed*, *not allowed* here, or the codec that it names
-/// *failed*. Each has a policy of its own.
+/// There are five cases: it is *missing*, *unknown*, *malformed*, *not allowed* here, or the codec that it names *failed*. Each
+/// has a policy of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// No codec tries: the failure says why.
+    /// No codec tries: the failure has the reason.
     Reject,
     /// This codec tries, and no other.
     Codec(&'static str),

@@ -1,4 +1,4 @@
-//! What a set decides about a declared ContentType, worked out before a body is seen and without its Rust type.
+//! The decisions of a set for a declared ContentType, computed before a body is read and without its Rust type.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ pub(super) struct Step {
     pub(super) chosen: Chosen,
 }
 
-/// A policy and the turns that it means.
+/// A policy and its turns.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) policy: Policy,
@@ -33,7 +33,7 @@ pub(super) struct Rules {
     pub(super) cache: Cache,
 }
 
-/// What a declared text means to a set.
+/// The meaning of a declared text for a set.
 #[derive(Debug)]
 pub(super) enum Resolution {
     Missing,
@@ -52,8 +52,8 @@ pub(super) struct Resolved {
 }
 
 impl Rules {
-    /// Of each codec one bit: whether comparing bytes says all. Its exact types must be allowed, and have no parameters: for a
-    /// codec that has such a type, a type without them means something too.
+    /// Returns one bit for each codec: whether comparing bytes suffices. Its exact types must be allowed, and have no
+    /// parameters: for a codec that has such a type, a type without them has a meaning too.
     pub(super) fn hot(&self) -> u32 {
         let mut hot = 0;
         for (codec, member) in self.members.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Rules {
         Resolved { content_type, declared, reader, steps: steps.into() }
     }
 
-    /// The member that reads the type exactly and the one that reads its suffix; a range only where there is neither.
+    /// Returns the member that reads the type exactly and the one that reads its suffix; a range only if there is neither.
     fn readers(&self, declared: &ContentType) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut specific = None;
@@ -158,7 +158,7 @@ impl Resolution {
     }
 }
 
-/// How a format with these media types reads the declared type, if it does.
+/// Returns how a format with these media types reads the declared type, if it does.
 pub(super) fn media_type_match(media_types: &[MediaType], declared: &ContentType) -> Option<Chosen> {
     if let Some((_, chosen)) = exact_match(media_types, declared) {
         return Some(chosen);
@@ -169,7 +169,7 @@ pub(super) fn media_type_match(media_types: &[MediaType], declared: &ContentType
     range_match(media_types, declared).then_some(Chosen::Range)
 }
 
-/// The exact match with the most parameters. A media type without parameters leaves them to the codec to read.
+/// Returns the exact match with the most parameters. A media type without parameters leaves them to the codec.
 fn exact_match(media_types: &[MediaType], declared: &ContentType) -> Option<(usize, Chosen)> {
     let mut best = None;
     for (at, media_type) in media_types.iter().enumerate().filter(|(_, media_type)| media_type.is_exact()) {
@@ -206,8 +206,8 @@ pub(super) fn push(steps: &mut Vec<Step>, step: Step) {
     }
 }
 
-/// The texts seen last. Only well-formed ones enter, and a new one takes the place of the oldest, so that no producer can
-/// make it grow or keep others out.
+/// The texts seen last. Only well-formed ones are added, and a new one replaces the oldest, so that no producer can make it
+/// grow or keep others out.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Mutex<Ring>);
 

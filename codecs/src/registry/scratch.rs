@@ -1,21 +1,21 @@
-//! Where bodies are written before their length is known.
+//! The buffer in which bodies are written before their length is known.
 
 use std::cell::Cell;
 
 use bytes::{Bytes, BytesMut};
 
-/// What a thread keeps between two bodies.
+/// The size of the buffer that a thread keeps between two bodies.
 const KEPT: usize = 64 << 10;
 
 thread_local! {
     static SCRATCH: Cell<BytesMut> = Cell::new(BytesMut::new());
 }
 
-/// What `write` appends, as one allocation of its length. A buffer that grew with the body would be asked for several
-/// times, and the body would keep what is left over for as long as it is stored.
+/// Returns the bytes that `write` appends, as one allocation of their length. A buffer that grew with the body would be
+/// allocated several times, and the body would keep the unused rest for as long as it is stored.
 #[inline]
 pub(super) fn written<E>(write: impl FnOnce(&mut BytesMut) -> Result<(), E>) -> Result<Bytes, E> {
-    // Taken, for what writes may write another body in between. There is none any more while a thread ends.
+    // Taken, because `write` may write another body in between. It does not exist while a thread ends.
     let mut out = SCRATCH.try_with(Cell::take).unwrap_or_default();
     let result = write(&mut out);
     if out.capacity() > KEPT {

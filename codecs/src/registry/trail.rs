@@ -13,7 +13,7 @@ use crate::{Chosen, DecodeErrorKind, Position, ValueKind};
 ///
 /// The text is printable US-ASCII of at most [`Trail::MAX_ENTRIES`] attempts; later ones are left out. In a path and an
 /// expectation `%`, `,`, `;` and all that is not printable US-ASCII is percent-encoded (RFC 3986, section 2.1). They have at
-/// most [`Trail::MAX_TEXT`] characters: a longer path loses its beginning and a longer expectation its end, where `..` stands.
+/// most [`Trail::MAX_TEXT`] characters: a longer path loses its beginning and a longer expectation its end, marked by `..`.
 ///
 /// ```
 /// use consign_codecs::{Chosen, DecodeErrorKind, Position, Trail, ValueKind};
@@ -44,22 +44,22 @@ pub struct TrailEntry {
 }
 
 impl Trail {
-    /// How many attempts a trail holds: 8.
+    /// The maximum of attempts in a trail: 8.
     pub const MAX_ENTRIES: usize = 8;
-    /// How many characters a path and an expectation have at most, percent-encoded: 96.
+    /// The maximum of characters of a path and of an expectation, percent-encoded: 96.
     pub const MAX_TEXT: usize = 96;
 
     pub(super) fn of(attempts: &[Attempt]) -> Self {
         Self { entries: attempts.iter().take(Self::MAX_ENTRIES).map(TrailEntry::of).collect() }
     }
 
-    /// The attempts, in order.
+    /// Returns the attempts, in order.
     #[must_use]
     pub fn entries(&self) -> &[TrailEntry] {
         &self.entries
     }
 
-    /// Whether nothing was tried.
+    /// Returns whether nothing was tried.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -79,49 +79,49 @@ impl TrailEntry {
         }
     }
 
-    /// The codec's name.
+    /// Returns the codec's name.
     #[must_use]
     pub fn codec(&self) -> &str {
         &self.codec
     }
 
-    /// Why it got to read the body.
+    /// Returns why it was chosen.
     #[must_use]
     pub fn chosen(&self) -> Chosen {
         self.chosen
     }
 
-    /// The code of why it refused the body.
+    /// Returns the code of why it refused the body.
     #[must_use]
     pub fn code(&self) -> &str {
         &self.code
     }
 
-    /// Why it refused the body. `None` if the code is not one of this version's.
+    /// Returns why it refused the body. `None` if the code is not one of this version's.
     #[must_use]
     pub fn kind(&self) -> Option<DecodeErrorKind> {
         KINDS.into_iter().find(|kind| kind.code() == self.code)
     }
 
-    /// Where in the body it stopped.
+    /// Returns where in the body it stopped.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.position
     }
 
-    /// Where in the type it stopped, as [`DecodeError::path`] has it.
+    /// Returns where in the type it stopped, in the form of [`DecodeError::path`].
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.path.as_deref()
     }
 
-    /// What the type expected.
+    /// Returns what the type expected.
     #[must_use]
     pub fn expected(&self) -> Option<&str> {
         self.expected.as_deref()
     }
 
-    /// The kind of the value that was found instead.
+    /// Returns the kind of the value that was found instead.
     #[must_use]
     pub fn found(&self) -> Option<ValueKind> {
         self.found
@@ -134,7 +134,7 @@ impl TrailEntry {
 pub enum TrailError {
     /// More than [`Trail::MAX_ENTRIES`] attempts.
     TooManyEntries,
-    /// An attempt has fewer than four fields or more than seven, or one of them is not what belongs there.
+    /// An attempt has fewer than four fields or more than seven, or one of them is invalid.
     InvalidEntry,
 }
 
@@ -161,12 +161,12 @@ fn is_field_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.')
 }
 
-/// Whether a name can stand in a trail as it is.
+/// Returns whether a name can be in a trail unchanged.
 pub(super) fn is_field(text: &str) -> bool {
     (1..=MAX_FIELD).contains(&text.len()) && text.chars().all(is_field_character)
 }
 
-/// A set refuses names that are no fields, but a format of a type's own comes in without one.
+/// Returns a name for a trail. A set refuses names that are not fields, but the format of a type may have one.
 fn field(name: &'static str) -> Cow<'static, str> {
     if is_field(name) {
         return Cow::Borrowed(name);
@@ -226,7 +226,7 @@ fn parse_entry(text: &str) -> Option<TrailEntry> {
         text => Some(parse_position(text)?),
     };
     let rest: Vec<_> = fields.collect();
-    // The fields at the end that say nothing are left out.
+    // Empty fields at the end are left out.
     if rest.len() > 3 || rest.last() == Some(&"") {
         return None;
     }
@@ -257,7 +257,7 @@ fn parse_position(text: &str) -> Option<Position> {
     }
 }
 
-/// As `Display` writes them, and so without a sign or a leading zero.
+/// Parses a number as `Display` writes it, without a sign or a leading zero.
 fn parse_number(text: &str) -> Option<usize> {
     let number: usize = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

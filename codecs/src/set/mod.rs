@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType};
 
-/// What is known of one codec of a set without reading a body.
+/// The facts of one codec of a set, without a body.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CodecInfo {
@@ -24,19 +24,20 @@ pub struct CodecInfo {
 /// A set of codecs, by index in the order in which they were added. [`NoCodec`] and [`And`] are the only sets: a codec that
 /// is not in the type is not in the binary.
 pub trait CodecSet: sealed::Sealed + Send + Sync + 'static {
-    /// How many codecs there are.
+    /// The number of codecs.
     const LEN: usize;
 
-    /// What is known of the codec at `index`. `None` if there is none.
+    /// Returns the facts of the codec at `index`. `None` if there is none.
     fn info(&self, index: usize) -> Option<CodecInfo>;
 
-    /// The codec that writes a media type of these very bytes. A comparison in place: nothing is parsed, folded or looked up.
+    /// Returns the codec that writes a media type of exactly these bytes. It compares in place: nothing is parsed, folded or
+    /// looked up.
     fn written(&self, content_type: &str) -> Option<usize>;
 
-    /// The codec that reads a media type of these very bytes and writes another.
+    /// Returns the codec that reads a media type of exactly these bytes and writes another.
     fn alias(&self, content_type: &str) -> Option<usize>;
 
-    /// Lets the codec at `index` read `body`: its size is checked before the codec sees it, and a panic is an error. `None` if
+    /// Lets the codec at `index` read `body`: its size is checked before the codec gets it, and a panic is an error. `None` if
     /// there is no such codec.
     fn decode_at<'de, T: Deserialize<'de>>(
         &self,
@@ -156,7 +157,7 @@ impl<P: CodecSet, C: Codec> CodecSet for And<P, C> {
     }
 }
 
-/// One attempt: the size first, then `read`, whose panic is an error like any other.
+/// Makes one attempt: it checks the size first, then calls `read`, whose panic is an error like any other.
 #[inline]
 pub(crate) fn guarded<T>(
     body: &[u8],
@@ -164,7 +165,7 @@ pub(crate) fn guarded<T>(
     read: impl FnOnce() -> Result<T, DecodeError>,
 ) -> Result<T, DecodeError> {
     cx.limits().check_size(body)?;
-    // A codec is shared and unchanged, a value in the making is lost, a body is read only: nothing half-done is seen later.
+    // A codec is shared and unchanged, an unfinished value is lost, a body is read only: no partial state is seen later.
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(DecodeError::new(DecodeErrorKind::Panic)))
 }
 

@@ -1,4 +1,4 @@
-//! From one format to another, without the Rust type.
+//! Conversion from one format to another, without the Rust type.
 
 mod soften;
 mod value;
@@ -11,11 +11,11 @@ use self::{soften::soften, value::Value};
 use crate::{CodecSet, Codecs, DecodeFailure, EncodeError, Encoded};
 
 impl<S: CodecSet> Codecs<S> {
-    /// Writes a body in the format of the ContentType `to`, of whatever types it is. It is read by `content_type` and the
-    /// set's rules, by a fallback too.
+    /// Writes a body in the format of the ContentType `to`, whatever its types. It is read by `content_type` and the set's
+    /// rules, by a fallback too.
     ///
-    /// Both formats have to describe themselves, as JSON, MessagePack and CBOR do. What was written is read again, and
-    /// unless it says the same the answer is [`TranscodeError::Lossy`]:
+    /// Both formats must describe themselves, as JSON, MessagePack and CBOR do. The written body is read again, and if it has
+    /// another value the result is [`TranscodeError::Lossy`]:
     ///
     /// | what | into JSON | into MessagePack | into CBOR |
     /// |---|---|---|---|
@@ -23,15 +23,15 @@ impl<S: CodecSet> Codecs<S> {
     /// | integers from -2^63 to 2^64 - 1, floats of 64 bits | kept | kept | kept |
     /// | floats of 32 bits | as of 64, by the shortest digits that name them | kept | kept |
     /// | bytes | refused, or base64 | kept | kept |
-    /// | keys that are no text | refused, or text | kept | kept |
+    /// | keys that are not text | refused, or text | kept | kept |
     /// | not a number, infinite | refused, or null | kept | kept |
     ///
-    /// The second answer is that of [`transcode_lossy`](Self::transcode_lossy).
+    /// The second alternative is that of [`transcode_lossy`](Self::transcode_lossy).
     ///
-    /// What the reading format says beyond that is lost when it is read, and nothing notices: the digits of a JSON number
-    /// that is no integer of 64 bits, beyond those that a float of 64 bits has; how something was spelled, as white space,
-    /// escapes, the width of a number, a length that was not said in advance; and CBOR's *undefined*, which is null. A body
-    /// with MessagePack's extensions, with CBOR's tags, or with a key of text that stands twice in a map, is not read.
+    /// Details of the source format beyond that are lost without an error. These are the digits of a JSON number that is not an
+    /// integer of 64 bits, beyond those of a float of 64 bits; the spelling, such as white space, escapes, the width of a
+    /// number, an indefinite length; and CBOR's *undefined*, which becomes null. A body with MessagePack's extensions, with
+    /// CBOR's tags, or with a key of text that occurs twice in a map, is not read.
     pub fn transcode(
         &self,
         content_type: Option<&str>,
@@ -42,10 +42,10 @@ impl<S: CodecSet> Codecs<S> {
         self.write_same(&value, to.as_ref())
     }
 
-    /// Does as [`transcode`](Self::transcode), and what the other format does not hold becomes what is nearest: bytes
-    /// become text in base64 (RFC 4648, 4), keys become text, and numbers that JSON does not have become null. The
-    /// answer says which of these happened. Two keys that become the same text, and a list or a map as a key, are refused
-    /// still.
+    /// Does the same as [`transcode`](Self::transcode), and replaces values that the other format does not have by the nearest
+    /// ones: bytes become text in base64 (RFC 4648, 4), keys become text, and numbers that JSON does not have become null. The
+    /// result reports which of these happened. Two keys that become the same text, and a list or a map as a key, are still
+    /// refused.
     pub fn transcode_lossy(
         &self,
         content_type: Option<&str>,
@@ -63,22 +63,22 @@ impl<S: CodecSet> Codecs<S> {
 
     fn write_same(&self, value: &Value, to: &str) -> Result<Encoded, TranscodeError> {
         let encoded = self.encode_as(value, to).map_err(TranscodeError::Unencodable)?;
-        // A fallback might read what its own codec does not.
+        // A fallback might read a body that its own codec refuses.
         let again = self.decode_traced::<Value>(Some(encoded.content_type), &encoded.body);
         let is_same = again.is_ok_and(|again| again.attempts.is_empty() && value.is_same(&again.value));
         if is_same { Ok(encoded) } else { Err(TranscodeError::Lossy) }
     }
 }
 
-/// What became something else on the way into another format.
+/// The values that were replaced in a conversion to another format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// Bytes that are text in base64 now.
+    /// Bytes that became text in base64.
     pub bytes: usize,
-    /// Keys that were no text and are now.
+    /// Keys that became text.
     pub keys: usize,
-    /// Numbers that were not finite, and are null now.
+    /// Numbers that were not finite and became null.
     pub numbers: usize,
 }
 
@@ -88,9 +88,9 @@ pub struct Losses {
 pub enum TranscodeError {
     /// It cannot be read: no codec does, or the one that does needs a Rust type.
     Undecodable(DecodeFailure),
-    /// It cannot be written: no codec is that of the ContentType, or the format has no room for it.
+    /// It cannot be written: no codec is that of the ContentType, or the format cannot hold a value.
     Unencodable(EncodeError),
-    /// What was written does not say the same.
+    /// The written body has another value.
     Lossy,
 }
 

@@ -1,15 +1,15 @@
-//! What JSON has room for, nearest to what it has not.
+//! Replacements for values that JSON does not have.
 
 use super::{Losses, Value};
 
-/// Replaces what JSON does not hold, and counts it; `None` where there is nothing near.
+/// Replaces values that JSON does not have, and counts them; `None` if there is no replacement.
 pub(super) fn soften(value: &mut Value) -> Option<Losses> {
     let mut losses = Losses::default();
     in_place(value, &mut losses)?;
     Some(losses)
 }
 
-/// As deep as the codec that read the value let it be.
+/// As deep as the codec that read the value permitted.
 fn in_place(value: &mut Value, losses: &mut Losses) -> Option<()> {
     match value {
         Value::Bytes(bytes) => {
@@ -39,7 +39,7 @@ fn in_place(value: &mut Value, losses: &mut Losses) -> Option<()> {
     Some(())
 }
 
-/// What stands for a key; `None` where nothing does.
+/// Returns the text for a key; `None` if there is none.
 fn key_text(key: &Value) -> Option<String> {
     Some(match key {
         Value::Text(text) => text.clone(),

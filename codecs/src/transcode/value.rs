@@ -5,7 +5,7 @@ use serde::{
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
 
-/// What a body that describes itself says, without a Rust type. Integers that are not negative are `Unsigned`.
+/// The value of a self-describing body, without a Rust type. Non-negative integers are `Unsigned`.
 #[derive(Debug)]
 pub(super) enum Value {
     Null,
@@ -17,7 +17,7 @@ pub(super) enum Value {
     Text(String),
     Bytes(Vec<u8>),
     List(Vec<Value>),
-    /// In the order in which they came.
+    /// In their order in the body.
     Map(Vec<(Value, Value)>),
 }
 
@@ -26,7 +26,7 @@ impl Value {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Whether what came back says the same. A float of 32 bits may come back as one of 64.
+    /// Returns whether two values are the same. A float of 32 bits may become one of 64.
     #[expect(
         clippy::float_cmp,
         clippy::cast_possible_truncation,
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// The name of the newtype struct that takes a value whose format marks it as nothing beyond its kind.
+/// The name of the newtype struct for a value that its format marks as nothing beyond its kind.
 pub(crate) const EXACT: &str = "$consign::Exact";
 
 struct Exact;
@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for Any {
         Ok(Value::Bytes(value))
     }
 
-    // No capacity is reserved by what the body says of its length.
+    // No capacity is reserved by the declared length of the body.
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         while let Some(element) = elements.next_element()? {
@@ -148,7 +148,7 @@ impl<'de> Visitor<'de> for Any {
         while let Some(entry) = entries.next_entry()? {
             map.push(entry);
         }
-        // Which of both counts is up to each reader.
+        // Readers differ in which of both counts.
         let mut keys: Vec<_> = map.iter().filter_map(|(key, _): &(Value, Value)| key.as_text()).collect();
         keys.sort_unstable();
         if keys.windows(2).any(|pair| pair[0] == pair[1]) {

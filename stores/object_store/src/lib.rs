@@ -1,5 +1,5 @@
-//! Bodies for the claim check in files, or in what else [`object_store`] reaches: a [`BlobStore`] over an
-//! [`ObjectStore`] that you have made, with its credentials and its time-outs.
+//! Bodies for the claim check in files, or in any other store of [`object_store`]: a [`BlobStore`] over an [`ObjectStore`] that
+//! you have created, with its credentials and its time-outs.
 //!
 //! ```
 //! use consign::{
@@ -21,24 +21,22 @@
 //! # }
 //! ```
 //!
-//! # Where a blob is
+//! # Names of blobs
 //!
-//! At `<prefix>/<id>`, where the id is 32 hexadecimal digits. The prefix is yours and the id has no other spelling, so no
-//! message names a place outside of the prefix. Give a prefix to nothing else: [`ObjectBlobs::delete_older_than`] deletes in
-//! it whatever has a name of that form.
+//! A blob has the path `<prefix>/<id>`, where the id is 32 hexadecimal digits. You choose the prefix and the id has no other
+//! spelling, so no message names a place outside of the prefix. Use a prefix for nothing else:
+//! [`ObjectBlobs::delete_older_than`] deletes all objects in it with a name of that form.
 //!
-//! # What holds
+//! # Guarantees
 //!
-//! A blob is there as a whole or not at all, and as safely as its store keeps it: files of
-//! `LocalFileSystem` are not synced to the disk before `put` answers, so a loss of
-//! power may lose what a durable queue still names; the stores of clouds are as durable as they say. A blob that is lost
-//! shows as a dead letter with the reason `ClaimMissing`.
+//! A blob exists as a whole or not at all, and is as durable as its store. Files of `LocalFileSystem` are not synced to the
+//! disk before `put` returns, so a power loss may lose a blob that a durable queue still names. The stores of clouds are as
+//! durable as they declare. A lost blob makes a dead letter with the reason `ClaimMissing`.
 //!
 //! # Errors
 //!
-//! Not found is [`Missing`](BlobErrorKind::Missing); a permission that is missing is [`Denied`](BlobErrorKind::Denied);
-//! everything else is [`Unavailable`](BlobErrorKind::Unavailable), which may be tried again. The store's own error is the
-//! source.
+//! Not found is [`Missing`](BlobErrorKind::Missing); a missing permission is [`Denied`](BlobErrorKind::Denied); everything else
+//! is [`Unavailable`](BlobErrorKind::Unavailable), which is retryable. The store's own error is the source.
 #![forbid(unsafe_code)]
 
 use std::{fmt, sync::Arc};
@@ -58,7 +56,7 @@ pub struct ObjectBlobs {
     prefix: Path,
 }
 
-/// What [`ObjectBlobs::delete_older_than`] has done.
+/// The result of [`ObjectBlobs::delete_older_than`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deleted {
@@ -69,8 +67,12 @@ pub struct Deleted {
 }
 
 impl ObjectBlobs {
-    /// Keeps blobs in `store` under `prefix`: a path of segments between slashes, or an empty one. A segment that is empty, `.` or `..`, or with a character that a path cannot have is
-    /// an error. Nothing is asked of the store.
+    /// Creates a store of blobs in `store` under `prefix`: a path of segments between slashes, or an empty one. It makes no
+    /// request to the store.
+    ///
+    /// # Errors
+    ///
+    /// A segment that is empty, `.` or `..`, or with a character that a path cannot have.
     pub fn new(store: impl ObjectStore, prefix: &str) -> Result<Self, InvalidPrefix> {
         Self::shared(Arc::new(store), prefix)
     }
@@ -85,11 +87,11 @@ impl ObjectBlobs {
         self.prefix.clone().join(id.to_string())
     }
 
-    /// Deletes the blobs that were stored before an instant, by the store's clock, and says what went. Other objects stay.
-    /// An error ends it; what was deleted is deleted, and the next call goes on.
+    /// Deletes the blobs that were stored before an instant, by the store's clock, and returns their number and size. Other
+    /// objects stay. An error ends it; earlier deletions remain, and the next call continues.
     ///
-    /// The instant has to be before now by more than a message can live: the time to live of the entities where they wait,
-    /// and what somebody takes to look at a dead letter.
+    /// The instant must be before now by more than the lifetime of a message: the time to live of the entities where messages
+    /// wait, and the time to examine a dead letter.
     pub async fn delete_older_than(&self, instant: Timestamp) -> Result<Deleted, BlobError> {
         let mut deleted = Deleted::default();
         let mut listed = self.store.list(Some(&self.prefix));
@@ -103,7 +105,7 @@ impl ObjectBlobs {
                     deleted.blobs += 1;
                     deleted.bytes += object.size;
                 }
-                // Somebody else was first.
+                // Another process has deleted it.
                 Err(Error::NotFound { .. }) => {}
                 Err(other) => return Err(error(other)),
             }
@@ -111,7 +113,7 @@ impl ObjectBlobs {
         Ok(deleted)
     }
 
-    /// Whether the object has a name that we give, right under the prefix.
+    /// Returns whether the object has the name of a blob, right under the prefix.
     fn is_blob(&self, object: &ObjectMeta) -> bool {
         let Some(mut parts) = object.location.prefix_match(&self.prefix) else { return false };
         let (Some(name), None) = (parts.next(), parts.next()) else { return false };
@@ -140,7 +142,7 @@ impl BlobStore for ObjectBlobs {
         if found.meta.size != length {
             return Err(BlobError::new(BlobErrorKind::Length));
         }
-        // No more is read than that, whatever comes.
+        // No more than that is read.
         let mut body = BytesMut::new();
         let mut chunks = found.into_stream();
         while let Some(chunk) = chunks.try_next().await.map_err(error)? {
@@ -169,7 +171,7 @@ fn error(error: Error) -> BlobError {
     BlobError::new(kind).with_source(error)
 }
 
-/// A prefix that is no path.
+/// A prefix that is not a path.
 #[derive(Debug)]
 pub struct InvalidPrefix(Box<object_store::path::Error>);
 

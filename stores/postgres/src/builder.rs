@@ -14,7 +14,7 @@ use crate::{
     store::micros,
 };
 
-/// How a store is opened.
+/// The options of a store.
 #[derive(Debug)]
 #[must_use = "nothing is opened until `connect` is called"]
 pub struct Builder {
@@ -26,7 +26,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// How many connections a store has at most by default.
+    /// The maximum of connections of a store by default.
     pub const CONNECTIONS: usize = 4;
 
     /// How long a store waits for the database by default.
@@ -36,35 +36,36 @@ impl Builder {
         Self { window, table: Table::default(), create: false, connections: Self::CONNECTIONS, timeout: Self::TIMEOUT }
     }
 
-    /// Keeps the ids in this table. Stores over one table know the same ids.
+    /// Sets the table of the ids. Stores over one table share their ids.
     pub fn table(mut self, table: Table) -> Self {
         self.table = table;
         self
     }
 
-    /// Makes the table if it is missing, by [`Table::sql`], and for that needs the right to make tables in its schema, even
-    /// when it is there.
+    /// Creates the table if it is missing, by [`Table::sql`]. This requires the right to create tables in its schema, even if
+    /// the table exists.
     pub fn create_table(mut self) -> Self {
         self.create = true;
         self
     }
 
-    /// Has at most so many connections, at least 1. They are not those of the handlers' transactions.
+    /// Sets the maximum of connections, at least 1. They are not those of the handlers' transactions.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
         self
     }
 
-    /// Waits so long for a connection, and again for an answer: then the request fails as
+    /// Sets how long a request waits for a connection, and again for an answer: then it fails as
     /// [`Unavailable`](consign::middleware::dedup::StoreErrorKind::Unavailable).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Opens the store, on the database that `config` names; `tls` is [`NoTls`](tokio_postgres::NoTls), or what encrypts.
+    /// Opens the store, on the database that `config` names; `tls` is [`NoTls`](tokio_postgres::NoTls), or a TLS connector.
     ///
-    /// Fails as [`Unavailable`](consign::middleware::dedup::StoreErrorKind::Unavailable) if the database cannot be reached, or has no such table.
+    /// Fails as [`Unavailable`](consign::middleware::dedup::StoreErrorKind::Unavailable) if the database cannot be reached, or
+    /// has no such table.
     pub async fn connect<T>(self, config: Config, tls: T) -> Result<PostgresStore, StoreError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
@@ -74,7 +75,7 @@ impl Builder {
     {
         let connections = Connections::new(config, tls, self.connections, self.timeout)?;
         if self.create {
-            // Of several that make it at once all but the first would fail, but for the lock.
+            // Without the lock all but the first of several concurrent creations would fail.
             let lock = format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({})", Self::CREATING);
             let sql = format!("{lock};\n{}", self.table.sql());
             connections.run(&sql).await?;
@@ -85,6 +86,6 @@ impl Builder {
         Ok(PostgresStore::new(connections, statements, secret.into_bytes(), window))
     }
 
-    /// The number of the lock under which tables are made.
+    /// The number of the lock under which tables are created.
     const CREATING: i64 = i64::from_be_bytes(*b"consign\0");
 }

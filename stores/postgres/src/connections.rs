@@ -12,7 +12,7 @@ use tokio_postgres::{
 
 pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// The connections of a store, which are made when they are needed and again when they are lost.
+/// The connections of a store, which are opened on demand and again when they are lost.
 pub(crate) struct Connections {
     pool: Pool,
     timeout: Duration,
@@ -27,8 +27,8 @@ pub(crate) enum Failure {
 }
 
 impl Connections {
-    /// A statement that waits for a lock would keep its connection from others. The statements are written for this level
-    /// of isolation.
+    /// A statement that waits for a lock would block its connection for others. The statements are written for this level of
+    /// isolation.
     const SESSION: &str = "SET lock_timeout = '1s'; SET default_transaction_isolation = 'read committed'";
 
     pub(crate) fn new<T>(config: Config, tls: T, connections: usize, timeout: Duration) -> Result<Self, StoreError>
@@ -48,19 +48,19 @@ impl Connections {
         Ok(Self { pool, timeout })
     }
 
-    /// The row that the statement answers with.
+    /// Returns the row of a statement.
     pub(crate) async fn ask(&self, statement: &str, parameters: Parameters<'_>) -> Result<Row, Failure> {
         let row = self.try_twice(statement, parameters).await?;
         row.ok_or(Failure::NoAnswer(NoAnswer::NoRow))
     }
 
-    /// Runs a statement that answers with no row.
+    /// Runs a statement without a result.
     pub(crate) async fn tell(&self, statement: &str, parameters: Parameters<'_>) -> Result<(), Failure> {
         self.try_twice(statement, parameters).await.map(drop)
     }
 
-    /// Each statement of a store has the same effect when it is run twice, and so is run again when its connection was lost,
-    /// as all are when the database was started again.
+    /// Runs a statement again if its connection was lost. Each statement of a store has the same effect when it is run twice.
+    /// All connections are lost when the database is restarted.
     async fn try_twice(&self, statement: &str, parameters: Parameters<'_>) -> Result<Option<Row>, Failure> {
         match self.try_once(statement, parameters).await {
             Err(failure @ Failure::Database(_)) if failure.is_of_connection() => {
@@ -81,7 +81,7 @@ impl Connections {
             Err(_) => Err(Failure::NoAnswer(NoAnswer::TooLate)),
         };
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
-            // Whoever had it next would fare no better: that it is lost is not known at once.
+            // The next user would fail too: the loss is not detected at once.
             drop(Object::take(client));
         }
         answer
@@ -100,7 +100,7 @@ impl Connections {
 }
 
 impl Failure {
-    /// Whether the connection is lost, or as good as lost.
+    /// Returns whether the connection is lost, or unusable.
     fn is_of_connection(&self) -> bool {
         let ends = [&SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN, &SqlState::IDLE_SESSION_TIMEOUT];
         match self {
@@ -110,7 +110,7 @@ impl Failure {
         }
     }
 
-    /// Whether somebody else had a row locked for too long.
+    /// Returns whether another transaction had a row locked for too long.
     pub(crate) fn is_locked(&self) -> bool {
         matches!(self, Self::Database(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
     }
@@ -142,13 +142,13 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// The database could be asked, and did not answer.
+/// The database was reached, and did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoAnswer {
-    /// Nothing came within the time that the store waits.
+    /// There was no answer within the time limit of the store.
     TooLate,
-    /// A row is missing, as that of the secret is when the table is not complete.
+    /// A row is missing: that of the secret, if the table is incomplete.
     NoRow,
 }
 

@@ -33,52 +33,51 @@
 //! # }
 //! ```
 //!
-//! The example `transaction` of this crate is that with a pool of connections, duplicates and a failure.
+//! The example `transaction` of this crate does that with a pool of connections, duplicates and a failure.
 //!
-//! # Two ways
+//! # Two commits
 //!
 //! | | effects of a message |
 //! |---|---|
-//! | the layer commits, after the handler | one as long as no process dies and no connection breaks between the effect and the commit, and no run outlasts its lease; else it may have another |
-//! | the handler commits, by [`commit_in`](PostgresStore::commit_in) in the transaction of the effect | one, whatever breaks, as long as the id is known |
+//! | the layer commits, after the handler | one if no process dies and no connection breaks between the effect and the commit, and no run outlasts its lease; otherwise there may be another |
+//! | the handler commits, by [`commit_in`](PostgresStore::commit_in) in the transaction of the effect | one in all cases, as long as the id is known |
 //!
-//! The first way is that of every store, for effects of every kind. The second way is for an effect that is in this
-//! database. Nothing else is needed for it to happen once: not the lease, not even the layer. The layer in front of it saves
-//! a transaction for each duplicate, and lets a duplicate wait while its message is handled elsewhere. What it does after
-//! the handler changes nothing: its commit finds the id committed, and so does its forget, when the handler's answer was
-//! lost.
+//! The first commit is that of every store, for effects of every kind. The second is for an effect in this database. It needs
+//! nothing else for a single effect: not the lease, not even the layer. The layer in front of it saves a transaction for each
+//! duplicate, and lets a duplicate wait while its message is handled elsewhere. After the handler the layer changes nothing:
+//! its commit finds the id committed, and so does its forget, when the handler's answer was lost.
 //!
-//! Of several transactions for one id, the first one that ends well counts. So it does not matter whether a handler has
-//! outlasted its lease and another one has begun: the second to come is told [`Claim::Duplicate`], after it has waited for
-//! the first. When `commit_in` comes before the effect, as it should, the id is in progress from there until the end of the
-//! transaction, whatever the lease says, and no other handler begins.
+//! Of several transactions for one id, the first one that commits counts. So it does not matter whether a handler has outlasted
+//! its lease and another one has begun: the second gets [`Claim::Duplicate`], after it has waited for the first. Call
+//! `commit_in` before the effect. Then the id is in progress from there until the end of the transaction, whatever the lease
+//! says, and no other handler begins.
 //!
-//! Three things are left to you. A failure of a statement is a failure of the handler: PostgreSQL answers the commit of a
-//! transaction in which one has failed by rolling it back, and the client reports that as success. A `Duplicate` rolls back
-//! what the transaction did before. And a transaction that is left open by a machine that vanished is open until the
-//! database gives that connection up (`tcp_keepalives_idle`, `idle_in_transaction_session_timeout`); its message waits.
+//! The application has three duties. A failed statement must fail the handler: PostgreSQL rolls back a transaction with a
+//! failed statement at its commit, and the client reports that as success. A `Duplicate` must roll back what the transaction
+//! did before. And a transaction that a vanished machine has left open stays open until the database closes that connection
+//! (`tcp_keepalives_idle`, `idle_in_transaction_session_timeout`); its message waits.
 //!
-//! # What is in the table
+//! # Contents of the table
 //!
-//! A row for each id that is reserved or committed: a keyed digest of 128 bits, whose secret is drawn with the table and
-//! stands in a second one, who has it reserved, and until when. No id and no body. [`Table::sql`] shows both tables.
+//! A row for each id that is reserved or committed: a keyed digest of 128 bits, the holder of the reservation, and its end. The
+//! secret of the digests is drawn with the table and is in a second table. There is no id and no body. [`Table::sql`] shows
+//! both tables.
 //!
-//! Leases and windows are of the database's clock, to the microsecond. There is no limit to how many ids are known but the
-//! disk, and none is forgotten early. One in 16 reservations forgets 64 ids at most whose time is over, the oldest first.
-//!
+//! Leases and windows use the database's clock, to the microsecond. Only the disk limits the number of known ids, and none is
+//! forgotten early. One in 16 reservations forgets at most 64 expired ids, the oldest first.
 //! # Failure
 //!
-//! What fails is a [`StoreError`](consign::middleware::dedup::StoreError) whose source is tokio-postgres's error,
-//! [`NoAnswer`], or that of the pool. A statement whose connection was lost is asked once more on another one, so that a
-//! restart of the database, or a firewall that ends idle connections, costs nothing. Each request has a time limit.
+//! A failure is a [`StoreError`](consign::middleware::dedup::StoreError) whose source is tokio-postgres's error, [`NoAnswer`],
+//! or that of the pool. A statement whose connection was lost is run once more on another one. So a restart of the database, or
+//! a firewall that ends idle connections, causes no failure. Each request has a time limit.
 //!
 //! A reservation whose answer was lost, or whose call was dropped, is forgotten in the background.
 //!
 //! # Connections
 //!
-//! A store has connections of its own, [4](Builder::CONNECTIONS) at most unless set, and waits for no lock longer than a
-//! second. `commit_in` is a statement in a transaction of yours, and waits as long as yours do. It wants PostgreSQL 13 or
-//! later, and a tokio runtime with I/O and time.
+//! A store has connections of its own, [4](Builder::CONNECTIONS) at most by default, and waits for no lock longer than a
+//! second. `commit_in` is a statement in a transaction of your own, and waits as long as yours do. The crate requires
+//! PostgreSQL 13 or later, and a tokio runtime with I/O and time.
 #![forbid(unsafe_code)]
 
 mod builder;

@@ -1,21 +1,21 @@
 use crate::Table;
 
-/// What is asked of the database, for one table. Durations are parameters in microseconds.
+/// The statements for one table. Durations are parameters in microseconds.
 ///
-/// A row is locked before it is changed, so that of two that want one id the second sees what the first has made of it.
+/// A row is locked before it is changed, so that of two transactions for one id the second sees the result of the first.
 pub(crate) struct Statements {
-    /// Digest, holder, lease: whether the id is reserved by this holder; what was seen instead: whether it is committed, and
-    /// how many seconds are left.
+    /// Digest, holder, lease: whether this holder has reserved the id; otherwise whether the id is committed, and how many
+    /// seconds are left.
     pub(crate) begin: String,
-    /// Digest, holder, window: whether the id is committed; whether somebody else has it.
+    /// Digest, holder, window: whether the id is committed; whether another holder has it.
     pub(crate) commit: String,
     /// Digest, window: changes a row if the id was not committed.
     pub(crate) commit_in: String,
-    /// Digest, holder, lease: whether nobody else has reserved the id.
+    /// Digest, holder, lease: whether no other holder has reserved the id.
     pub(crate) renew: String,
     /// Digest, holder.
     pub(crate) forget: String,
-    /// At most so many rows.
+    /// A maximum of rows.
     pub(crate) clean: String,
     pub(crate) secret: String,
 }
@@ -24,8 +24,8 @@ impl Statements {
     pub(crate) fn new(table: &Table) -> Self {
         let (ids, secret) = (table.quoted(), table.quoted_secret());
         Self {
-            // What is over is taken unless a transaction has it locked: its handler is at work, whatever its lease says, and
-            // to wait for it would keep a connection.
+            // An expired row is taken unless a transaction has it locked: its handler is at work, whatever its lease says, and
+            // waiting for it would block a connection.
             begin: format!(
                 "\
 WITH seen AS (
@@ -46,7 +46,7 @@ SELECT
     EXISTS (SELECT FROM seen WHERE holder IS NULL),
     coalesce((SELECT extract(epoch FROM rest)::float8 FROM seen), 0)"
             ),
-            // Nothing is written where the handler's own transaction has committed.
+            // Nothing is written if the handler's own transaction has committed.
             commit: format!(
                 "\
 WITH seen AS (
@@ -70,7 +70,7 @@ VALUES ($1, NULL, clock_timestamp() + $2::bigint * interval '1 microsecond')
 ON CONFLICT (digest) DO UPDATE SET holder = NULL, until = excluded.until
 WHERE ids.holder IS NOT NULL OR ids.until <= clock_timestamp()"
             ),
-            // A transaction that has the row locked is that of the handler. To wait for it would keep a connection.
+            // A transaction that has the row locked is that of the handler. Waiting for it would block a connection.
             renew: format!(
                 "\
 WITH mine AS (

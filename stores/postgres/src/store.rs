@@ -18,7 +18,7 @@ use crate::{
     statements::Statements,
 };
 
-/// Ids in a table; see the [crate](crate). Clones are of the same store.
+/// A store of ids in a table; see the [crate](crate). Clones share the store.
 #[derive(Clone)]
 pub struct PostgresStore(Arc<Inner>);
 
@@ -38,23 +38,24 @@ pub struct PostgresToken {
     holder: i64,
 }
 
-/// Whether a transaction is the one that handles a message.
+/// The result of [`commit_in`](PostgresStore::commit_in): whether the transaction handles the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the effect of a duplicate must not be committed"]
 pub enum Claim {
-    /// The id is committed when the transaction is, and not before.
+    /// The id is committed with the transaction, and not before.
     New,
     /// The message was handled. Roll the transaction back, and complete the message.
     Duplicate,
 }
 
 impl PostgresStore {
-    /// One in so many reservations forgets ids whose time is over.
+    /// One in so many reservations forgets expired ids.
     const CLEAN_EACH: u64 = 16;
     /// How many it forgets at most. They are more than were added since the last time.
     const CLEAN: i64 = 64;
 
-    /// Opens a store, in which an id is known for `window` after its commit: whole microseconds, 1,000 years at most.
+    /// Returns a builder of a store, in which an id is known for `window` after its commit: whole microseconds, 1,000 years at
+    /// most.
     pub fn builder(window: Duration) -> Builder {
         Builder::new(window)
     }
@@ -63,16 +64,16 @@ impl PostgresStore {
         Self(Arc::new(Inner { connections, statements, secret, window, reservations: AtomicU64::new(0) }))
     }
 
-    /// Commits an id in a transaction of yours: with it, or not at all. Call it once a message and transaction, before the
-    /// effect.
+    /// Commits an id in a transaction of your own: with it, or not at all. Call it once for each message and transaction,
+    /// before the effect.
     ///
-    /// Of several transactions that commit one id the first one to end well counts, whoever has it reserved and whether a
-    /// lease lasts or not. The others wait here until that one has ended, and are then a [`Duplicate`](Claim::Duplicate), or
-    /// [`New`](Claim::New) if it was rolled back. The window begins with this call.
+    /// Of several transactions that commit one id the first one that commits counts, whichever holder has reserved it and
+    /// whether a lease lasts or not. The others wait here until that one has ended, and then get
+    /// [`Duplicate`](Claim::Duplicate), or [`New`](Claim::New) if it was rolled back. The window begins with this call.
     ///
-    /// Fails as [`Unavailable`](StoreErrorKind::Unavailable), with tokio-postgres's error as its source: then the
-    /// transaction has failed too. Above the isolation level `READ COMMITTED` that includes a failure of serialization,
-    /// where at that level the answer is `Duplicate`.
+    /// Fails as [`Unavailable`](StoreErrorKind::Unavailable), with tokio-postgres's error as its source: then the transaction
+    /// has failed too. Above the isolation level `READ COMMITTED` that includes a serialization failure, where at that level
+    /// the answer is `Duplicate`.
     pub async fn commit_in(&self, transaction: &Transaction<'_>, key: Key<'_>) -> Result<Claim, StoreError> {
         let Inner { statements, window, .. } = &*self.0;
         let changed = transaction
@@ -99,7 +100,7 @@ impl PostgresStore {
         })
     }
 
-    /// Forgets some ids whose time is over. What fails is tried again later.
+    /// Forgets some expired ids. A failure is retried later.
     async fn clean(&self) {
         let Inner { connections, statements, reservations, .. } = &*self.0;
         if reservations.fetch_add(1, Ordering::Relaxed) % Self::CLEAN_EACH == 0
@@ -137,7 +138,7 @@ impl DedupStore for PostgresStore {
             match (row.get(0), row.get(1)) {
                 (true, _) => return Ok(()),
                 (false, true) => return Err(StoreError::new(StoreErrorKind::Superseded)),
-                // The row was changed in the meantime. What it says since is seen by the next look.
+                // The row was changed in the meantime. The next query sees the new values.
                 (false, false) => {}
             }
         }
@@ -156,7 +157,7 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-/// A reservation that nobody learns of if this is dropped. It need not wait for its lease then.
+/// A reservation whose answer is lost if this is dropped. It is then forgotten before its lease ends.
 struct Unanswered<'a> {
     store: &'a PostgresStore,
     token: Option<PostgresToken>,
@@ -174,7 +175,7 @@ impl Drop for Unanswered<'_> {
             && let Ok(runtime) = Handle::try_current()
         {
             let store = self.store.clone();
-            // Whoever was to learn of the failure has gone, or knows of another one.
+            // The caller has gone, or has another error.
             runtime.spawn(async move { drop(store.forget(&token).await) });
         }
     }
@@ -185,7 +186,7 @@ fn random() -> Result<i64, StoreError> {
     Ok(random.cast_signed())
 }
 
-/// Far enough, and well inside of what a point in time of PostgreSQL can be.
+/// Returns microseconds, limited to a value well inside of PostgreSQL's points in time.
 pub(crate) fn micros(duration: Duration) -> i64 {
     const MOST: i64 = 1_000 * 366 * 24 * 3_600 * 1_000_000;
     i64::try_from(duration.as_micros()).map_or(MOST, |micros| micros.min(MOST))

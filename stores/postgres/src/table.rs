@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-/// The name of the table of ids, and what it looks like.
+/// The name of the table of ids, and its definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The schema, quoted and with its dot, or nothing.
@@ -15,9 +15,9 @@ impl Table {
     /// The longest part of a name in bytes. PostgreSQL's own limit is 63, and other names are made from it.
     pub const LONGEST: usize = 56;
 
-    /// A table by its name, alone or behind that of its schema and a dot. Each of the two has 1 to 56 ASCII letters, digits
-    /// and `_`, does not begin with a digit, and keeps its case. A name alone is found by the `search_path` of the
-    /// connection that looks for it, so name the schema where the handlers' connections may have another.
+    /// Parses the name of a table, alone or after that of its schema and a dot. Each of the two has 1 to 56 ASCII letters,
+    /// digits and `_`, does not begin with a digit, and keeps its case. A name alone is found by the `search_path` of the
+    /// connection. So name the schema if the handlers' connections may have another one.
     pub fn new(name: &str) -> Result<Self, InvalidTable> {
         let (schema, name) = name.split_once('.').map_or((None, name), |(schema, name)| (Some(schema), name));
         if is_name(name) && schema.is_none_or(is_name) {
@@ -28,10 +28,10 @@ impl Table {
         }
     }
 
-    /// The statements that make the table where it is missing, and do nothing where it is there: for a migration of yours.
+    /// Returns the statements that create the table if it is missing, and otherwise do nothing: for a migration of your own.
     /// [`Builder::create_table`](crate::Builder::create_table) runs them.
     ///
-    /// They make a second table, `NAME_secret`, with the secret of the digests in its one row.
+    /// They create a second table, `NAME_secret`, with the secret of the digests in its one row.
     #[must_use]
     pub fn sql(&self) -> String {
         let (table, secret, name) = (self.quoted(), self.quoted_secret(), &self.name);
@@ -73,7 +73,7 @@ impl Default for Table {
     }
 }
 
-/// The name is none that [`Table::new`] takes.
+/// A name that [`Table::new`] refuses.
 #[derive(Debug)]
 pub struct InvalidTable(());
 

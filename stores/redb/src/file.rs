@@ -49,8 +49,8 @@ impl File {
         Ok(View(self.database.begin_read()?.open_table(IDS)?))
     }
 
-    /// Adds ids from these instants on, and replies, which are on the disk when this returns. `false` is for an id that is
-    /// too many.
+    /// Adds ids from these instants on, and replies, which are on the disk when this returns. `false` is for an id above the
+    /// maximum.
     pub(crate) fn commit<'r>(
         &self,
         added: &[(u128, Timestamp)],
@@ -92,7 +92,7 @@ impl File {
         replies::find(&self.database, digest, now)
     }
 
-    /// Whether an id that is not known could not be added.
+    /// Returns whether an unknown id could not be added.
     pub(crate) fn is_full(&self, view: &View, now: Timestamp) -> Result<bool, redb::Error> {
         if view.0.len()? < self.max {
             return Ok(false);
@@ -109,7 +109,7 @@ impl View {
     }
 }
 
-/// Reads the secret of a file, or makes a new file what it has to be.
+/// Reads the secret of a file, or initialises a new file.
 fn secret(database: &Database) -> Result<u128, StoreError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).expect("the system has random numbers");
@@ -119,7 +119,7 @@ fn secret(database: &Database) -> Result<u128, StoreError> {
         {
             let mut meta = transaction.open_table(META)?;
             if !is_new {
-                // Nothing is written, in a file of somebody else's neither.
+                // Nothing is written, also in a file of another program.
                 return Ok((value(&meta, "format")?, value(&meta, "secret")?));
             }
             meta.insert("format", FORMAT)?;

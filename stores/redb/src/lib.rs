@@ -21,19 +21,19 @@
 //! # }
 //! ```
 //!
-//! # What is in the file
+//! # Contents of the file
 //!
-//! Committed ids, as keyed digests of 128 bits whose secret is drawn with the file, and until when each is known. A commit
-//! is answered when it is on the disk. Those that come while another is being written go to the disk together.
+//! Committed ids, as keyed digests of 128 bits whose secret is drawn with the file, and until when each is known. A commit is
+//! answered when it is on the disk. Commits that arrive while another is being written are written together.
 //!
-//! What is reserved is not in the file. One process at a time has it open, so when that has gone nobody is handling
-//! anything: a message that it had begun is handled as soon as it comes again, and need not wait for a lease.
+//! Reservations are not in the file. One process at a time has it open, so after its end no message is being handled. A message
+//! that it had begun is handled as soon as it is redelivered, without waiting for a lease.
 //!
-//! The windows are of UTC, for the monotonic clock ends with the process; leases are of monotonic time.
+//! The windows use UTC, because the monotonic clock ends with the process; leases use monotonic time.
 //!
 //! # Replies
 //!
-//! A responder that answers duplicates keeps its replies beside the ids, so that both outlive the process:
+//! A responder that answers duplicates stores its replies beside the ids, so that both outlive the process:
 //!
 //! ```
 //! # use std::{sync::Arc, time::Duration};
@@ -59,19 +59,18 @@
 //! # }
 //! ```
 //!
-//! A reply is on the disk before it is sent, and is kept for the window of the ids, up to
-//! [a number of bytes](Builder::max_reply_bytes). Its body stands in the file as it is: whoever may read the file may read
-//! the replies.
+//! A reply is on the disk before it is sent, and is kept for the window of the ids, up to [a number of
+//! bytes](Builder::max_reply_bytes). Its body is in the file unencrypted: a user who may read the file may read the replies.
 //!
 //! # Failure
 //!
-//! What fails is a [`StoreError`] whose source is redb's error. After an error of input or output redb refuses further
-//! writes, and the store has to be opened again. A process that is killed loses no commit that was answered.
+//! A failure is a [`StoreError`] whose source is redb's error. After an error of input or output redb refuses further writes,
+//! and the store has to be opened again. A process that is killed loses no commit that was answered.
 //!
 //! # Threads
 //!
-//! A store has one thread of its own, which does all reading and writing. At most 1,024 requests wait for it, and the next
-//! one waits to be let in. Dropping the store waits for the write that is under way.
+//! A store has one thread of its own, which does all reading and writing. At most 1,024 requests wait for it; a further call
+//! waits until one is done. Dropping the store waits for the write in progress.
 #![forbid(unsafe_code)]
 
 mod file;
@@ -97,7 +96,7 @@ use crate::{
 };
 pub use crate::{file::UnknownFormat, request::RedbToken};
 
-/// Ids in a file; see the [crate](self).
+/// A store of ids in a file; see the [crate](self).
 pub struct RedbStore<C = SystemClock> {
     secret: [u8; 16],
     clock: C,
@@ -105,7 +104,7 @@ pub struct RedbStore<C = SystemClock> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How a store is opened.
+/// The options of a store.
 #[derive(Debug)]
 #[must_use = "nothing is opened until `open` is called"]
 pub struct Builder<C = SystemClock> {
@@ -116,26 +115,25 @@ pub struct Builder<C = SystemClock> {
 }
 
 impl RedbStore {
-    /// How many committed ids a file keeps by default.
+    /// The maximum of committed ids in a file by default.
     pub const MAX_IDS: u64 = 10_000_000;
 
-    /// How many bytes of replies a file keeps by default: 256 MiB.
+    /// The maximum bytes of replies in a file by default: 256 MiB.
     pub const MAX_REPLY_BYTES: u64 = 256 << 20;
 
-    /// How many ids are reserved at once at most. One more is refused as [`Full`](StoreErrorKind::Full).
+    /// The maximum of reserved ids. A further one is refused as [`Full`](StoreErrorKind::Full).
     pub const MAX_RESERVED: usize = reserved::Reserved::MOST;
 
-    /// Opens a file, or makes it. An id is known for `window` after its commit, and a reply is kept for as long, whole
-    /// milliseconds. It reads and writes,
-    /// and so blocks for a few milliseconds.
+    /// Opens a file, or creates it. An id is known for `window` after its commit, and a reply is kept for as long, in whole
+    /// milliseconds. It reads and writes, and so blocks for a few milliseconds.
     ///
-    /// Fails as [`Unavailable`](StoreErrorKind::Unavailable) if the file cannot be opened, is open already, in this
-    /// process or another, or is [not of this kind](UnknownFormat).
+    /// Fails as [`Unavailable`](StoreErrorKind::Unavailable) if the file cannot be opened, is open already, in this process or
+    /// another, or is [not of this kind](UnknownFormat).
     pub fn open(path: impl AsRef<Path>, window: Duration) -> Result<Self, StoreError> {
         Self::builder(window).open(path)
     }
 
-    /// Opens a file with other settings.
+    /// Returns a builder, for other settings.
     pub fn builder(window: Duration) -> Builder {
         let (max_ids, max_reply_bytes) = (Self::MAX_IDS, Self::MAX_REPLY_BYTES);
         Builder { window, max_ids, max_reply_bytes, clock: SystemClock::new() }
@@ -153,33 +151,33 @@ impl<C: Clock> RedbStore<C> {
         {
             return answer;
         }
-        // Its thread has ended, as by a panic.
+        // Its thread has ended, for example by a panic.
         Err(StoreError::new(StoreErrorKind::Unavailable))
     }
 }
 
 impl<C: Clock> Builder<C> {
-    /// Keeps at most so many committed ids, at least 1. One more is refused as [`Full`](StoreErrorKind::Full), and none is
+    /// Sets the maximum of committed ids, at least 1. A further one is refused as [`Full`](StoreErrorKind::Full), and none is
     /// forgotten early.
     pub fn max_ids(mut self, max: u64) -> Self {
         self.max_ids = max.max(1);
         self
     }
 
-    /// Keeps at most so many bytes of replies: theirs, and 64 for what is around each. What does not fit pushes the oldest
-    /// out, and a reply that is larger is not kept. The pages of the file take more.
+    /// Sets the maximum bytes of replies: their own, and 64 of overhead for each. A new reply removes the oldest ones if
+    /// necessary, and a reply that is larger than the maximum is not kept. The pages of the file take more.
     pub fn max_reply_bytes(mut self, max: u64) -> Self {
         self.max_reply_bytes = max;
         self
     }
 
-    /// Takes the time from `clock`.
+    /// Sets the clock.
     pub fn clock<N: Clock>(self, clock: N) -> Builder<N> {
         let Self { window, max_ids, max_reply_bytes, .. } = self;
         Builder { window, max_ids, max_reply_bytes, clock }
     }
 
-    /// Opens a file, or makes it, as [`RedbStore::open`] does.
+    /// Opens a file, or creates it, as [`RedbStore::open`] does.
     pub fn open(self, path: impl AsRef<Path>) -> Result<RedbStore<C>, StoreError> {
         let file = File::open(path.as_ref(), self.window, self.max_ids, self.max_reply_bytes)?;
         let secret = file.secret();
@@ -236,7 +234,7 @@ impl<C> Drop for RedbStore<C> {
     fn drop(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
-            // It has said itself why it panicked, if it did.
+            // A panic of the thread was reported already.
             let _ = thread.join();
         }
     }

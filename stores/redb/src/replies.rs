@@ -7,7 +7,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, Ta
 const REPLIES: TableDefinition<u128, (i64, &[u8])> = TableDefinition::new("replies");
 /// The same in the order of time, and how many bytes each counts for.
 const ORDER: TableDefinition<(i64, u128), u64> = TableDefinition::new("reply_order");
-/// How many bytes all count for.
+/// The total bytes of all replies.
 const TOTAL: TableDefinition<(), u64> = TableDefinition::new("reply_bytes");
 
 /// How many replies are kept, and for how long.
@@ -31,10 +31,10 @@ struct Tables<'t> {
     total: u64,
 }
 
-/// What is around a reply: its key, its time, and its place in the order, twice.
+/// The overhead of a reply: its key, its time, and its place in the order, twice.
 const AROUND: u64 = 64;
 
-/// Adds replies. Those whose time is over go, and then the oldest, until there is room.
+/// Adds replies. Expired ones are removed first, and then the oldest, until the new ones fit.
 pub(crate) fn write<'r>(
     transaction: &WriteTransaction,
     bounds: Bounds,
@@ -83,11 +83,11 @@ impl Tables<'_> {
     }
 }
 
-/// The reply that is kept, unless its time is over. One that another version wrote in a way of its own is none.
+/// Returns the stored reply, unless it has expired. `None` for a reply in a form of another version.
 pub(crate) fn find(database: &Database, digest: u128, now: Timestamp) -> Result<Option<RecordedReply>, redb::Error> {
     let replies = match database.begin_read()?.open_table(REPLIES) {
         Ok(replies) => replies,
-        // None was ever kept.
+        // No reply was stored yet.
         Err(TableError::TableDoesNotExist(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };

@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 
 use crate::replies::NewReply;
 
-/// Where the answer to a request goes.
+/// The channel for the answer to a request.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What the thread of a store is asked.
+/// A request to the thread of a store.
 pub(crate) enum Request {
     Begin { digest: u128, now: Moment, lease: Duration, answer: Answer<Begin<RedbToken>> },
     Renew { token: Holder, now: Moment, lease: Duration, answer: Answer<()> },

@@ -14,11 +14,11 @@ struct Reservation {
     number: u64,
 }
 
-/// Whether a reservation is still that of who asks.
+/// The state of a reservation, as seen by its holder.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     Yes,
-    /// Nobody has it: its lease was over, or it was ended.
+    /// It has no holder: its lease was over, or it was ended.
     Gone,
     BySomebodyElse,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Held {
 impl Reserved {
     pub(crate) const MOST: usize = 65_536;
 
-    /// How long the id is still reserved.
+    /// Returns how long the id is still reserved.
     pub(crate) fn left(&self, digest: u128, now: Duration) -> Option<Duration> {
         self.ids.get(&digest).map(|held| held.until.saturating_sub(now)).filter(|left| !left.is_zero())
     }
@@ -53,7 +53,7 @@ impl Reserved {
         }
     }
 
-    /// Whether the reservation lasts for `lease` from now on.
+    /// Extends a reservation to `lease` from now on. Returns whether that succeeded.
     pub(crate) fn renew(&mut self, holder: Holder, now: Duration, lease: Duration) -> bool {
         let held = self.ids.get_mut(&holder.digest).filter(|held| held.number == holder.number);
         held.map(|held| held.until = now.saturating_add(lease)).is_some()

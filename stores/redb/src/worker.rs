@@ -29,7 +29,7 @@ pub(crate) struct Worker {
     file: File,
     incoming: mpsc::Receiver<Request>,
     reserved: Reserved,
-    /// Is opened when it is needed, and closed before a write, which would have to keep what it shows.
+    /// Opened on demand, and closed before a write, which would have to keep its contents.
     view: Option<View>,
     commits: Vec<Commit>,
     puts: Vec<Put>,
@@ -60,7 +60,7 @@ impl Worker {
             Request::Begin { digest, now, lease, answer } => {
                 let begun = self.begin(digest, now, lease);
                 if let Err(Ok(Begin::New(token))) = answer.send(begun) {
-                    // Whoever asked has gone.
+                    // The caller has gone.
                     self.reserved.remove(*token.inner());
                 }
             }
@@ -89,7 +89,7 @@ impl Worker {
         if let Some(left) = self.reserved.left(digest, now.elapsed) {
             return Ok(Begin::InProgress { left });
         }
-        // A commit counts from when it came, though the lease is over and it is not written yet.
+        // A commit counts from its arrival, even if the lease is over and it is not written yet.
         if self.commits.iter().any(|commit| commit.token.digest == digest) {
             self.write();
         }

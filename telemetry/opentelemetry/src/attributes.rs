@@ -1,11 +1,11 @@
-//! What stands on a span of one message. Texts of others are escaped.
+//! Attributes of the span of one message. Texts of other programs are escaped.
 
 use consign::{Message, message::Properties, middleware::trace::Escaped};
 use opentelemetry::KeyValue;
 
 use crate::names::attribute;
 
-/// The ids, by which a message is found. They are on spans only, never on metrics.
+/// Returns the ids, by which a message is found. They are on spans only, never on metrics.
 pub(crate) fn ids(properties: &Properties) -> Vec<KeyValue> {
     let of = |name: &'static str, id: Option<&str>| Some(KeyValue::new(name, Escaped(id?).to_string()));
     let ids = [
@@ -15,7 +15,7 @@ pub(crate) fn ids(properties: &Properties) -> Vec<KeyValue> {
     ids.into_iter().flatten().collect()
 }
 
-/// What is known of a message that was received.
+/// Returns the facts of a received message.
 pub(crate) fn received(message: &Message) -> Vec<KeyValue> {
     let mut attributes = ids(message);
     attributes.push(KeyValue::new(attribute::BODY_SIZE, number(message.body().size())));

@@ -25,10 +25,11 @@ use crate::{
     operation::{Begin, Running},
 };
 
-/// Makes [`Call`] services: a `call` span from a request to its reply, around a [`Requester`](consign::rpc::Requester).
+/// A layer that makes [`Call`] services: a `call` span from a request to its reply, around a
+/// [`Requester`](consign::rpc::Requester).
 ///
-/// The conventions have no name for this. The span is of the kind `CLIENT`, and inside of it is the `send` span of the
-/// request if the stack that sends has a [`SendLayer`](crate::SendLayer):
+/// The conventions have no name for this. The span has the kind `CLIENT`. The `send` span of the request is inside of it if the
+/// sending stack has a [`SendLayer`](crate::SendLayer):
 ///
 /// ```
 /// # use consign::{broker::Broker, codecs::Codecs, rpc::{Client, ReplyQueue, Requester}, transport::{SendError, SendService}};
@@ -53,8 +54,8 @@ use crate::{
 ///
 /// # Failure
 ///
-/// It changes no answer. The `error.type` is that of the [`CallErrorKind`], which for a reply that is a fault is `Fault`;
-/// `Timeout` for a tower timeout inside, `cancelled` for a call that is dropped, else `_OTHER`.
+/// It does not change the result. The `error.type` is that of the [`CallErrorKind`], which for a reply that is a fault is
+/// `Fault`. It is `Timeout` for a tower timeout inside, `cancelled` for a dropped call, and otherwise `_OTHER`.
 ///
 /// # Order
 ///
@@ -79,7 +80,7 @@ impl<S> Layer<S> for CallLayer {
     }
 }
 
-/// Opens a `call` span; see [`CallLayer`].
+/// A service that opens a `call` span; see [`CallLayer`].
 #[derive(Clone)]
 pub struct Call<S> {
     inner: S,

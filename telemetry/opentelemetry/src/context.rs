@@ -1,4 +1,4 @@
-//! Between the context of a span and that of a message.
+//! Conversions between the context of a span and that of a message.
 
 use std::str::FromStr;
 
@@ -10,12 +10,12 @@ use opentelemetry::{
 
 use crate::metrics::{Lost, Metrics};
 
-/// The context that a message carries, if it carries one.
+/// Returns the context of a message, if it has one.
 pub(crate) fn extract(properties: &Properties) -> Option<SpanContext> {
     TraceContext::of(properties).ok().flatten().map(|context| to_span(&context))
 }
 
-/// The same. What is malformed is counted.
+/// Returns the same, and counts a malformed context.
 pub(crate) fn extract_counted(properties: &Properties, metrics: &Metrics) -> Option<SpanContext> {
     let Ok(read) = TraceContext::of(properties) else {
         metrics.lost(Lost::MalformedParent);
@@ -29,7 +29,7 @@ pub(crate) fn extract_counted(properties: &Properties, metrics: &Metrics) -> Opt
     Some(to_span(&context))
 }
 
-/// Writes the context of a span into a message. A message without room for it goes without.
+/// Writes the context of a span into a message. A message in which it does not fit has none.
 pub(crate) fn inject(span: &SpanContext, properties: &mut Properties, metrics: &Metrics) {
     let Some(context) = of_span(span) else { return };
     if context.write(properties).is_err() {
@@ -44,13 +44,13 @@ fn to_span(context: &TraceContext) -> SpanContext {
     SpanContext::new(trace, span, flags, true, state)
 }
 
-/// `None` without a tracer: what the message carries then goes on as it is.
+/// Returns the context of a span. `None` without a tracer: the message keeps its own context.
 fn of_span(span: &SpanContext) -> Option<TraceContext> {
     let context = TraceContext::new(span.trace_id().to_bytes(), span.span_id().to_bytes(), span.is_sampled())?;
     Some(context.with_state(&span.trace_state().header()))
 }
 
-/// What is current, and the span in it if there is one.
+/// Returns the current context, and the span in it if there is one.
 pub(crate) fn current() -> (Context, Option<SpanContext>) {
     let current = Context::current();
     let span = current.span().span_context().clone();

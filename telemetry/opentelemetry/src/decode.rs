@@ -6,7 +6,7 @@ use crate::{
     names::{ATTEMPT_EVENT, attribute},
 };
 
-/// Counts how bodies were read, by codec, decision and outcome, and says it on the current span.
+/// Counts how bodies were read, by codec, decision and outcome, and records it on the current span.
 ///
 /// ```
 /// use consign::codecs::{Codecs, Json, MessagePack};
@@ -22,10 +22,10 @@ use crate::{
 /// # Ok::<(), consign::codecs::ConfigError>(())
 /// ```
 ///
-/// Each body counts once in `consign.decode.bodies`, with the codec that read it, or of one that none could read the first that
-/// tried. Each attempt counts in `consign.decode.attempts`, and each that failed is an event of the span with where in the body
-/// it failed. All labels come from the set of codecs, none from a message. A body that is compressed, or that is no bytes,
-/// comes to no codec: its dead letter is an `error.type` of its `process` span.
+/// Each body counts once in `consign.decode.bodies`, with the codec that read it, or, if none could read it, the first that
+/// tried. Each attempt counts in `consign.decode.attempts`. Each failed attempt is an event of the span with the place of the
+/// failure in the body. All labels come from the set of codecs, none from a message. A compressed body, or one that is not
+/// bytes, is not decoded: its dead letter is an `error.type` of its `process` span.
 #[derive(Clone, Debug)]
 pub struct DecodeObserver {
     telemetry: Telemetry,
@@ -37,7 +37,7 @@ impl DecodeObserver {
     }
 }
 
-/// What stands for a codec where none tried.
+/// The label of the codec if none tried.
 const NO_CODEC: &str = "none";
 
 impl Observe for DecodeObserver {

@@ -1,4 +1,4 @@
-//! What a destination is called, and for how many there are labels.
+//! The names of destinations, and the limit of their labels.
 
 use std::{
     collections::HashSet,
@@ -10,7 +10,7 @@ use opentelemetry::{KeyValue, StringValue};
 
 use crate::names::{OTHER_DESTINATION, Operation, attribute};
 
-/// The destinations that have a label of their own. It grows to its limit and no further.
+/// The destinations that have a label of their own, up to a limit.
 #[derive(Debug)]
 pub(crate) struct Labels {
     limit: usize,
@@ -18,12 +18,12 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// `known` have labels, and the first others up to `limit` of all.
+    /// Creates the set: `known` have labels, and the first others up to `limit` of all.
     pub(crate) fn new(limit: usize, known: impl IntoIterator<Item = Box<str>>) -> Self {
         Self { limit, known: Mutex::new(known.into_iter().collect()) }
     }
 
-    /// Whether `name` has a label, or gets one of those that are left.
+    /// Returns whether `name` has a label, or gets one of the remaining ones.
     fn admit(&self, name: &str) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.contains(name) {
@@ -37,18 +37,18 @@ impl Labels {
     }
 }
 
-/// A destination as it stands on spans and on metrics. Made once for each layer.
+/// The attributes of a destination on spans and on metrics. Created once for each layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
     system: StringValue,
-    /// As it is, escaped.
+    /// The full name, escaped.
     name: StringValue,
     subscription: Option<StringValue>,
-    /// Whether the names are labels too. Else they stand on spans only, and not in their names.
+    /// Whether the names are labels too. Otherwise they are on spans only, and not in their names.
     is_labelled: bool,
 }
 
-/// An operation on a destination: the name of its spans, and what stands on all of them and on all of its metrics.
+/// An operation on a destination: the name of its spans, and the attributes of all of them and of all of its metrics.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) span: Box<str>,

@@ -70,15 +70,15 @@
 //! | `consign.trace.not_propagated` | count | `consign.trace.part`: `malformed_traceparent`, `malformed_tracestate`, `no_room` |
 //! | `consign.security.refused.messages` | count | system, operation name, destination, `consign.security.reason`: `ReplyAddressNotAllowed`, `SignatureInvalid` |
 //!
-//! Every label is one of a number of values that the application sets: operations and errors are closed lists, codecs are those
-//! of its sets, and of destinations so many have labels as [`TelemetryBuilder::max_destinations`] says; the others are `_other`.
-//! No id and no text of a message is a label. Texts on spans are [escaped](consign::middleware::trace::Escaped).
+//! Every label has one of a number of values that the application sets. Operations and errors are closed lists, and codecs are
+//! those of its sets. Up to [`TelemetryBuilder::max_destinations`] destinations have labels; the others are `_other`. No id and
+//! no text of a message is a label. Texts on spans are [escaped](consign::middleware::trace::Escaped).
 //!
 //! # A trace through the broker
 //!
-//! The context is in the application properties `traceparent` and `tracestate`, which stay on a message wherever it goes: through
-//! a delayed retry, into the dead-letter sub-queue and out of it again, and from a request to its reply. `Diagnostic-Id`, which
-//! older clients of Azure Service Bus use, is read where there is no `traceparent`, and is kept in step where there is one.
+//! The context is in the application properties `traceparent` and `tracestate`. They stay on a message: through a delayed
+//! retry, into the dead-letter sub-queue and out of it again, and from a request to its reply. `Diagnostic-Id`, which older
+//! clients of Azure Service Bus use, is read if there is no `traceparent`, and is kept in step if there is one.
 #![forbid(unsafe_code)]
 
 mod attributes;

@@ -5,7 +5,7 @@ use opentelemetry::{
 
 use crate::names::{attribute, metric};
 
-/// The instruments, made once.
+/// The instruments, created once.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     pub(crate) sent: Counter<u64>,
@@ -18,14 +18,14 @@ pub(crate) struct Metrics {
     pub(crate) refused: Counter<u64>,
 }
 
-/// Why a trace did not go on with a message.
+/// Why a trace was not propagated with a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lost {
-    /// What was received is no `traceparent`.
+    /// The received text is not a `traceparent`.
     MalformedParent,
-    /// What was received is no `tracestate`.
+    /// The received text is not a `tracestate`.
     MalformedState,
-    /// The properties of a message have no room for it.
+    /// It does not fit into the properties of a message.
     NoRoom,
 }
 

@@ -1,5 +1,5 @@
-//! Every name of OpenTelemetry's conventions for messaging that this crate writes, in one place, for they are not stable
-//! yet; and our own.
+//! Every name of OpenTelemetry's conventions for messaging that this crate writes, because they are not stable yet; and the
+//! names of this crate.
 
 /// Attributes of spans, and labels of metrics where bounded.
 pub(crate) mod attribute {
@@ -42,7 +42,7 @@ pub(crate) mod metric {
 /// The name of an event of a `process` span.
 pub(crate) const ATTEMPT_EVENT: &str = "consign.decode.attempt";
 
-/// What destinations are called for which no label is left.
+/// The label of destinations without a label of their own.
 pub(crate) const OTHER_DESTINATION: &str = "_other";
 /// The error of a call that was dropped.
 pub(crate) const CANCELLED: &str = "cancelled";
@@ -51,7 +51,7 @@ pub(crate) const CANCELLED: &str = "cancelled";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
-    /// `None` for what the conventions have no type for.
+    /// `None` if the conventions have no type for it.
     pub(crate) kind: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! One operation under way: its span and its time.
+//! One operation in progress: its span and its time.
 
 use std::{
     borrow::Cow,
@@ -19,7 +19,7 @@ use crate::{
     names::{CANCELLED, attribute},
 };
 
-/// A span that is about to begin.
+/// A span to be started.
 pub(crate) struct Begin<'t> {
     pub(crate) telemetry: &'t Telemetry,
     pub(crate) target: &'t Arc<Target>,
@@ -29,11 +29,11 @@ pub(crate) struct Begin<'t> {
     pub(crate) attributes: Vec<KeyValue>,
 }
 
-/// What a duration, or messages, are added to.
+/// The instrument for a duration or for messages.
 pub(crate) type Durations = fn(&Metrics) -> &Histogram<f64>;
 pub(crate) type Counts = fn(&Metrics) -> &Counter<u64>;
 
-/// An operation, from its beginning until its outcome is known, or it is dropped.
+/// An operation, from its start until its outcome is known, or it is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     telemetry: Telemetry,
@@ -46,10 +46,10 @@ pub(crate) struct Running {
 }
 
 impl Begin<'_> {
-    /// Most links of a span: what the SDK keeps unless it is told otherwise.
+    /// The maximum of links of a span: the default of the SDK.
     pub(crate) const MAX_LINKS: usize = 128;
 
-    /// The context of the span, which has begun.
+    /// Starts the span, and returns its context.
     pub(crate) fn span(self) -> Context {
         self.span_since(None)
     }
@@ -64,13 +64,13 @@ impl Begin<'_> {
         parent.with_span(telemetry.tracer().build_with_context(builder, parent))
     }
 
-    /// The operation, whose time goes into `durations`.
+    /// Starts the operation, whose time is recorded in `durations`.
     pub(crate) fn run(self, durations: Durations) -> Running {
         let began = self.telemetry.now().elapsed;
         self.run_since(began, None, durations)
     }
 
-    /// The same for one that has begun before.
+    /// The same for an operation that has started before.
     pub(crate) fn run_since(self, began: Duration, start: Option<SystemTime>, durations: Durations) -> Running {
         let (telemetry, target) = (self.telemetry.clone(), Arc::clone(self.target));
         let context = self.span_since(start);
@@ -85,7 +85,7 @@ impl Running {
         self
     }
 
-    /// What is current while the operation runs.
+    /// Returns the context that is current while the operation runs.
     pub(crate) fn context(&self) -> &Context {
         &self.context
     }
@@ -98,7 +98,7 @@ impl Running {
         &self.target
     }
 
-    /// Its outcome is known: an error of a closed list, or none. Only the first outcome counts.
+    /// Ends the operation with an error of a closed list, or none. Only the first outcome counts.
     pub(crate) fn end(&mut self, error: Option<&'static str>) {
         if std::mem::replace(&mut self.is_over, true) {
             return;

@@ -28,8 +28,8 @@ use crate::{
     operation::{Begin, Running},
 };
 
-/// Makes [`Process`] services: a `process` span around the handling of each message, which goes on with the trace that the
-/// message carries.
+/// A layer that makes [`Process`] services: a `process` span around the handling of each message, which continues the trace of
+/// the message.
 ///
 /// ```
 /// use consign::{Disposition, Message};
@@ -49,19 +49,19 @@ use crate::{
 ///
 /// # The trace
 ///
-/// What is the parent of the span, [`Parent`](crate::Parent) says. A `traceparent` that breaks the grammar of W3C Trace
-/// Context is taken for none, and counted. The span is current in the handler, so that what the handler sends, calls and logs
-/// is inside of it.
+/// [`Parent`](crate::Parent) sets the parent of the span. A `traceparent` that breaks the grammar of W3C Trace Context is
+/// ignored, and counted. The span is current in the handler, so that its sends, calls and logs are inside of the span.
 ///
 /// # Failure
 ///
-/// It changes no answer. The `error.type` is `abandoned`, the code of a dead letter or of an undecodable body, `Panicked`,
-/// `LockLost`, `LockExpired`, `Timeout`, `cancelled` for a call that is dropped, and `_OTHER` for every other error and for the
-/// codes of an application, of which there may be any number. The text of an error stands nowhere, for it may quote a message.
+/// It does not change the result. The `error.type` is one of these: `abandoned`; the code of a dead letter or of an undecodable
+/// body; `Panicked`, `LockLost`, `LockExpired`, `Timeout`; `cancelled` for a dropped call. It is `_OTHER` for every other error
+/// and for the codes of an application, of which there may be any number. The text of an error is not recorded, because it may
+/// quote a message.
 ///
 /// # Order
 ///
-/// Outermost in a receiving stack, so that it sees what the other layers answer.
+/// Outermost in a receiving stack, so that it sees the result of the other layers.
 ///
 /// # Cost
 ///
@@ -86,7 +86,7 @@ impl<S> Layer<S> for ProcessLayer {
     }
 }
 
-/// Opens a `process` span; see [`ProcessLayer`].
+/// A service that opens a `process` span; see [`ProcessLayer`].
 #[derive(Clone)]
 pub struct Process<S> {
     inner: S,
@@ -174,7 +174,7 @@ fn ended(running: &mut Running, answer: &Result<Disposition, BoxError>) {
     running.end(error);
 }
 
-/// Whether a message was not what it should be because somebody may have wanted that.
+/// Returns whether a message was refused for a reason that may be an attack.
 fn is_refusal(reason: &DeadLetterReason) -> bool {
     matches!(reason, DeadLetterReason::ReplyAddressNotAllowed | DeadLetterReason::SignatureInvalid)
 }

@@ -43,22 +43,22 @@ use crate::{
 /// # }
 /// ```
 ///
-/// The span of a receive is from the first poll that waits, and links to the contexts of its messages, at most 128 of them. A
-/// settlement has the context of its message as its parent, or as a link, like a `process` span. Renewals and what is given
-/// back without a count have none.
+/// The span of a receive begins with the first poll that waits, and links to the contexts of its messages, at most 128 of them.
+/// A settlement has the context of its message as its parent, or as a link, like a `process` span. Renewals and releases have
+/// no span.
 ///
 /// # Failure
 ///
-/// It changes no answer. The `error.type` is that of the [`ErrorKind`](consign::transport::ErrorKind).
+/// It does not change the result. The `error.type` is that of the [`ErrorKind`](consign::transport::ErrorKind).
 ///
 /// # Cost
 ///
-/// Two spans for each message, and a message is settled alone: quick handlers whose completions a consumer would put together
-/// pay for that. Leave it away where the `process` spans say enough.
+/// Two spans for each message. A message is settled alone, so quick handlers lose the completion batches of a consumer. Leave
+/// it out where the `process` spans suffice.
 pub struct ObservedReceiver<R: Receiver> {
     receiver: R,
     shared: Arc<Shared>,
-    /// Since when it waits.
+    /// Since when it has waited.
     began: Option<Moment>,
     counts: bool,
     batch: Vec<Delivery<R::Lease>>,
@@ -83,8 +83,8 @@ impl<R: Receiver> ObservedReceiver<R> {
         Self { receiver, shared, began: None, counts: false, batch: Vec::new() }
     }
 
-    /// Counts what is received as consumed, for a loop without a stack. Where there is a [`ProcessLayer`](crate::ProcessLayer)
-    /// that counts, each message would count twice.
+    /// Counts received messages as consumed, for a loop without a stack. With a [`ProcessLayer`](crate::ProcessLayer) that
+    /// counts, each message would count twice.
     #[must_use]
     pub fn counting(mut self) -> Self {
         self.counts = true;
@@ -256,7 +256,7 @@ pin_project! {
     pub struct SettleFuture<F> {
         #[pin]
         settle: F,
-        // None of what is given back.
+        // `None` for a release.
         running: Option<Running>,
     }
 }

@@ -26,7 +26,8 @@ use crate::{
     operation::{Begin, Running},
 };
 
-/// Makes [`Send`] services: a `send` span around each message or batch, whose context goes with the messages.
+/// A layer that makes [`Send`] services: a `send` span around each message or batch, whose context is written into the
+/// messages.
 ///
 /// ```
 /// use consign::{Message, transport::SendError};
@@ -43,17 +44,17 @@ use crate::{
 /// # }
 /// ```
 ///
-/// # What goes with a message
+/// # Context of a message
 ///
-/// `traceparent` and `tracestate`: of the `send` span for a single message, and of a `create` span of its own for each message
-/// of a batch, which the `send` span links to. A message that has a context of another trace keeps it, for whoever put it there
-/// made the message in that trace; the `send` span links to it. One that has a context of the current trace gets the new one:
-/// a reply, or what a handler sends on.
+/// `traceparent` and `tracestate` are those of the `send` span for a single message. Each message of a batch has a `create`
+/// span of its own, which the `send` span links to. A message with a context of another trace keeps it, because it was created
+/// in that trace; the `send` span links to it. A message with a context of the current trace gets the new one: a reply, or a
+/// message that a handler forwards.
 ///
 /// # Failure
 ///
-/// It changes no answer. A message whose properties have no room goes without a context, and is counted. A call that is dropped
-/// has the error `cancelled`.
+/// It does not change the result. A message in whose properties the context does not fit is sent without one, and is counted. A
+/// dropped call has the error `cancelled`.
 ///
 /// # Order
 ///
@@ -61,8 +62,8 @@ use crate::{
 ///
 /// # Cost
 ///
-/// A span with its attributes, two properties of each message, and a copy of the properties of one that others share. Without a
-/// provider still the attributes.
+/// A span with its attributes, two properties of each message, and a copy of properties that are shared. Without a provider the
+/// attributes remain.
 #[derive(Clone, Debug)]
 pub struct SendLayer {
     telemetry: Telemetry,
@@ -91,7 +92,7 @@ impl<S> Layer<S> for SendLayer {
     }
 }
 
-/// Opens a `send` span; see [`SendLayer`].
+/// A service that opens a `send` span; see [`SendLayer`].
 #[derive(Clone)]
 pub struct Send<S> {
     inner: S,
@@ -170,7 +171,7 @@ impl SendLayer {
         running
     }
 
-    /// The span of one message of a batch. It has ended when it has a context.
+    /// Creates the span of one message of a batch. It has ended when it has a context.
     fn create(&self, properties: &mut Properties) -> SpanContext {
         let (parent, _) = current();
         let begin = Begin {
@@ -195,7 +196,7 @@ impl SendLayer {
     }
 }
 
-/// The context that a message keeps: one of another trace.
+/// Returns the context that a message keeps: one of another trace.
 fn kept_context(properties: &Properties) -> Option<SpanContext> {
     let carried = extract(properties)?;
     let (_, span) = current();

@@ -7,8 +7,8 @@ use consign::{
 
 use crate::send::{SendFuture, SendLayer};
 
-/// A sender with the `send` span of a [`SendLayer`], for what is sent outside of a stack: the copies of delayed retries, and
-/// what a run over dead letters resubmits.
+/// A sender with the `send` span of a [`SendLayer`], for sends outside of a stack: the copies of delayed retries, and messages
+/// that a run over dead letters resubmits.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -25,8 +25,8 @@ use crate::send::{SendFuture, SendLayer};
 /// # }
 /// ```
 ///
-/// What goes with a message is as with the layer: a copy of a message of the current trace gets the context of its `send`
-/// span, and one of another trace keeps its own.
+/// The context of a message is as with the layer: a copy of a message of the current trace gets the context of its `send` span,
+/// and one of another trace keeps its own.
 #[derive(Clone)]
 pub struct ObservedSender<X> {
     sender: X,

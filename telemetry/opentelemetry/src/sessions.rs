@@ -15,8 +15,8 @@ use crate::{
     receive::{ObservedReceiver, Shared},
 };
 
-/// Sessions whose receives and settlements have spans, as those of an [`ObservedReceiver`]. To lock, to renew and to close a
-/// session has none.
+/// Sessions whose receives and settlements have spans, as those of an [`ObservedReceiver`]. Locking, renewing and closing a
+/// session have none.
 ///
 /// ```
 /// # use consign::{broker::{Broker, QueueSettings}, consumer::SessionConsumer, Disposition, Message};

@@ -19,7 +19,7 @@ use crate::{
     metrics::Metrics,
 };
 
-/// Makes the layers of an application, which share their instruments and their labels. A clone is one reference count.
+/// Creates the layers of an application, which share their instruments and their labels. A clone is one reference count.
 #[derive(Clone)]
 pub struct Telemetry(Arc<Inner>);
 
@@ -33,21 +33,21 @@ struct Inner {
     clock: Arc<dyn Clock>,
 }
 
-/// What becomes the parent of the `process` span of a message that carries a context. The context is a link of the span in
-/// each case, and so is a current span that is not the parent.
+/// The parent of the `process` span of a message that has a context. The context is a link of the span in each case, and so is
+/// a current span that is not the parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parent {
-    /// The current span where there is one, and else the context of the message.
+    /// The current span if there is one, and otherwise the context of the message.
     #[default]
     CurrentOrMessage,
     /// The context of the message: one trace from the sender to the handler.
     Message,
-    /// The current span. Without one a trace begins.
+    /// The current span. Without one a new trace starts.
     Current,
 }
 
-/// Collects how an application is observed.
+/// A builder of [`Telemetry`].
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TelemetryBuilder {
     system: StringValue,
@@ -76,44 +76,45 @@ impl Telemetry {
         }
     }
 
-    /// The layer of a stack that sends to `destination`, a queue or a topic.
+    /// Returns the layer of a stack that sends to `destination`, a queue or a topic.
     #[must_use]
     pub fn send(&self, destination: &str) -> SendLayer {
         SendLayer::new(self, &self.destination(destination))
     }
 
-    /// The layer of a stack that handles what is received from `destination`, a queue, a subscription as
+    /// Returns the layer of a stack that handles messages from `destination`: a queue, a subscription as
     /// `topic/Subscriptions/name`, or a sub-queue.
     #[must_use]
     pub fn process(&self, destination: &str) -> ProcessLayer {
         ProcessLayer::new(self, &self.destination(destination))
     }
 
-    /// The layer around a [`Requester`](consign::rpc::Requester) whose requests go to `destination`.
+    /// Returns the layer around a [`Requester`](consign::rpc::Requester) whose requests are sent to `destination`.
     #[must_use]
     pub fn call(&self, destination: &str) -> CallLayer {
         CallLayer::new(self, &self.destination(destination))
     }
 
-    /// A receiver of `destination` with spans around receives and settlements.
+    /// Wraps a receiver of `destination` with spans around receives and settlements.
     #[must_use]
     pub fn receiver<R: Receiver>(&self, destination: &str, receiver: R) -> ObservedReceiver<R> {
         ObservedReceiver::new(self, &self.destination(destination), receiver)
     }
 
-    /// Sessions of `destination` with spans around receives and settlements.
+    /// Wraps sessions of `destination` with spans around receives and settlements.
     #[must_use]
     pub fn sessions<S>(&self, destination: &str, source: S) -> ObservedSessions<S> {
         ObservedSessions::new(self, &self.destination(destination), source)
     }
 
-    /// A sender to `destination` with spans around sends, for what is sent outside of a stack.
+    /// Wraps a sender to `destination` with spans around sends, for sends outside of a stack.
     #[must_use]
     pub fn sender<X: Sender>(&self, destination: &str, sender: X) -> ObservedSender<X> {
         ObservedSender::new(self.send(destination), sender)
     }
 
-    /// What counts how bodies are read, for [`CodecsBuilder::observe`](consign::codecs::CodecsBuilder::observe).
+    /// Returns an observer that counts how bodies are read, for
+    /// [`CodecsBuilder::observe`](consign::codecs::CodecsBuilder::observe).
     #[must_use]
     pub fn decodes(&self) -> DecodeObserver {
         DecodeObserver::new(self)
@@ -139,7 +140,7 @@ impl Telemetry {
         self.0.clock.now()
     }
 
-    /// Parent and links of the span of one message that was received.
+    /// Returns parent and links of the span of one received message.
     pub(crate) fn relation(&self, message: Option<SpanContext>) -> (Context, Vec<SpanContext>) {
         let (current, span) = current();
         let Some(message) = message else { return (current, Vec::new()) };
@@ -158,10 +159,10 @@ impl Telemetry {
 }
 
 impl TelemetryBuilder {
-    /// How many destinations have labels of their own unless said otherwise: 100.
+    /// How many destinations have labels of their own by default: 100.
     pub const MAX_DESTINATIONS: usize = 100;
 
-    /// Takes spans and metrics to these providers, and not to the global ones.
+    /// Sets the providers of spans and metrics, in place of the global ones.
     pub fn providers<T, M>(mut self, tracers: &T, meters: &M) -> Self
     where
         T: TracerProvider<Tracer: Tracer<Span: Span + Send + Sync + 'static> + Send + Sync + 'static>,
@@ -172,7 +173,7 @@ impl TelemetryBuilder {
         self
     }
 
-    /// How many destinations have labels of their own, those of [`destinations`](Self::destinations) included: by default
+    /// Sets how many destinations have labels of their own, those of [`destinations`](Self::destinations) included: by default
     /// [`MAX_DESTINATIONS`](Self::MAX_DESTINATIONS). All others are `_other` on metrics, and have spans whose name is the
     /// operation alone.
     pub fn max_destinations(mut self, most: usize) -> Self {
@@ -180,33 +181,33 @@ impl TelemetryBuilder {
         self
     }
 
-    /// Destinations that have labels however many others come first. Where requesters choose the names, as those of the
-    /// entities for their replies, name your own here.
+    /// Sets destinations that always have labels. Where requesters choose the names, as those of the entities for their
+    /// replies, name your own here.
     pub fn destinations<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.destinations.extend(names.into_iter().map(|name| Escaped(name.as_ref()).to_string().into()));
         self
     }
 
-    /// What becomes the parent of the span of a message that was received.
+    /// Sets the parent of the span of a received message.
     pub fn parent(mut self, parent: Parent) -> Self {
         self.parent = parent;
         self
     }
 
-    /// Whether each message of a batch has a `create` span, whose context it carries: by default it has. Else all of them
-    /// carry that of their `send` span.
+    /// Sets whether each message of a batch has a `create` span, whose context it carries: by default it has. Otherwise all of
+    /// them carry the context of their `send` span.
     pub fn create_spans(mut self, has_create_spans: bool) -> Self {
         self.has_create_spans = has_create_spans;
         self
     }
 
-    /// The clock that durations are measured with, by default that of the system.
+    /// Sets the clock that measures durations, by default that of the system.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Makes the instruments.
+    /// Creates the instruments.
     #[must_use]
     pub fn build(self) -> Telemetry {
         let tracer = self.tracer.unwrap_or_else(|| global::tracer_with_scope(scope()));

@@ -15,16 +15,16 @@ use crate::{
     Counts, Failure, Mode, NoCall, QueueSpec, RuleSpec, Status, SubscriptionSpec, Timing, TopicSpec, Transaction,
 };
 
-/// A broker as the suite sees it: entities are made and deleted, and a transport does the rest.
+/// A broker under test: the transport that the suite runs on, and the calls that create and delete entities.
 ///
-/// What [`Sender`], [`Receiver`], [`Lease`] and [`Session`] do is not repeated here. A method calls the transport's public
-/// API and returns its answer. A method that the API has no call for is left out: its default answers [`NoCall`], and so does
-/// a method for a setting that the API does not have. A case that ends so counts as not run, and a capability of which
-/// nothing was run has to be in [`Backend::not_tested`]. For types that the transport does not have there are
+/// The methods of [`Sender`], [`Receiver`], [`Lease`] and [`Session`] are not repeated here. A method calls the transport's
+/// public API and returns its answer. Leave out a method for which the API has no call: its default returns [`NoCall`], as does
+/// a method for a setting that the API does not have. A case that ends in `NoCall` counts as not run. A capability of which no
+/// case was run must be in [`Backend::not_tested`]. For types that the transport does not have there are
 /// [`NoSession`](crate::NoSession) and [`NoTransaction`](crate::NoTransaction).
 ///
-/// Paths are `queue`, `topic`, `topic/Subscriptions/subscription`, and any of these but a topic with
-/// `/$deadletterqueue` behind it.
+/// Paths are `queue`, `topic`, `topic/Subscriptions/subscription`, and any of these but a topic with the suffix
+/// `/$deadletterqueue`.
 pub trait Backend: Send + Sync + 'static {
     /// The transport's sender.
     type Sender: Sender + Clone;
@@ -37,24 +37,24 @@ pub trait Backend: Send + Sync + 'static {
     /// The transport's transaction.
     type Transaction: Transaction<Lease = Self::Lease>;
 
-    /// The name in the table: lower case, without spaces.
+    /// Returns the name in the table: lower case, without spaces.
     fn name(&self) -> &'static str;
 
-    /// What the transport publishes.
+    /// Returns the capabilities that the transport publishes.
     fn capabilities(&self) -> Capabilities;
 
-    /// The unsupported capabilities that no case can show to be unsupported, each with the reason: most often that the
+    /// Returns the unsupported capabilities that no case can show to be unsupported, each with the reason: most often that the
     /// public API has no call for it.
     fn not_tested(&self) -> &'static [(Capability, &'static str)] {
         &[]
     }
 
-    /// How the suite waits for this broker.
+    /// Returns how the suite waits for this broker.
     fn timing(&self) -> Timing {
         Timing::default()
     }
 
-    /// UTC as the broker has it, give or take [`Timing::margin`].
+    /// Returns the broker's UTC, exact to [`Timing::margin`].
     fn now(&self) -> impl Future<Output = Timestamp> + Send;
 
     /// Lets time pass. Under tokio's paused time the default takes none.
@@ -92,7 +92,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `create_subscription`").into()) }
     }
 
-    /// Adds a rule to a subscription.
+    /// Creates a rule of a subscription.
     fn create_rule(
         &self,
         subscription: &EntityPath,
@@ -102,7 +102,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `create_rule`").into()) }
     }
 
-    /// Takes a rule from a subscription.
+    /// Deletes a rule of a subscription.
     fn delete_rule(
         &self,
         subscription: &EntityPath,
@@ -112,7 +112,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `delete_rule`").into()) }
     }
 
-    /// Disables or enables an entity. No capability promises it; a case that needs it is passed over.
+    /// Disables or enables an entity. No capability promises it; a case that needs it is not run without it.
     fn set_status(&self, path: &EntityPath, status: Status) -> impl Future<Output = Result<(), ManageError>> + Send {
         let _ = (path, status);
         async { Err(NoCall::new("the backend leaves out `set_status`").into()) }
@@ -124,14 +124,14 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `delete`").into()) }
     }
 
-    /// A sender to a queue or a topic.
+    /// Creates a sender to a queue or a topic.
     fn sender(&self, path: &EntityPath) -> impl Future<Output = Result<Self::Sender, SendError>> + Send {
         let _ = path;
         async { Err(NoCall::new("the backend leaves out `sender`").into()) }
     }
 
-    /// Sends messages that become visible at an instant, and answers their sequence numbers in order. The default sends
-    /// each with that instant as its enqueue time, which is all that a [`Sender`] can do, and answers no numbers.
+    /// Sends messages that become visible at an instant, and returns their sequence numbers in order. The default sends each
+    /// with that instant as its enqueue time, which is all that a [`Sender`] can do, and returns no numbers.
     fn schedule(
         &self,
         path: &EntityPath,
@@ -158,7 +158,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `cancel_scheduled`").into()) }
     }
 
-    /// A receiver from a queue, a subscription, or a dead-letter sub-queue.
+    /// Creates a receiver from a queue, a subscription, or a dead-letter sub-queue.
     fn receiver(
         &self,
         path: &EntityPath,
@@ -168,7 +168,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `receiver`").into()) }
     }
 
-    /// Locks messages that were set aside, all or none.
+    /// Locks deferred messages, all or none.
     fn receive_deferred(
         &self,
         path: &EntityPath,
@@ -178,7 +178,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `receive_deferred`").into()) }
     }
 
-    /// Looks at up to `max` messages from a sequence number on.
+    /// Returns up to `max` messages from a sequence number on, without a lock.
     fn peek(
         &self,
         path: &EntityPath,
@@ -208,8 +208,8 @@ pub trait Backend: Send + Sync + 'static {
         }
     }
 
-    /// Removes up to `max` messages that nobody holds, the oldest first, and answers how many. If there is an instant,
-    /// those alone that were accepted before it.
+    /// Removes up to `max` messages that are not locked, the oldest first, and returns how many. With an instant, it removes
+    /// only those that were accepted before it.
     fn purge(
         &self,
         path: &EntityPath,
@@ -230,7 +230,8 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `accept_session`").into()) }
     }
 
-    /// Locks a session that has messages and no holder. None within `wait` is [`ErrorKind::ServiceTimeout`](consign::transport::ErrorKind::ServiceTimeout).
+    /// Locks a session that has messages and no holder. Without one within `wait` it returns
+    /// [`ErrorKind::ServiceTimeout`](consign::transport::ErrorKind::ServiceTimeout).
     fn accept_next_session(
         &self,
         path: &EntityPath,
@@ -240,7 +241,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `accept_next_session`").into()) }
     }
 
-    /// The state of a session; `None` if there is none.
+    /// Returns the state of a session; `None` if there is none.
     fn session_state(
         &self,
         session: &mut Self::Session,
@@ -259,7 +260,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `set_session_state`").into()) }
     }
 
-    /// Locks messages of a session that were set aside, all or none.
+    /// Locks deferred messages of a session, all or none.
     fn receive_deferred_of(
         &self,
         session: &mut Self::Session,
@@ -269,7 +270,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `receive_deferred_of`").into()) }
     }
 
-    /// Looks at up to `max` messages of a session, going on behind the last one that was looked at.
+    /// Returns up to `max` messages of a session, continuing after the last peeked one.
     fn peek_of(
         &self,
         session: &mut Self::Session,
@@ -279,7 +280,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `peek_of`").into()) }
     }
 
-    /// Settles a delivery over another connection than the one that delivered it.
+    /// Settles a delivery over another connection than that of the delivery.
     fn settle_elsewhere(
         &self,
         path: &EntityPath,
@@ -290,7 +291,7 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(NoCall::new("the backend leaves out `settle_elsewhere`").into()) }
     }
 
-    /// A receiver that [`Backend::disconnect`] can break without breaking others: on a connection of its own where
+    /// Creates a receiver that [`Backend::disconnect`] can break without breaking others: on a connection of its own where
     /// receivers have connections.
     fn separate_receiver(
         &self,
@@ -299,8 +300,8 @@ pub trait Backend: Send + Sync + 'static {
         self.receiver(path, Mode::PeekLock)
     }
 
-    /// Breaks a [`separate_receiver`](Self::separate_receiver) that holds `held`, as if its process had died, and waits
-    /// until the broker has noticed. What is held is dropped and not settled.
+    /// Breaks a [`separate_receiver`](Self::separate_receiver) that holds `held`, as if its process had died, and waits until
+    /// the broker has noticed. The held deliveries are dropped and not settled.
     fn disconnect(
         &self,
         receiver: Self::Receiver,

@@ -14,15 +14,15 @@ use tokio::sync::Mutex;
 
 use crate::{Backend, Failure, Mode, QueueSpec, SubscriptionSpec, Timing, TopicSpec, Verdict};
 
-/// What one case works with: the backend, entities of its own, and words for what cases do all the time.
+/// The bench of one case: the backend, entities of its own, and operations that cases share.
 pub(crate) struct Bench<'b, B: Backend> {
     pub(crate) backend: &'b B,
     timing: Timing,
-    /// What no other case and no other run calls its entities.
+    /// The prefix of its entities, which no other case and no other run has.
     prefix: String,
     entities: AtomicUsize,
     created: Mutex<Vec<EntityPath>>,
-    /// One receiver for each entity, kept to the end: with some brokers a lock lives as long as its receiver.
+    /// One receiver for each entity, kept to the end: on some brokers a lock lives as long as its receiver.
     receivers: Mutex<HashMap<String, B::Receiver>>,
 }
 
@@ -38,8 +38,8 @@ impl<'b, B: Backend> Bench<'b, B> {
         }
     }
 
-    /// Deletes what the case has made, all that can be. That something is gone already is no failure, nor that the
-    /// backend deletes nothing.
+    /// Deletes the entities of the case, as far as possible. A missing entity is not a failure, nor is a backend that deletes
+    /// nothing.
     pub(crate) async fn clear(&self) -> Verdict {
         self.receivers.lock().await.clear();
         let mut cleared = Ok(());
@@ -53,7 +53,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         cleared
     }
 
-    /// A path that nothing has.
+    /// Returns a path without an entity.
     pub(crate) fn fresh_path(&self) -> Result<EntityPath, Failure> {
         let number = self.entities.fetch_add(1, Ordering::Relaxed);
         Ok(EntityPath::new(&format!("{}-{number}", self.prefix))?)
@@ -71,12 +71,12 @@ impl<'b, B: Backend> Bench<'b, B> {
         Ok(())
     }
 
-    /// A queue whose locks hold for [`Timing::lock`].
+    /// Creates a queue whose locks hold for [`Timing::lock`].
     pub(crate) async fn locking_queue(&self) -> Result<EntityPath, Failure> {
         self.queue(self.locking()).await
     }
 
-    /// The settings of a queue whose locks hold for [`Timing::lock`].
+    /// Returns the settings of a queue whose locks hold for [`Timing::lock`].
     pub(crate) fn locking(&self) -> QueueSpec {
         QueueSpec { lock_duration: Some(self.timing.lock), ..QueueSpec::default() }
     }
@@ -120,17 +120,17 @@ impl<'b, B: Backend> Bench<'b, B> {
         self.backend.advance(time).await;
     }
 
-    /// Waits until what is due in `time` has surely happened.
+    /// Waits until something that is due in `time` has surely happened.
     pub(crate) async fn wait_past(&self, time: Duration) {
         self.wait(time + self.timing.margin).await;
     }
 
-    /// Waits while what is due in `time` has surely not happened.
+    /// Waits while something that is due in `time` has surely not happened.
     pub(crate) async fn wait_almost(&self, time: Duration) {
         self.wait(time.saturating_sub(self.timing.margin)).await;
     }
 
-    /// Whether the two differ by no more than [`Timing::margin`].
+    /// Returns whether the two differ by no more than [`Timing::margin`].
     pub(crate) fn is_near(&self, left: Timestamp, right: Timestamp) -> bool {
         left.saturating_since(right).max(right.saturating_since(left)) <= self.timing.margin
     }
@@ -156,7 +156,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         Ok(self.backend.receiver(from, Mode::PeekLock).await?)
     }
 
-    /// Up to `max` messages that are there; none after [`Timing::patience`].
+    /// Receives up to `max` available messages; none after [`Timing::patience`].
     pub(crate) async fn try_receive(&self, from: &EntityPath, max: usize) -> Result<Vec<Delivery<B::Lease>>, Failure> {
         self.receive_within(self.timing.patience, from, max).await
     }
@@ -188,7 +188,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         receive_batch_within(self.timing.patience, receiver, max).await
     }
 
-    /// The next message, which must be there, within [`Timing::arrival`].
+    /// Receives the next message, which must arrive within [`Timing::arrival`].
     pub(crate) async fn receive(&self, from: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
         let received = self.receive_within(self.timing.arrival, from, 1).await?.pop();
         received.ok_or_else(|| Failure::behaviour(format!("{from} has no message to give")))
@@ -199,7 +199,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         received.ok_or_else(|| Failure::behaviour("the receiver has no message to give"))
     }
 
-    /// The next `count` messages, all of them locked.
+    /// Receives the next `count` messages, all of them locked.
     pub(crate) async fn receive_each(
         &self,
         from: &EntityPath,
@@ -212,12 +212,12 @@ impl<'b, B: Backend> Bench<'b, B> {
         Ok(held)
     }
 
-    /// The next message of the dead-letter sub-queue, which must be there.
+    /// Receives the next message of the dead-letter sub-queue, which must exist.
     pub(crate) async fn receive_dead(&self, of: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
         self.receive(&of.dead_letter()).await
     }
 
-    /// Locks a message that was set aside, which must be there.
+    /// Locks a deferred message, which must exist.
     pub(crate) async fn fetch(&self, from: &EntityPath, number: SequenceNumber) -> Result<Delivery<B::Lease>, Failure> {
         let mut fetched = self.backend.receive_deferred(from, &[number]).await?;
         match (fetched.pop(), fetched.len()) {
@@ -228,7 +228,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         }
     }
 
-    /// There must be no message to receive.
+    /// Checks that there is no message to receive.
     pub(crate) async fn nothing(&self, from: &EntityPath) -> Verdict {
         match self.try_receive(from, 1).await?.pop() {
             None => Ok(()),
@@ -239,13 +239,13 @@ impl<'b, B: Backend> Bench<'b, B> {
         }
     }
 
-    /// Neither the entity nor its dead-letter sub-queue may have a message to receive.
+    /// Checks that neither the entity nor its dead-letter sub-queue has a message to receive.
     pub(crate) async fn gone(&self, from: &EntityPath) -> Verdict {
         self.nothing(from).await?;
         self.nothing(&from.dead_letter()).await
     }
 
-    /// Receives and completes the next message, which must be there.
+    /// Receives and completes the next message, which must exist.
     pub(crate) async fn take(&self, from: &EntityPath) -> Result<Message, Failure> {
         let delivery = self.receive(from).await?;
         let message = delivery.message.clone();
@@ -253,7 +253,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         Ok(message)
     }
 
-    /// Receives and completes all that is there; the bodies.
+    /// Receives and completes all available messages, and returns the bodies.
     pub(crate) async fn drain(&self, from: &EntityPath) -> Result<Vec<String>, Failure> {
         Ok(self.drain_messages(from).await?.iter().map(text).collect())
     }
@@ -267,7 +267,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         Ok(messages)
     }
 
-    /// Receives and completes all that a session has; the bodies.
+    /// Receives and completes all messages of a session, and returns the bodies.
     pub(crate) async fn drain_by<R: Receiver>(&self, receiver: &mut R) -> Result<Vec<String>, Failure> {
         let mut bodies = Vec::new();
         while let Some(delivery) = self.try_receive_by(receiver, 1).await?.pop() {
@@ -277,13 +277,13 @@ impl<'b, B: Backend> Bench<'b, B> {
         Ok(bodies)
     }
 
-    /// Everything that a peek shows, in its order.
+    /// Returns everything that a peek shows, in its order.
     pub(crate) async fn peek(&self, at: &EntityPath) -> Result<Vec<Message>, Failure> {
         Ok(self.backend.peek(at, SequenceNumber::new(0), 1_000).await?)
     }
 }
 
-/// What the broker says of a message that it delivered or showed.
+/// Returns the broker's facts of a message that it delivered or showed.
 pub(crate) fn facts(message: &Message) -> Result<&Received, Failure> {
     message.received().ok_or_else(|| Failure::behaviour("the transport says nothing of what it delivers"))
 }
@@ -304,7 +304,7 @@ pub(crate) fn texts<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<
     messages.into_iter().map(text).collect()
 }
 
-/// The reason and the description of a dead letter.
+/// Returns the reason and the description of a dead letter.
 pub(crate) fn why(message: &Message) -> (&str, &str) {
     (message.dead_letter_reason().unwrap_or_default(), message.dead_letter_description().unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use crate::{Backend, Verdict, bench::Bench};
 
 pub(crate) type Run<B> = for<'a> fn(&'a Bench<'a, B>) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>;
 
-/// One thing that a transport does or does not do.
+/// One test case of a capability.
 pub struct Case<B: Backend> {
     name: &'static str,
     capability: Capability,
@@ -24,25 +24,25 @@ impl<B: Backend> Case<B> {
         Self { name, capability, needs, run }
     }
 
-    /// The name: the ids of the rows, in snake case, and what holds.
+    /// Returns the name: the ids of the specification rules, in snake case, and what it shows.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What it is about.
+    /// Returns the capability that it tests.
     #[must_use]
     pub fn capability(&self) -> Capability {
         self.capability
     }
 
-    /// What else it uses. Without one of these it is passed over.
+    /// Returns the capabilities that it uses besides. It is not run if one of these is missing.
     #[must_use]
     pub fn needs(&self) -> &'static [Capability] {
         self.needs
     }
 
-    /// The rows of `docs/semantics.md` that it restates, such as `S-27`.
+    /// Returns its specification rules in `docs/semantics.md`, such as `S-27`.
     #[must_use]
     pub fn rows(&self) -> Vec<String> {
         rows(self.name)
@@ -66,7 +66,7 @@ impl<B: Backend> fmt::Debug for Case<B> {
     }
 }
 
-/// The ids that a name begins with: a letter and a number with at most one small letter behind it.
+/// Returns the ids that a name begins with: a letter and a number with at most one small letter behind it.
 fn rows(name: &str) -> Vec<String> {
     let mut words = name.split('_');
     let mut ids = Vec::new();
@@ -80,7 +80,7 @@ fn rows(name: &str) -> Vec<String> {
     ids
 }
 
-/// Lists the cases of a room: each function with its capability and, in brackets, what else it uses.
+/// Lists the cases of a module: each function with its capability and, in brackets, the others that it uses.
 macro_rules! cases {
     ($($capability:ident: $($name:ident $([$($need:ident),*])?),* $(,)?;)*) => {
         pub(super) fn add<B: $crate::Backend>(cases: &mut Vec<$crate::Case<B>>) {

@@ -1,8 +1,8 @@
-/// The methods of a [`Backend`](crate::Backend) that a transport's client has by the same names, for a backend that has one in
-/// the field `$client`; and those that are about a session, which the session has.
+/// Writes the methods of a [`Backend`](crate::Backend) that a transport's client has by the same names, for a backend with a
+/// client in the field `$client`. It also writes the methods about a session, which the session has.
 ///
-/// Its receivers are each in a [`Process`](crate::Process). The client takes paths as text. The other methods, of entities with settings and of what the transport has not, are
-/// written beside it.
+/// Its receivers are each in a [`Process`](crate::Process). The client takes paths as text. Write the other methods beside it:
+/// those of entities with settings, and those that the transport does not have.
 #[macro_export]
 macro_rules! client_methods {
     ($client:ident) => {

@@ -5,7 +5,7 @@ use consign::{
     transport::{Capability, ErrorKind, ManageError, ReceiveError, SendError, SettleError, Unsupported},
 };
 
-/// Why a case did not pass: the transport answered with an error, or did something else than the case asks for.
+/// Why a case did not pass: the transport returned an error, or did something else than the case requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     cause: Cause,
@@ -20,34 +20,34 @@ enum Cause {
     NoCall,
     /// The case panicked or hung, which shows nothing.
     Broken,
-    /// The transport does not do what the case asks for.
+    /// The transport does not do what the case requires.
     Behaviour,
-    /// The broker has no such thing, and the case is about a detail that it may lack.
+    /// The broker does not have a detail that it may lack, and the case is about that.
     Detail,
 }
 
-/// How a case ends.
+/// The result of a case.
 pub type Verdict = Result<(), Failure>;
 
 impl Failure {
-    /// The transport did something else than it should.
+    /// Returns the failure of a transport that did something else than it should.
     #[must_use]
     pub fn behaviour(why: impl Into<String>) -> Self {
         Self { cause: Cause::Behaviour, why: why.into() }
     }
 
-    /// The transport answered with an error of this kind.
+    /// Returns the failure of a transport that returned an error of this kind.
     #[must_use]
     pub fn answer(kind: ErrorKind, why: impl Into<String>) -> Self {
         Self { cause: Cause::Answer(kind, None), why: why.into() }
     }
 
-    /// The case ended without an answer: it panicked, or took too long.
+    /// Returns the failure of a case without an answer: it panicked, or took too long.
     pub(crate) fn broken(why: impl Into<String>) -> Self {
         Self { cause: Cause::Broken, why: why.into() }
     }
 
-    /// The kind of the transport's error, if it was one.
+    /// Returns the kind of the transport's error, if it was one.
     #[must_use]
     pub fn kind(&self) -> Option<ErrorKind> {
         match self.cause {
@@ -56,13 +56,13 @@ impl Failure {
         }
     }
 
-    /// What the transport said or did.
+    /// Returns the answer or the behaviour of the transport.
     #[must_use]
     pub fn why(&self) -> &str {
         &self.why
     }
 
-    /// The capability that the transport itself refused as unsupported.
+    /// Returns the capability that the transport itself refused as unsupported.
     #[must_use]
     pub fn refused(&self) -> Option<Capability> {
         match self.cause {
@@ -71,18 +71,18 @@ impl Failure {
         }
     }
 
-    /// Whether the transport was not called: see [`NoCall`].
+    /// Returns whether the transport was not called: see [`NoCall`].
     #[must_use]
     pub fn is_no_call(&self) -> bool {
         self.cause == Cause::NoCall
     }
 
-    /// Whether the transport did something else than the case asks for, and gave no error.
+    /// Returns whether the transport did something else than the case requires, without an error.
     pub(crate) fn is_behaviour(&self) -> bool {
         self.cause == Cause::Behaviour
     }
 
-    /// Whether a detail is missing that no capability is about, and that a broker may lack.
+    /// Returns whether a detail is missing that no capability is about, and that a broker may lack.
     pub(crate) fn is_detail(&self) -> bool {
         self.cause == Cause::Detail
     }
@@ -96,15 +96,15 @@ impl fmt::Display for Failure {
 
 impl error::Error for Failure {}
 
-/// What a [`Backend`](crate::Backend) answers in place of a call that the transport's public API does not have.
+/// The answer of a [`Backend`](crate::Backend) in place of a call that the transport's public API does not have.
 ///
-/// It converts into the error of each operation. The suite does not take it for an answer of the transport: a case that
-/// ends so was not run.
+/// It converts into the error of each operation. The suite does not count it as an answer of the transport: a case that ends in
+/// it was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoCall(&'static str);
 
 impl NoCall {
-    /// The answer, with what the public API lacks: "no setting for ...".
+    /// Creates the answer, with what the public API lacks: "no setting for ...".
     #[must_use]
     pub const fn new(missing: &'static str) -> Self {
         Self(missing)
@@ -119,7 +119,7 @@ impl fmt::Display for NoCall {
 
 impl error::Error for NoCall {}
 
-/// Finds in the causes of an error who has made it.
+/// Finds the origin of an error among its causes.
 fn cause(kind: ErrorKind, error: &(dyn error::Error + 'static)) -> Cause {
     let mut next = error.source();
     while let Some(error) = next {
@@ -173,8 +173,8 @@ impl From<InvalidArgument> for Failure {
     }
 }
 
-/// Ends a case about a detail that the broker does not have, such as an entity that can be disabled: no capability
-/// promises it. Such a case counts as not run.
+/// Ends a case about a detail that the broker does not have, such as an entity that can be disabled: no capability promises it.
+/// The case counts as not run.
 pub(crate) fn detail<T, E: Into<Failure>>(result: Result<T, E>) -> Result<T, Failure> {
     result.map_err(|error| match error.into() {
         Failure { cause: Cause::Answer(ErrorKind::NotSupported, _) | Cause::NoCall, why } => {
@@ -184,7 +184,7 @@ pub(crate) fn detail<T, E: Into<Failure>>(result: Result<T, E>) -> Result<T, Fai
     })
 }
 
-/// The call must be refused as one of `kinds`.
+/// Checks that the call is refused as one of `kinds`.
 pub(crate) fn refused<T, E: Into<Failure>>(result: Result<T, E>, kinds: &[ErrorKind]) -> Verdict {
     let failure = match result {
         Ok(_) => return Err(Failure::behaviour(format!("accepted, and not refused as {kinds:?}"))),

@@ -1,4 +1,4 @@
-//! A process that is killed while it holds something.
+//! A process that is killed while it holds a message or a session.
 
 use std::{
     env,
@@ -14,12 +14,12 @@ use tokio::{
 const ARGUMENT: &str = "CONSIGN_KILLED";
 const READY: &str = "it holds what it is to hold";
 
-/// A process of its own that runs one test of this executable. It is killed with SIGKILL.
+/// A separate process that runs one test of this executable. It is killed with SIGKILL.
 #[derive(Debug)]
 pub struct Killed(Child);
 
 impl Killed {
-    /// Runs the test of this name, which asks for its [`argument`], and waits until it has called [`ready`].
+    /// Runs the test of this name, which reads its [`argument`], and waits until it has called [`ready`].
     ///
     /// # Errors
     /// Those of starting a process; `UnexpectedEof` if the test has ended without that call.
@@ -39,7 +39,7 @@ impl Killed {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills it, and waits until it has ended.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -48,16 +48,16 @@ impl Killed {
     }
 }
 
-/// The argument, in the process that is killed; `None` where the test runs among the others.
+/// Returns the argument, in the process that is killed; `None` if the test runs among the others.
 #[must_use]
 pub fn argument() -> Option<String> {
     env::var(ARGUMENT).ok()
 }
 
-/// Tells that this process can be killed, and waits for that.
+/// Reports that this process can be killed, and waits for that.
 pub async fn ready() {
     let mut out = io::stdout().lock();
-    // Who reads it kills.
+    // The reader kills the process.
     let _ = writeln!(out, "{READY}");
     let _ = out.flush();
     drop(out);

@@ -21,7 +21,7 @@ pub mod table;
 mod timing;
 mod transaction;
 
-/// What [`client_methods`] writes in the place where it is called.
+/// Names for the code that [`client_methods`] writes.
 #[doc(hidden)]
 pub mod names {
     pub use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The log lines of a thread, for tests of what a transport logs.
+//! The log lines of a thread, for tests of a transport's log.
 
 use std::{
     fmt::{self, Write},
@@ -31,14 +31,14 @@ impl Lines {
         (lines, guard)
     }
 
-    /// The lines so far of a target.
+    /// Returns the lines so far of a target.
     #[must_use]
     pub fn of(&self, target: &str) -> Vec<String> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().filter(|line| line.contains(&format!(" {target}: "))).cloned().collect()
     }
 
-    /// All lines so far.
+    /// Returns all lines so far.
     #[must_use]
     pub fn all(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -8,8 +8,8 @@ use std::{
 use consign::transport::{Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver};
 use tokio::runtime::{Builder, Runtime};
 
-/// A receiver that can have a runtime of its own, as in a process of its own: when that ends, every task and connection
-/// that the receiver has there ends where it is.
+/// A receiver that can have a runtime of its own, as in a process of its own: when the runtime ends, so does every task and
+/// connection of the receiver.
 #[derive(Debug)]
 pub struct Process<R> {
     receiver: R,
@@ -17,7 +17,7 @@ pub struct Process<R> {
 }
 
 impl<R: Receiver> Process<R> {
-    /// A receiver in the runtime of the caller.
+    /// Wraps a receiver in the runtime of the caller.
     pub fn here(receiver: R) -> Self {
         Self { receiver, runtime: None }
     }
@@ -44,12 +44,12 @@ impl<R: Receiver> Process<R> {
         }
     }
 
-    /// The receiver.
+    /// Returns the receiver.
     pub fn receiver(&self) -> &R {
         &self.receiver
     }
 
-    /// Ends it as a signal ends a process: nothing is closed, and the broker is told nothing of `held`.
+    /// Ends it as a signal ends a process: nothing is closed, and the broker gets no settlement of `held`.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl<R> Drop for Process<R> {
     fn drop(&mut self) {
-        // To wait for its end is refused in a runtime.
+        // A runtime refuses to wait for the end of another.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -5,21 +5,21 @@ use serde_json::{Value, json};
 
 use crate::{Backend, Case, Failure};
 
-/// How one case ended.
+/// The outcome of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The transport does what the case asks for.
+    /// The transport does what the case requires.
     Passed,
-    /// It does not, although it declares that it can.
+    /// It does not, although it declares the capability.
     Failed(Failure),
-    /// It declares that it cannot, and its own answer to the call is a refusal that names the capability.
+    /// It declares the capability as unsupported, and its own answer to the call is a refusal that names the capability.
     Refused,
-    /// It declares that it cannot, and the call was not refused, or not as that.
+    /// It declares the capability as unsupported, and the call was not refused, or not as that.
     SilentlyIgnored(Failure),
-    /// It declares that it cannot, and it can.
+    /// It declares the capability as unsupported, and supports it.
     Undeclared,
-    /// It does not promise this, and it does not do it.
+    /// It does not promise this, and does not do it.
     Absent(Failure),
     /// It does not promise this, and did it here all the same.
     Unpromised,
@@ -32,19 +32,19 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the transport keeps its word.
+    /// Returns whether the transport does as it declares.
     #[must_use]
     pub fn is_good(&self) -> bool {
         !matches!(self, Self::Failed(_) | Self::SilentlyIgnored(_) | Self::Undeclared)
     }
 
-    /// Whether the case was run, so that it says something of the transport.
+    /// Returns whether the case was run, so that its result counts.
     #[must_use]
     pub fn counts(&self) -> bool {
         !matches!(self, Self::PassedOver(_) | Self::NoCall(_) | Self::NoSuchDetail(_))
     }
 
-    /// Whether it shows that the level that the transport declares is the right one.
+    /// Returns whether it shows that the declared level is the right one.
     fn is_proof(&self) -> bool {
         matches!(self, Self::Passed | Self::Refused | Self::Absent(_))
     }
@@ -78,13 +78,13 @@ impl Outcome {
     }
 }
 
-/// What is wrong with a capability, whatever its cases say one by one.
+/// A fault of a capability as a whole, whatever the results of its cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Complaint {
     /// It is declared, and no case of it passed.
     NeverPassed(Capability),
-    /// It is declared as unsupported, and no case shows that; nor does [`Backend::not_tested`] say why.
+    /// It is declared as unsupported, and no case shows that; nor does [`Backend::not_tested`] have the reason.
     NotTested(Capability),
     /// [`Backend::not_tested`] has it, and it was tested.
     Tested(Capability),
@@ -102,19 +102,19 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// One case and how it ended.
+/// The result of one case.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CaseReport {
     /// The case's name.
     pub name: &'static str,
-    /// The rows of `docs/semantics.md` that it restates.
+    /// Its specification rules in `docs/semantics.md`.
     pub rows: Vec<String>,
-    /// What it is about.
+    /// The capability that it tests.
     pub capability: Capability,
-    /// What the transport declares of that.
+    /// The level that the transport declares for it.
     pub level: Level,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
@@ -124,15 +124,15 @@ impl CaseReport {
     }
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// The transport's name.
     pub transport: &'static str,
-    /// What it publishes.
+    /// The capabilities that it publishes.
     pub capabilities: Capabilities,
-    /// What the order came from, if it was random.
+    /// The seed of the order, if it was random.
     pub seed: Option<u64>,
     /// The capabilities of which every case was in the suite.
     pub whole: Vec<Capability>,
@@ -142,19 +142,19 @@ pub struct Report {
     pub cases: Vec<CaseReport>,
 }
 
-/// How many cases of one capability there were.
+/// The numbers of cases of one capability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Cases in which the transport keeps its word.
+    /// Cases in which the transport does as it declares.
     pub good: usize,
-    /// Cases that were run, and say something of the transport.
+    /// Cases that were run, and whose result counts.
     pub run: usize,
-    /// Cases that were not.
+    /// Cases that were not run.
     pub not_run: usize,
 }
 
 impl Report {
-    /// Whether something was run, the transport keeps its word in every case, and there is no complaint.
+    /// Returns whether something was run, the transport does as it declares in every case, and there is no complaint.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         let listed = |case: &CaseReport| self.reason(case.capability).is_some();
@@ -163,13 +163,13 @@ impl Report {
             && self.complaints().is_empty()
     }
 
-    /// Why a capability is not tested, as the backend lists it.
+    /// Returns why a capability is not tested, as the backend lists it.
     #[must_use]
     pub fn reason(&self, capability: Capability) -> Option<&'static str> {
         self.not_tested.iter().find(|(listed, _)| *listed == capability).map(|(_, reason)| *reason)
     }
 
-    /// The capabilities that are not tested as they have to be.
+    /// Returns the capabilities that are not tested as they must be.
     #[must_use]
     pub fn complaints(&self) -> Vec<Complaint> {
         let complaint = |capability| {
@@ -185,7 +185,7 @@ impl Report {
         self.whole.iter().copied().filter_map(complaint).collect()
     }
 
-    /// This report and another of the same transport, such as one of other capabilities.
+    /// Merges another report of the same transport, such as one of other capabilities.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.whole.extend(other.whole);
@@ -195,12 +195,12 @@ impl Report {
         self
     }
 
-    /// The cases in which it does not.
+    /// Returns the cases in which it does not do as it declares.
     pub fn failed(&self) -> impl Iterator<Item = &CaseReport> {
         self.cases.iter().filter(|case| !case.outcome.is_good())
     }
 
-    /// The tally of one capability, or of all.
+    /// Returns the tally of one capability, or of all.
     #[must_use]
     pub fn tally(&self, capability: Option<Capability>) -> Tally {
         let cases = self.cases.iter().filter(|case| capability.is_none_or(|capability| case.capability == capability));
@@ -214,7 +214,7 @@ impl Report {
         })
     }
 
-    /// The report as a JSON object.
+    /// Returns the report as a JSON object.
     #[must_use]
     pub fn json(&self) -> Value {
         let cases = self.cases.iter().map(|case| {

@@ -11,7 +11,7 @@ use consign::{
     transport::{Delivery, Lease, ReceiveError, Receiver, Session, SettleError},
 };
 
-/// For a backend without sessions. There is no value of it.
+/// The session type of a backend without sessions. It has no values.
 #[derive(Debug)]
 pub struct NoSession<L>(Infallible, PhantomData<fn() -> L>);
 

@@ -1,4 +1,4 @@
-//! The suite's settings in the words of the model, for brokers that have its entities and rules.
+//! Conversions of the suite's settings to those of the model, for brokers that have its entities and rules.
 
 use crate::{Correlation, Filter, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec};
 use consign::{
@@ -8,7 +8,7 @@ use consign::{
     transport::{ErrorKind, ManageError},
 };
 
-/// The settings of a queue.
+/// Returns the settings of a queue.
 #[must_use]
 pub fn queue(spec: &QueueSpec) -> QueueSettings {
     let mut settings = QueueSettings::default();
@@ -25,7 +25,7 @@ pub fn queue(spec: &QueueSpec) -> QueueSettings {
     settings
 }
 
-/// The settings of a topic.
+/// Returns the settings of a topic.
 #[must_use]
 pub fn topic(spec: &TopicSpec) -> TopicSettings {
     let mut settings = TopicSettings::default();
@@ -34,7 +34,7 @@ pub fn topic(spec: &TopicSpec) -> TopicSettings {
     settings
 }
 
-/// The settings of a subscription.
+/// Returns the settings of a subscription.
 #[must_use]
 pub fn subscription(spec: &SubscriptionSpec) -> SubscriptionSettings {
     let mut settings = SubscriptionSettings::default();
@@ -48,7 +48,7 @@ pub fn subscription(spec: &SubscriptionSpec) -> SubscriptionSettings {
     settings
 }
 
-/// Which directions of an entity are open.
+/// Returns which directions of an entity are open.
 #[must_use]
 pub fn status(status: Status) -> broker::Status {
     match status {
@@ -59,14 +59,21 @@ pub fn status(status: Status) -> broker::Status {
     }
 }
 
-/// The topic and the name of a subscription. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for the path of none.
+/// Returns the topic and the name of a subscription.
+///
+/// # Errors
+///
+/// [`InvalidArgument`](ErrorKind::InvalidArgument) for another path.
 pub fn parts(path: &EntityPath) -> Result<(&str, &str), ManageError> {
     let no_subscription = || ManageError::new(ErrorKind::InvalidArgument).with_detail("the path of no subscription");
     path.subscription().ok_or_else(no_subscription)
 }
 
-/// A rule with its filter and its action. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for an expression that
-/// cannot be read.
+/// Returns a rule with its filter and its action.
+///
+/// # Errors
+///
+/// [`InvalidArgument`](ErrorKind::InvalidArgument) for an expression that cannot be read.
 pub fn rule(spec: &RuleSpec) -> Result<Rule, ManageError> {
     let filter = match &spec.filter {
         Filter::True => rules::Filter::True,

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use consign::message::EntityPath;
 
-/// The settings of a queue. What is `None` or at its default is left to the broker. For a setting that its broker does
-/// not have a backend answers [`ErrorKind::NotSupported`](consign::transport::ErrorKind::NotSupported).
+/// The settings of a queue. A setting that is `None` or at its default is left to the broker. For a setting that its broker
+/// does not have a backend returns [`ErrorKind::NotSupported`](consign::transport::ErrorKind::NotSupported).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSpec {
     /// How long a lock holds.
@@ -18,13 +18,13 @@ pub struct QueueSpec {
     pub requires_session: bool,
     /// For how long a MessageId is remembered.
     pub duplicate_window: Option<Duration>,
-    /// Where every message is handed on to.
+    /// The entity to which every message is forwarded.
     pub forward_to: Option<EntityPath>,
-    /// Where every dead letter is handed on to.
+    /// The entity to which every dead letter is forwarded.
     pub forward_dead_letters_to: Option<EntityPath>,
-    /// How many bytes the queue holds.
+    /// The maximum of bytes in the queue.
     pub max_size: Option<u64>,
-    /// Bytes of the largest message.
+    /// The maximum bytes of a message.
     pub max_message_size: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ pub struct TopicSpec {
     pub duplicate_window: Option<Duration>,
 }
 
-/// The settings of a subscription; as [`QueueSpec`]. It begins with a rule that lets every message in.
+/// The settings of a subscription; as [`QueueSpec`]. It begins with a rule that matches every message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionSpec {
     /// How long a lock holds.
@@ -48,20 +48,20 @@ pub struct SubscriptionSpec {
     pub time_to_live: Option<Duration>,
     /// Whether an expired message is dead-lettered.
     pub dead_letter_on_expiration: bool,
-    /// Whether a message that a rule fails on is dead-lettered; by default it is dropped.
+    /// Whether a message for which a rule fails is dead-lettered; by default it is dropped.
     pub dead_letter_on_filter_error: bool,
     /// Whether messages are received by session only.
     pub requires_session: bool,
-    /// Where every message is handed on to.
+    /// The entity to which every message is forwarded.
     pub forward_to: Option<EntityPath>,
 }
 
-/// A rule of a subscription: which messages it lets in, and what it does to its copies.
+/// A rule of a subscription: which messages it matches, and how it changes their copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSpec {
     /// The name, unique in its subscription.
     pub name: &'static str,
-    /// Which messages match.
+    /// The filter for messages.
     pub filter: Filter,
     /// SQL statements that change the copy.
     pub action: Option<&'static str>,
@@ -127,7 +127,7 @@ pub struct Correlation {
     pub properties: Vec<(&'static str, &'static str)>,
 }
 
-/// In which directions an entity works.
+/// The open directions of an entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// Both.
@@ -141,7 +141,7 @@ pub enum Status {
     ReceiveDisabled,
 }
 
-/// How a receiver takes messages.
+/// The receive mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// A message is locked until it is settled or the lock runs out.
@@ -156,9 +156,9 @@ pub enum Mode {
 pub struct Counts {
     /// Messages that can be received or are locked.
     pub active: usize,
-    /// Messages that were set aside.
+    /// Deferred messages.
     pub deferred: usize,
-    /// Messages that wait for their enqueue time.
+    /// Scheduled messages.
     pub scheduled: usize,
     /// Messages in the dead-letter sub-queue.
     pub dead_lettered: usize,

@@ -5,7 +5,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 
 use crate::{Backend, Case, Failure, Outcome, Report, Verdict, bench::Bench, cases, report::CaseReport};
 
-/// The cases, and how they are run.
+/// The conformance suite: the cases, and how they are run.
 ///
 /// ```no_run
 /// # async fn run(backend: impl consign_conformance::Backend) {
@@ -19,20 +19,20 @@ use crate::{Backend, Case, Failure, Outcome, Report, Verdict, bench::Bench, case
 #[derive(Debug)]
 pub struct Suite<B: Backend> {
     cases: Vec<Case<B>>,
-    /// The capabilities of which every case is there.
+    /// The capabilities of which the suite has every case.
     whole: Vec<Capability>,
     seed: Option<u64>,
     at_once: usize,
 }
 
 impl<B: Backend> Suite<B> {
-    /// All cases, one after the other, in their order.
+    /// Creates a suite of all cases, one after the other, in their order.
     #[must_use]
     pub fn new() -> Self {
         Self { cases: cases::all(), whole: Capability::ALL.to_vec(), seed: None, at_once: 1 }
     }
 
-    /// Those of one capability.
+    /// Keeps only the cases of one capability.
     #[must_use]
     pub fn only(mut self, capability: Capability) -> Self {
         self.cases.retain(|case| case.capability() == capability);
@@ -40,7 +40,7 @@ impl<B: Backend> Suite<B> {
         self
     }
 
-    /// Those with `part` in their name. What they say of a capability as a whole is left open.
+    /// Keeps only the cases with `part` in their name. The suite then does not judge a capability as a whole.
     #[must_use]
     pub fn named(mut self, part: &str) -> Self {
         self.cases.retain(|case| case.name().contains(part));
@@ -48,7 +48,7 @@ impl<B: Backend> Suite<B> {
         self
     }
 
-    /// In a random order; the same seed gives the same order.
+    /// Runs the cases in a random order; the same seed gives the same order.
     #[must_use]
     pub fn shuffled(mut self, seed: u64) -> Self {
         fastrand::Rng::with_seed(seed).shuffle(&mut self.cases);
@@ -56,20 +56,20 @@ impl<B: Backend> Suite<B> {
         self
     }
 
-    /// Up to `cases` at the same time, for a broker on which time is real: most of a case is waiting. At least 1.
+    /// Runs up to `cases` at the same time, for a broker on real time: most of a case is waiting. At least 1.
     #[must_use]
     pub fn at_once(mut self, cases: usize) -> Self {
         self.at_once = cases.max(1);
         self
     }
 
-    /// The cases.
+    /// Returns the cases.
     #[must_use]
     pub fn cases(&self) -> &[Case<B>] {
         &self.cases
     }
 
-    /// Runs them. Each has entities of its own, which are deleted behind it.
+    /// Runs the cases. Each has entities of its own, which are deleted after it.
     pub async fn run(&self, backend: &B) -> Report {
         // Two runs on one broker do not begin in the same millisecond.
         let run = backend.now().await.as_millis();
@@ -118,7 +118,7 @@ async fn run_case<B: Backend>(backend: &B, case: &Case<B>, prefix: String) -> Ou
     judge(case.capability(), capabilities.level(case.capability()), verdict)
 }
 
-/// What a verdict means on a transport that declares `level`.
+/// Returns the outcome of a verdict on a transport that declares `level`.
 fn judge(capability: Capability, level: Level, verdict: Verdict) -> Outcome {
     let is_unsupported = level == Level::Unsupported;
     match verdict {
@@ -156,7 +156,7 @@ mod tests {
             |failure: Failure| assert_eq!(unsupported(Err(failure.clone())), Outcome::SilentlyIgnored(failure));
         assert_eq!(unsupported(Err(refusal_of(CALL))), Outcome::Refused);
         assert_eq!(unsupported(Ok(())), Outcome::Undeclared);
-        // A refusal of something else, one that does not say of what, and none.
+        // A refusal of something else, one without a capability, and none.
         ignored(refusal_of(Capability::Purge));
         ignored(Failure::answer(ErrorKind::NotSupported, "no"));
         ignored(Failure::behaviour("nothing happened"));
@@ -192,7 +192,7 @@ mod tests {
         let wrong = Failure::behaviour("another time");
         assert_eq!(unsupported(Ok(())), Outcome::Unpromised);
         assert_eq!(unsupported(Err(wrong.clone())), Outcome::Absent(wrong));
-        // That the case came to no end, or that a server is down, shows nothing of the promise.
+        // A case that did not end, or a server that is down, shows nothing of the promise.
         for failure in [Failure::broken("it panicked"), Failure::answer(ErrorKind::CommunicationProblem, "gone")] {
             assert_eq!(unsupported(Err(failure.clone())), Outcome::SilentlyIgnored(failure));
         }

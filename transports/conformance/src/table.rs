@@ -6,7 +6,7 @@ use consign::transport::{Capability, Level};
 
 use crate::{Report, report::Tally};
 
-/// The variable that makes [`keep`] write: the path of the file for the report as JSON.
+/// The environment variable that makes [`keep`] write: the path of the file for the report as JSON.
 pub const REPORT_VARIABLE: &str = "CONSIGN_CONFORMANCE_REPORT";
 
 const HEAD: &str = "# Conformance
@@ -33,8 +33,8 @@ Capabilities that no case can show to be unsupported.
 | --- | --- | --- |
 ";
 
-/// The table with the report as the column of its transport. The columns of other transports stay as they are in
-/// `table`; a column that is not there yet comes last. `table` may be empty.
+/// Returns the table with the report as the column of its transport. The columns of other transports stay unchanged; a new
+/// column comes last. `table` may be empty.
 #[must_use]
 pub fn with_report(table: &str, report: &Report) -> String {
     let mut columns = columns(table);
@@ -54,9 +54,9 @@ pub fn with_report(table: &str, report: &Report) -> String {
     render(&columns, &notes)
 }
 
-/// Checks that the report is of the whole suite and passed, and that the table at `path` says of the transport what it
-/// says. When `cargo xtask conformance` runs the test it sets [`REPORT_VARIABLE`]: then the report is written, and the
-/// column if the report passed.
+/// Checks that the report is of the whole suite and passed, and that the table at `path` has the same column for the transport.
+/// `cargo xtask conformance` sets [`REPORT_VARIABLE`] when it runs the test: then the report is written, and the column if the
+/// report passed.
 pub fn keep(report: &Report, path: impl AsRef<Path>) -> Result<(), TableError> {
     keep_in(report, path.as_ref(), env::var_os(REPORT_VARIABLE).as_deref())
 }
@@ -84,17 +84,17 @@ fn keep_in(report: &Report, path: &Path, file: Option<&OsStr>) -> Result<(), Tab
     Ok(())
 }
 
-/// The table is not as it should be.
+/// Why the table is not up to date.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TableError {
     /// A file could not be read or written.
     Io(io::Error),
-    /// The column of this transport says something else than the report.
+    /// The column of this transport differs from the report.
     OutOfDate(&'static str),
     /// The report of this transport is not of all capabilities, each of them once.
     Partial(&'static str),
-    /// The report has failures or complaints, which are here.
+    /// The report has failures or complaints, which are listed here.
     NotPassed(String),
 }
 
@@ -135,7 +135,7 @@ fn cell(report: &Report, capability: Capability) -> String {
         return format!("{level}, not tested");
     }
     if capability.is_promise() {
-        // How many hold by chance may differ from run to run.
+        // The number of promises that hold by chance may differ from run to run.
         return format!("{level}, tried {run}");
     }
     let rest = if not_run == 0 { String::new() } else { format!(", {not_run} not run") };
@@ -144,7 +144,7 @@ fn cell(report: &Report, capability: Capability) -> String {
 
 type Column = (String, Vec<String>);
 
-/// The transports of a table with their cells, one for each capability. A cell that is missing is empty.
+/// Returns the transports of a table with their cells, one for each capability. A missing cell is empty.
 fn columns(table: &str) -> Vec<Column> {
     let mut rows = table.lines().filter_map(cells).filter(|cells| cells.len() > 2);
     let Some(names) = rows.next() else { return Vec::new() };
@@ -164,7 +164,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(inner.split('|').map(str::trim).collect())
 }
 
-/// The rows of the table of what is not tested.
+/// Returns the rows of the table of capabilities that are not tested.
 fn notes(table: &str) -> Vec<[String; 3]> {
     let rows = table.lines().skip_while(|line| *line != "## Not tested").filter_map(cells);
     rows.skip(2).filter_map(|row| <[&str; 3]>::try_from(row).ok().map(|row| row.map(str::to_owned))).collect()
@@ -196,7 +196,7 @@ mod tests {
 
     type Reasons = &'static [(Capability, &'static str)];
 
-    /// Of a transport that has everything but three things.
+    /// Returns a report of a transport that has everything but three capabilities.
     fn report(transport: &'static str, of_peek: &[Outcome], not_tested: Reasons) -> Report {
         let capabilities = Capabilities::all(Level::Native)
             .with(Capability::Purge, Level::Unsupported)
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(with_report(&changed, &report("one", &[Outcome::Passed], &[])), changed);
     }
 
-    /// A file that goes when this does.
+    /// A file that is deleted when this is dropped.
     struct Table(std::path::PathBuf);
 
     impl Drop for Table {

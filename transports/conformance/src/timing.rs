@@ -5,13 +5,13 @@ use std::time::Duration;
 pub struct Timing {
     /// The lock duration of the suite's entities: the shortest that the broker has. 5 s.
     pub lock: Duration,
-    /// How long a receive waits before there is nothing. 100 ms.
+    /// How long a receive waits until it counts as empty. 100 ms.
     pub patience: Duration,
-    /// How long a receive waits for a message that must be there, and an accept for a session: less than half of `lock`, so
-    /// that what comes back only because a lock ended is not taken for it. 400 ms.
+    /// How long a receive waits for a message that must arrive, and an accept for a session. It is less than half of `lock`, so
+    /// that a redelivery after the end of a lock is not mistaken for it. 400 ms.
     pub arrival: Duration,
-    /// How far from its instant a thing that is due may happen, and how exactly a clock is read. It must be less than a
-    /// fifth of `lock`, and more than three times `patience`. 400 ms.
+    /// How far from its instant a due event may happen, and how exactly a clock is read. It must be less than a fifth of
+    /// `lock`, and more than three times `patience`. 400 ms.
     pub margin: Duration,
     /// How long one case may take. 10 min.
     pub deadline: Duration,

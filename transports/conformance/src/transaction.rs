@@ -9,9 +9,9 @@ use consign::{
 
 use crate::Failure;
 
-/// Settlements and sends that happen together or not at all. A dropped one is rolled back.
+/// A transaction: settlements and sends that happen together or not at all. A dropped one is rolled back.
 pub trait Transaction: Send {
-    /// What it settles.
+    /// The lease that it settles.
     type Lease: Lease;
 
     /// Sends to a queue or a topic when the transaction is committed.
@@ -32,14 +32,14 @@ pub trait Transaction: Send {
         disposition: Disposition,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Makes all of it happen. Answers the sequence numbers of what was scheduled.
+    /// Commits it. Returns the sequence numbers of the scheduled messages.
     fn commit(self) -> impl Future<Output = Result<Vec<SequenceNumber>, Failure>> + Send;
 
-    /// Makes none of it happen, and gives back the right to settle.
+    /// Rolls it back, and returns the leases.
     fn rollback(self) -> impl Future<Output = Result<Vec<Self::Lease>, Failure>> + Send;
 }
 
-/// For a backend without transactions. There is no value of it.
+/// The transaction type of a backend without transactions. It has no values.
 #[derive(Debug)]
 pub struct NoTransaction<L>(Infallible, PhantomData<fn() -> L>);
 

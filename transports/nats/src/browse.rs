@@ -21,21 +21,25 @@ use crate::{
 const BATCH: usize = 256;
 
 impl Nats {
-    /// Looks at up to `max` messages from a sequence number on, in the order of their numbers, without a lock and without a
-    /// trace. Deferred messages are shown as such, locked ones as active. Each message is one read of the server, and all
-    /// deferred messages, or all dead letters, are read to find the first of them.
+    /// Returns up to `max` messages from a sequence number on, in the order of their numbers, without a lock and without a
+    /// trace. Deferred messages are shown as such, locked ones as active. Each message is one read of the server. All deferred
+    /// messages, or all dead letters, are read to find the first of them.
     ///
-    /// Errors: those of [`receiver`](Self::receiver).
+    /// # Errors
+    ///
+    /// Those of [`receiver`](Self::receiver).
     pub async fn peek(&self, path: &str, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
         let source = self.inner.source(&EntityPath::new(path)?).await?;
         source.catch_up().await?;
         Ok(peek(&source, &source.subjects, from.get(), max).await?)
     }
 
-    /// Removes up to `max` messages that nobody holds, the oldest first, and answers how many. If there is an instant, those
-    /// alone that were stored before it. Deferred messages stay.
+    /// Removes up to `max` messages that are not locked, the oldest first, and returns how many. With an instant, it removes
+    /// only those that were stored before it. Deferred messages stay. It locks and completes them, and releases the one that is
+    /// too young.
     ///
-    /// It locks and completes them, and gives back the one that is too young. Errors:
+    /// # Errors
+    ///
     /// [`NotSupported`](consign::transport::ErrorKind::NotSupported) for an entity that requires sessions; those of the
     /// connection.
     pub async fn purge(&self, path: &str, max: usize, stored_before: Option<Timestamp>) -> Result<usize, ManageError> {
@@ -67,7 +71,7 @@ impl Nats {
     }
 }
 
-/// Looks at the messages at some subjects of an entity.
+/// Peeks the messages at some subjects of an entity.
 pub(crate) async fn peek(source: &Source, at: &str, from: u64, max: usize) -> Result<Vec<Message>, Fault> {
     let beside = &source.beside;
     let mut found = Found { by_number: BTreeMap::new(), from, max };
@@ -90,7 +94,7 @@ pub(crate) async fn peek(source: &Source, at: &str, from: u64, max: usize) -> Re
     Ok(found.by_number.into_values().collect())
 }
 
-/// How messages are shown.
+/// How messages are shown to a peek.
 struct Look<'s> {
     state: MessageState,
     marks: HashSet<String>,

@@ -1,6 +1,6 @@
 use consign::transport::{Capabilities, Capability as K, Level};
 
-/// What this transport can do, against a server 2.9 and up. The crate's documentation has the reason and the price of each
+/// The capabilities of this transport, with a server 2.9 and up. The crate's documentation has the reason and the cost of each
 /// level.
 pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Unsupported)
     .with(K::Acceptance, Level::Native)

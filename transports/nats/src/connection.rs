@@ -28,13 +28,13 @@ use crate::{
     wire,
 };
 
-/// A connection to JetStream: it makes entities, senders and receivers. A clone is the same connection.
+/// A connection to JetStream: creates entities, senders and receivers. A clone is the same connection.
 #[derive(Clone)]
 pub struct Nats {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What all that belongs to one connection shares.
+/// State that all parts of one connection share.
 pub(crate) struct Inner {
     pub(crate) context: jetstream::Context,
     pub(crate) client: Client,
@@ -46,7 +46,7 @@ pub(crate) struct Inner {
     statistics: Arc<async_nats::Statistics>,
     clock: SystemClock,
     work: mpsc::Sender<Work>,
-    /// Whether the client ends with this connection.
+    /// Whether the client closes with this connection.
     is_own: bool,
     closed: AtomicBool,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Inner {
 /// The oldest server: it has direct reads and consumers with names.
 pub(crate) const MIN_SERVER: (i64, i64, i64) = (2, 9, 0);
 
-/// Most unsettled deliveries of one connection: each has a place in the queue of what a drop leaves to be done.
+/// Most unsettled deliveries of one connection: each has a place in the queue of jobs for dropped deliveries.
 const PLACES: usize = 1 << 16;
 
 /// Where a message was stored.
@@ -76,12 +76,12 @@ impl Nats {
         Self::options().connect(url).await
     }
 
-    /// Other than the defaults.
+    /// Returns the default options, to be changed.
     pub fn options() -> Options {
         Options::new()
     }
 
-    /// Works over a client that is there; see [`Options::wrap`].
+    /// Wraps an existing client; see [`Options::wrap`].
     pub async fn wrap(client: Client) -> Result<Self, ManageError> {
         Self::options().wrap(client).await
     }
@@ -117,14 +117,14 @@ impl Nats {
         Ok(Self { inner })
     }
 
-    /// The client below, for what this transport has no word for.
+    /// Returns the client below, for calls that this transport does not have.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.inner.client
     }
 
-    /// Ends the connection: what dropped deliveries have left to be done is done, and a client that was connected here is
-    /// drained. Later calls fail as [`InvalidOperation`](ErrorKind::InvalidOperation). A client that was wrapped stays open.
+    /// Closes the connection: jobs of dropped deliveries are finished, and a client that was connected here is drained. Later
+    /// calls fail as [`InvalidOperation`](ErrorKind::InvalidOperation). A client that was wrapped stays open.
     pub async fn close(&self) -> Result<(), ManageError> {
         if self.inner.is_closed() {
             return Ok(());
@@ -136,7 +136,7 @@ impl Nats {
             }
         };
         let flushed = tokio::time::timeout(self.inner.timeout, flushed).await;
-        // What dropped deliveries have left to be done are calls too, so calls fail from here on only.
+        // The jobs of dropped deliveries make calls too, so calls fail only from here on.
         if self.inner.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
@@ -159,7 +159,7 @@ impl fmt::Debug for Nats {
 }
 
 impl Inner {
-    /// Whether the server can serve. It warns of what the server does not promise.
+    /// Checks whether the server has what this transport needs. It warns of guarantees that the server does not give.
     async fn probe(&self, synced: bool) -> Result<(), ManageError> {
         let info = self.client.server_info();
         let (major, minor, patch) = MIN_SERVER;
@@ -196,7 +196,7 @@ impl Inner {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// How often the client has connected.
+    /// Returns how often the client has connected.
     pub(crate) fn connects(&self) -> u64 {
         self.statistics.connects.load(Ordering::Relaxed)
     }
@@ -205,12 +205,12 @@ impl Inner {
         self.client.connection_state() == State::Connected
     }
 
-    /// A place in the queue of works. `None` while there are too many.
+    /// Returns a place in the queue of jobs. `None` while there are too many.
     pub(crate) fn place(&self) -> Option<mpsc::OwnedPermit<Work>> {
         self.work.clone().try_reserve_owned().ok()
     }
 
-    /// A request of JetStream's API, by its subject without the prefix.
+    /// Makes a request of JetStream's API, by its subject without the prefix.
     pub(crate) async fn request<V: DeserializeOwned>(
         &self,
         subject: &str,
@@ -224,13 +224,13 @@ impl Inner {
         answered(answer)
     }
 
-    /// A request at a subject, and the answer as it is.
+    /// Makes a request at a subject, and returns the raw answer.
     async fn ask(&self, subject: &str, request: Request) -> Result<async_nats::Message, Fault> {
         let request = request.timeout(Some(self.timeout));
         self.client.send_request(subject.to_owned(), request).map_err(Fault::from).await
     }
 
-    /// Stores a message, and waits until it is.
+    /// Stores a message, and waits for the acknowledgement.
     pub(crate) async fn publish(&self, subject: &str, headers: HeaderMap, payload: Bytes) -> Result<Stored, Fault> {
         if self.is_closed() {
             return Err(Fault::closed());
@@ -254,12 +254,12 @@ impl Inner {
         tokio::task::unconstrained(join_all(calls)).await
     }
 
-    /// Acknowledges a delivery in one way or another, and waits until the server has taken that.
+    /// Acknowledges a delivery with the given kind, and waits until the server has taken that.
     pub(crate) async fn acknowledge(&self, reply: &str, how: Bytes) -> Result<(), Fault> {
         self.ask(reply, Request::new().payload(how)).await.map(drop)
     }
 
-    /// The last message at a subject, with its number in the stream.
+    /// Returns the last message at a subject, with its number in the stream.
     pub(crate) async fn last_at(
         &self,
         stream: &str,
@@ -272,7 +272,7 @@ impl Inner {
         tokio::time::timeout(self.timeout, asked).await.map_err(|_| Fault::timed_out("a read"))?
     }
 
-    /// The first message of a stream from `from` on that is at a subject.
+    /// Returns the first message of a stream from `from` on that is at a subject.
     pub(crate) async fn next_at(
         &self,
         stream: &str,
@@ -286,7 +286,7 @@ impl Inner {
         tokio::time::timeout(self.timeout, asked).await.map_err(|_| Fault::timed_out("a read"))?
     }
 
-    /// Removes one message of a stream. Nothing happens if it is not there.
+    /// Removes one message of a stream. Does nothing if it does not exist.
     pub(crate) async fn remove(&self, stream: &str, number: u64) -> Result<(), Fault> {
         let subject = format!("STREAM.MSG.DELETE.{stream}");
         match self.request::<Json>(&subject, &serde_json::json!({ "seq": number, "no_erase": true })).await {
@@ -295,7 +295,7 @@ impl Inner {
         }
     }
 
-    /// The name of the stream of an entity, or of what lies beside it, and what its subjects begin with.
+    /// Returns the name of the stream of an entity, or of the stream beside it, and the prefix of its subjects.
     pub(crate) fn name(&self, path: &str) -> Result<(String, String), ManageError> {
         let token = wire::token(&path.to_lowercase());
         if token.len() > 200 {

@@ -1,4 +1,4 @@
-//! Which copies of a message of a topic a subscription gets, and how they are stored there.
+//! The copies of a message of a topic for a subscription, and how they are stored there.
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use crate::{
     wire::{self, name},
 };
 
-/// Where a subscription is.
+/// The place of a subscription.
 pub(crate) struct Target {
     pub(crate) stream: String,
     pub(crate) root: String,
@@ -29,9 +29,9 @@ pub(crate) struct Target {
     pub(crate) max_payload: usize,
 }
 
-/// What the subscription gets. Its id is the same whoever makes it, so it is there once however often it is made.
+/// A copy for the subscription. Its id is the same in every process, so it is stored once however often it is made.
 pub(crate) struct Copy {
-    /// `None` where there is no room for it.
+    /// `None` if it does not fit.
     id: Option<String>,
     place: Place,
     headers: HeaderMap,
@@ -43,13 +43,13 @@ enum Place {
     DeadLetters,
 }
 
-/// Where a dead letter that was never received gets its number: no consumer is there.
+/// Returns the subject where a dead letter that was never received gets its number: no consumer reads it.
 pub(crate) fn numbered(root: &str) -> String {
     format!("{root}.n")
 }
 
 impl Target {
-    /// The copies of one message, in their order.
+    /// Returns the copies of one message, in their order.
     pub(crate) fn copies_of(
         &self,
         rules: &RuleSet,
@@ -83,7 +83,7 @@ impl Target {
         }
     }
 
-    /// Stores a copy. One that was stored before is not stored again.
+    /// Stores a copy, unless it was stored before.
     pub(crate) async fn store(&self, inner: &Inner, copy: Copy) -> Result<(), Fault> {
         let Copy { id, place, mut headers, payload } = copy;
         let mut of_number = HeaderMap::new();
@@ -121,7 +121,7 @@ impl Original<'_> {
         let id = format!("{topic}-{}{rule}", self.facts.number);
         let size = wire::size(&headers) + id.len() + wire::ROOM_FOR_OWN;
         if size > wire::MAX_HEADERS || size + payload.len() > self.target.max_payload {
-            // Another client has filled the message to the brim. As it came it fits.
+            // A message of another client is at the size limit. Unchanged it fits.
             return Copy { id: None, place, headers: self.kept(), payload: self.message.payload.clone() };
         }
         Copy { id: Some(id), place, headers, payload }
@@ -176,7 +176,7 @@ impl Original<'_> {
     fn dead(&self, rule: &str, message: &Message, mut dead_letter: DeadLetter) -> Copy {
         dead_letter.fit(message);
         let encoded = settle::encode_dead(message, &dead_letter, &self.foreign(), self.target.max_payload).ok();
-        // Its own properties may leave no room for the reason, or be none that can be written.
+        // Its own properties may leave no space for the reason, or may be unreadable.
         let (headers, payload) = encoded.unwrap_or_else(|| (self.kept(), self.message.payload.clone()));
         self.copy(&format!("-dead{rule}"), Place::DeadLetters, headers, payload)
     }
@@ -187,7 +187,7 @@ impl Original<'_> {
     }
 }
 
-/// Takes over what others have put into the headers of a message: neither the server's nor this transport's.
+/// Copies headers of other clients: neither the server's nor this transport's.
 pub(crate) fn foreign(from: Option<&HeaderMap>, to: &mut HeaderMap) {
     keep(from, to, |name| !name.starts_with(name::PREFIX));
 }

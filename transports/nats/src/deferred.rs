@@ -15,10 +15,13 @@ use crate::{
 };
 
 impl Nats {
-    /// Locks messages that were set aside, by their numbers: all of them or none.
+    /// Locks deferred messages by their numbers: all of them or none.
     ///
-    /// Each gets a consumer of its own, which keeps its lock and counts its deliveries, and goes when the message does.
-    /// Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one is not there, is locked, or was never set aside;
+    /// Each gets a consumer of its own, which keeps its lock and counts its deliveries, and is deleted with the message.
+    ///
+    /// # Errors
+    ///
+    /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one does not exist, is locked, or was never deferred;
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity that requires sessions; and those of
     /// [`receiver`](Self::receiver).
     pub async fn receive_deferred(
@@ -40,7 +43,8 @@ pub(crate) async fn receive_deferred(
     numbers: &[SequenceNumber],
 ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
     let (source, numbers) = (Arc::clone(source), numbers.to_vec());
-    // In a task of its own: dropped half-way it would leave locks. What nobody waits for any more is dropped there, unseen.
+    // In a task of its own: dropped half-way it would leave locks. If the caller is gone, the deliveries are dropped there,
+    // unseen.
     let locking = tokio::spawn(async move { lock_all(&source, &numbers).await });
     let locked = locking.await.unwrap_or_else(|error| Err(Fault::new(ErrorKind::General, error.to_string()).into()))?;
     Ok(locked.into_iter().map(|Delivery { message, lease }| Delivery { message, lease: lease.handed_out() }).collect())

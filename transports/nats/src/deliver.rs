@@ -23,14 +23,14 @@ use crate::{
     wire::{self, Malformed, name},
 };
 
-/// What has become of a message that arrived.
+/// The result of a message that arrived.
 pub(crate) enum Arrival {
     Held(Box<Held>),
-    /// It was dead-lettered, for it cannot be delivered.
+    /// It was dead-lettered, because it cannot be delivered.
     Buried,
 }
 
-/// What the server says of a delivery, in the subject at which it is acknowledged.
+/// The server's facts of a delivery, in the subject at which it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) deliveries: u64,
@@ -59,7 +59,7 @@ impl Facts {
     }
 }
 
-/// What was read of a stream: the message, and what copies have in their headers.
+/// A message that was read from a stream, and what copies have in their headers.
 pub(crate) struct Read {
     pub(crate) message: Message,
     pub(crate) number: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Read {
     /// Deliveries when the copy was made.
     pub(crate) count: u32,
     pub(crate) malformed: Option<Malformed>,
-    /// Headers of other clients, which go with copies of the message.
+    /// Headers of other clients, which are written to copies of the message.
     pub(crate) foreign: HeaderMap,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn read(headers: Option<&HeaderMap>, payload: Bytes, number: u64, sto
     Read { message, number, enqueued, count, malformed, foreign }
 }
 
-/// Whether what arrived can be delivered without asking the server for more.
+/// Returns whether a message can be delivered without a further request to the server.
 pub(crate) fn is_simple(source: &Source, reply: Option<&Subject>) -> bool {
     match source.place {
         Place::Main => reply.is_some_and(|reply| is_first(reply)),
@@ -103,7 +103,7 @@ pub(crate) fn is_simple(source: &Source, reply: Option<&Subject>) -> bool {
     }
 }
 
-/// Whether this is the first delivery of a message.
+/// Returns whether this is the first delivery of a message.
 fn is_first(reply: &str) -> bool {
     let mut tokens = reply.split('.').skip(2);
     // Without a domain the fourth token is a consumer, and the fifth the deliveries.
@@ -112,7 +112,7 @@ fn is_first(reply: &str) -> bool {
     deliveries == Some("1")
 }
 
-/// What arrived as a delivery, if nothing more must be known of it. A header that cannot be read is named.
+/// Returns a message as a delivery, if no further request is needed. An error names a header that cannot be read.
 pub(crate) fn simple(
     source: &Arc<Source>,
     message: async_nats::Message,
@@ -132,7 +132,7 @@ pub(crate) async fn bury_malformed(held: Box<Held>, malformed: Malformed) -> Res
     Ok(Arrival::Buried)
 }
 
-/// What arrived, with what lies beside it.
+/// Returns a message as a delivery, with its records beside the entity.
 pub(crate) async fn arrive(
     source: &Arc<Source>,
     message: async_nats::Message,
@@ -159,7 +159,7 @@ pub(crate) async fn arrive(
     if source.is_dead_letter() { Ok(Arrival::Held(held)) } else { bury_exhausted(held).await }
 }
 
-/// Dead-letters a message that was delivered as often as it may be.
+/// Dead-letters a message that has reached its delivery count.
 pub(crate) async fn bury_exhausted(held: Box<Held>) -> Result<Arrival, Fault> {
     if held.count <= held.source.settings.max_delivery_count {
         return Ok(Arrival::Held(held));
@@ -207,7 +207,7 @@ fn held(
     };
     let mut message = read.message;
     if !source.is_dead_letter() {
-        // Another client may have sent them.
+        // Another client may have set them.
         DeadLetter::remove_reason(&mut message);
     }
     if let Some(mark) = mark.as_ref().filter(|mark| !mark.changes.is_empty()) {
@@ -235,7 +235,7 @@ fn held(
     (Box::new(held), read.malformed)
 }
 
-/// A message of a session that was given back, for its next delivery.
+/// Returns a returned message of a session for its next delivery.
 pub(crate) fn anew(held: Held) -> Box<Held> {
     let source = held.source;
     let mark = source.hold().and_then(|hold| hold.mark(held.number));

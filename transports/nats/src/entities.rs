@@ -1,4 +1,4 @@
-//! Making, finding and deleting entities.
+//! Entities: create, find and delete them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     source::{Beside, Place, Source},
 };
 
-/// What the server waits beyond a lock before it delivers again: by then a settlement that was in time has arrived.
+/// How long the server waits beyond a lock before it redelivers: by then a settlement that was in time has arrived.
 pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
 /// The consumer of a queue.
@@ -41,9 +41,12 @@ pub(crate) struct StreamConfig {
 }
 
 impl Nats {
-    /// Creates a queue. Errors: [`AlreadyExists`](ErrorKind::AlreadyExists),
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a rule,
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a subscription or a sub-queue,
+    /// Creates a queue.
+    ///
+    /// # Errors
+    ///
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists); [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting
+    /// that breaks a rule; [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a subscription or a sub-queue;
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) where the account may have no further stream.
     pub async fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         let path = own_path(path)?;
@@ -78,7 +81,7 @@ impl Nats {
                 let path = path.subscription_of(&subscription)?;
                 self.inner.stop_copies(&path).await?;
                 match self.inner.delete_streams(&path).await {
-                    // Another has begun to delete it.
+                    // Another process has begun to delete it.
                     Err(fault) if fault.kind == ErrorKind::EntityNotFound => {}
                     deleted => deleted?,
                 }
@@ -89,7 +92,7 @@ impl Nats {
 }
 
 impl Inner {
-    /// The stream of an entity, what its subjects begin with, and its settings.
+    /// Returns the stream of an entity, the prefix of its subjects, and its settings.
     pub(crate) async fn find(&self, path: &EntityPath) -> Result<(String, String, Stored), Fault> {
         let (stream, root) = self.name(path.parent().as_str())?;
         let info = self.request::<StreamInfo>(&format!("STREAM.INFO.{stream}"), &json!({})).await;
@@ -108,7 +111,7 @@ impl Inner {
         Ok((stream, root, settings))
     }
 
-    /// What can be received from at a path.
+    /// Returns the source of messages at a path.
     pub(crate) async fn source(self: &Arc<Self>, path: &EntityPath) -> Result<Arc<Source>, ReceiveError> {
         let (stream, root, settings) = self.find(path).await?;
         let beside = Beside::new(&stream, &root);
@@ -131,7 +134,7 @@ impl Inner {
         Ok(Arc::new(Source { inner, settings, stream, consumer, subjects, beside, place, feed }))
     }
 
-    /// Makes the streams of a queue or a subscription, or none of them.
+    /// Creates the streams of a queue or a subscription, or none of them.
     pub(crate) async fn create_entity(&self, path: &EntityPath, stored: &Stored, limits: &Limits) -> Result<(), Fault> {
         let (stream, root) = self.name(path.as_str())?;
         let mut subjects = vec![if stored.requires_session { format!("{root}.s.*") } else { format!("{root}.m") }];
@@ -152,7 +155,7 @@ impl Inner {
             Ok::<_, Fault>(())
         };
         let Err(fault) = created.await else { return Ok(()) };
-        // A stream that was there is another's, with what it holds.
+        // An existing stream belongs to another, with its contents.
         if fault.kind != ErrorKind::AlreadyExists {
             let _ = self.delete_stream(&stream).await;
         }
@@ -160,7 +163,7 @@ impl Inner {
         Err(fault)
     }
 
-    /// Deletes the stream of an entity and the one beside it, of which one may be gone.
+    /// Deletes the stream of an entity and the one beside it, of which one may be missing.
     pub(crate) async fn delete_streams(&self, path: &EntityPath) -> Result<(), Fault> {
         let (stream, root) = self.name(path.as_str())?;
         let main = self.delete_stream(&stream).await;
@@ -185,7 +188,7 @@ impl Inner {
         created
     }
 
-    /// Whether it is new: with the same settings it may be there.
+    /// Creates a stream. Returns whether it is new: with the same settings it may exist.
     pub(crate) async fn create_stream(&self, name: &str, config: &Json) -> Result<bool, Fault> {
         #[derive(Deserialize)]
         struct Created {
@@ -195,7 +198,7 @@ impl Inner {
         Ok(self.request::<Created>(&format!("STREAM.CREATE.{name}"), config).await?.did_create)
     }
 
-    /// When a stream was created, as a token that no other stream of that name has.
+    /// Returns when a stream was created, as a token that no other stream of that name has.
     pub(crate) async fn created(&self, stream: &str) -> Result<String, Fault> {
         #[derive(Deserialize)]
         struct Created {
@@ -226,7 +229,7 @@ pub(crate) fn stream_config(
     limits: &Limits,
     stored: &Stored,
 ) -> Json {
-    // The server wants a window, and one that is no longer than the age.
+    // The server requires a window, and one that is no longer than the age.
     let default = limits.max_age.map_or(120_000_000_000, |age| nanos(age).min(120_000_000_000));
     json!({
         "name": name,
@@ -247,12 +250,12 @@ pub(crate) fn stream_config(
     })
 }
 
-/// As the server has times: what is longer than it can say is the longest.
+/// Converts a time for the server: a time that is too long for it is the longest.
 pub(crate) fn nanos(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The dead letters of an entity.
+/// Returns the source of the dead letters of an entity.
 pub(crate) fn dead(source: &Source) -> Arc<Source> {
     source.at(source.beside.stream.clone(), DEAD.into(), Place::DeadLetter)
 }
@@ -274,7 +277,7 @@ pub(crate) fn consumer_config(name: &str, filter: &str, stored: &Stored) -> Json
     config
 }
 
-/// The path of something that is created: no sub-queue and no subscription.
+/// Parses the path of an entity to be created: not a sub-queue and not a subscription.
 pub(crate) fn own_path(path: &str) -> Result<EntityPath, ManageError> {
     let path = EntityPath::new(path)?;
     if path.is_sub_queue() || path.subscription().is_some() {

@@ -1,4 +1,4 @@
-//! What NATS answers, as the kinds of the model.
+//! Errors of NATS, as the kinds of the model.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ impl Fault {
         Self { kind, code: None, detail: detail.into(), is_no_responders: false }
     }
 
-    /// Nobody answers at the subject: either there is nothing, or no server leads it yet, as while a cluster elects one. Who
-    /// cannot tell may try again.
+    /// The subject has no responder: either the entity is missing, or no server leads it yet, as while a cluster elects one. A
+    /// caller that cannot distinguish these may retry.
     fn no_responders(detail: String) -> Self {
         Self { is_no_responders: true, ..Self::new(ErrorKind::ServiceBusy, detail) }
     }
@@ -33,7 +33,7 @@ impl Fault {
         self.is_no_responders
     }
 
-    /// The server says that there is no such thing.
+    /// Returns whether the server reports that the entity or message does not exist.
     pub(crate) fn is_gone(&self) -> bool {
         self.kind == ErrorKind::EntityNotFound && self.code.is_some()
     }
@@ -82,7 +82,7 @@ impl From<jetstream::context::RequestError> for Fault {
     }
 }
 
-/// The code of a refusal that the client has no name for.
+/// The code of a refusal for which the client has no name.
 const NAME_IN_USE: u64 = 10058;
 const NO_SUCH_MESSAGE: u64 = 10037;
 const NO_RESOURCES: [u64; 5] = [10002, 10023, 10026, 10027, 10047];

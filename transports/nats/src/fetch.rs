@@ -1,4 +1,4 @@
-//! What is there now, without waiting for more.
+//! Available messages, without waiting for more.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     source::Source,
 };
 
-/// Locks up to `max` messages of a consumer that are there.
+/// Locks up to `max` available messages of a consumer.
 pub(crate) async fn fetch(source: &Arc<Source>, max: usize) -> Result<Vec<Delivery<NatsLease>>, Fault> {
     let inner = &source.inner;
     let inbox = inner.client.new_inbox();
@@ -54,18 +54,18 @@ pub(crate) async fn fetch(source: &Arc<Source>, max: usize) -> Result<Vec<Delive
                     if place.is_none() && outcome.is_ok() {
                         outcome = Err(Fault::new(ErrorKind::Throttled, "too many unsettled deliveries"));
                     }
-                    // Nobody sees it, so it is neither locked nor counted.
+                    // It is not dispatched, so it is neither locked nor counted.
                     let _ = settle::release(arrived, None).await;
                 }
             },
             Err(fault) => outcome = outcome.and(Err(fault)),
         }
     }
-    // After an error those that were to be handed out are dropped here, unseen.
+    // After an error the messages are dropped here, unseen.
     outcome.map(|()| held)
 }
 
-/// The subjects of a stream that match a filter.
+/// Returns the subjects of a stream that match a filter.
 pub(crate) async fn subjects(source: &Source, filter: &str) -> Result<Vec<String>, Fault> {
     #[derive(serde::Deserialize)]
     struct Info {
@@ -81,7 +81,7 @@ pub(crate) async fn subjects(source: &Source, filter: &str) -> Result<Vec<String
     Ok(info.state.subjects.unwrap_or_default().into_keys().collect())
 }
 
-/// When a message that was read from a stream was stored.
+/// Returns when a message that was read from a stream was stored.
 pub(crate) fn stored_at(message: &jetstream::message::StreamMessage) -> consign::time::Timestamp {
     let nanos = message.time.unix_timestamp_nanos();
     consign::time::Timestamp::from_millis(i64::try_from(nanos / 1_000_000).unwrap_or(i64::MAX))

@@ -1,5 +1,5 @@
-//! The task of a connection that does what nobody waits for: deliveries that were dropped, requests that were given up, locks
-//! that end as the last one.
+//! The background task of a connection: settles dropped deliveries, keeps requests without a waiting receive, and watches locks
+//! of last deliveries.
 
 use std::{
     collections::BTreeMap,
@@ -21,23 +21,23 @@ use crate::{
     settle,
 };
 
-/// What is to be done.
+/// A job of the task.
 pub(crate) enum Work {
     /// A delivery was dropped by the application.
     Abandon(Box<Held>),
-    /// A delivery is given back uncounted. Somebody may wait for it.
+    /// A delivery is released uncounted. A caller may wait for it.
     Release(Box<Held>, Option<oneshot::Sender<Result<(), SettleError>>>),
-    /// The last delivery that a message may have: if its lock ends, the message dies.
+    /// The last delivery of a message: if its lock ends, the message is dead-lettered.
     Last(Instant, Weak<Box<Held>>),
-    /// Messages may still come of a request that nobody waits for.
+    /// Messages may still arrive for a request without a waiting receive.
     Keep(Parked),
     /// A session was dropped.
     Close(Arc<Hold>),
-    /// Answers when all that came before is done.
+    /// Answers when all earlier jobs are done.
     Flush(oneshot::Sender<()>),
 }
 
-/// Works at once, besides requests that are kept. More wait in the queue.
+/// Jobs at once, besides requests that are kept. More wait in the queue.
 const AT_ONCE: usize = 256;
 
 type Works = FuturesUnordered<BoxFuture<'static, ()>>;
@@ -97,11 +97,11 @@ async fn execute(work: Work) {
 struct Last {
     by_end: BTreeMap<(Instant, u64), Weak<Box<Held>>>,
     inserted: u64,
-    /// At this size those that were settled are removed.
+    /// At this size settled ones are removed.
     swept_at: usize,
 }
 
-/// Locks that are kept without a look at which of them are settled.
+/// How many locks are kept before settled ones are removed.
 const UNSWEPT: usize = 4_096;
 
 impl Last {
@@ -122,7 +122,7 @@ impl Last {
         let now = Instant::now();
         while let Some(entry) = self.by_end.first_entry().filter(|entry| entry.key().0 <= now) {
             let weak = entry.remove();
-            // What was settled is gone.
+            // A settled delivery is dropped.
             let Some(held) = weak.upgrade() else { continue };
             if held.lock.until() > now {
                 self.insert(held.lock.until(), weak);
@@ -133,8 +133,8 @@ impl Last {
     }
 }
 
-/// The lock is over, and the server still takes the acknowledgement. If it does not come through, whoever gets the message
-/// next buries it.
+/// Dead-letters a message after its last lock. The server still takes the acknowledgement. If it fails, the next receiver that
+/// gets the message dead-letters it.
 async fn died(held: Watched) {
     if let Err(error) = settle::buried_by_count(&held, ApplicationProperties::new()).await {
         let entity = &held.source.settings.path;

@@ -25,10 +25,10 @@ use crate::{Nats, error::Fault, keeper::Work, marks::Mark, settle, source::Sourc
 
 /// The right to settle one delivery.
 ///
-/// A settlement waits until the server has confirmed that it took it. The server has no lock tokens, and honours an
-/// acknowledgement that comes late; so when the lock has run out by this process's monotonic clock nothing is sent, and the
-/// settlement fails as [`MessageLockLost`](ErrorKind::MessageLockLost). The server waits a quarter of a second longer than
-/// the lock before it delivers again.
+/// A settlement waits until the server has confirmed it. The server has no lock tokens, and honours a late acknowledgement. So
+/// when the lock has run out by this process's monotonic clock nothing is sent, and the settlement fails as
+/// [`MessageLockLost`](ErrorKind::MessageLockLost). The server waits a quarter of a second longer than the lock before it
+/// redelivers.
 pub struct NatsLease {
     state: State,
 }
@@ -44,7 +44,7 @@ enum State {
     Used,
 }
 
-/// A delivery that is to be settled.
+/// An unsettled delivery.
 pub(crate) struct Held {
     pub(crate) source: Arc<Source>,
     pub(crate) message: Message,
@@ -54,20 +54,20 @@ pub(crate) struct Held {
     /// How often it was delivered, this time included.
     pub(crate) count: u32,
     pub(crate) mark: Option<Mark>,
-    /// Headers that others have put there.
+    /// Headers of other clients.
     pub(crate) foreign: HeaderMap,
     pub(crate) lock: Arc<Lock>,
-    /// The same delivery, if the end of its lock is watched. It goes with this one.
+    /// The same delivery, if the end of its lock is watched. It is dropped with this one.
     pub(crate) watched: Option<Watched>,
 }
 
 /// A delivery whose lock is the last one of its message.
 pub(crate) type Watched = Arc<Box<Held>>;
 
-/// How soon a settlement that nobody took is tried again.
+/// How soon a settlement that no server took is retried.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Until when a message is locked, as this process knows it.
+/// The end of a message's lock, as this process computes it.
 pub(crate) struct Lock {
     until: Mutex<Instant>,
     over: AtomicBool,
@@ -86,20 +86,20 @@ impl Lock {
         self.over.load(Ordering::Acquire) || self.until() <= Instant::now()
     }
 
-    /// Ends the lock, for one caller. `false` for all others.
+    /// Ends the lock, for one caller. Returns `false` to all others.
     pub(crate) fn end(&self) -> bool {
         !self.over.swap(true, Ordering::AcqRel)
     }
 }
 
 impl Held {
-    /// Takes the lock for a settlement, or says that it is lost.
+    /// Takes the lock for a settlement, or reports that it is lost.
     pub(crate) fn take(&self) -> Result<(), SettleError> {
         self.check()?;
         if self.lock.end() { Ok(()) } else { Err(self.lost()) }
     }
 
-    /// The same delivery, for the task that watches the end of its lock.
+    /// Returns the same delivery, for the task that watches the end of its lock.
     pub(crate) fn watch(&mut self) -> Weak<Box<Self>> {
         let watched = Arc::new(Box::new(Self {
             source: Arc::clone(&self.source),
@@ -132,7 +132,7 @@ impl Held {
         })
     }
 
-    /// Tells the server, and waits until it has taken it.
+    /// Sends an acknowledgement, and waits until the server has taken it.
     pub(crate) async fn tell(&self, how: &'static [u8]) -> Result<(), SettleError> {
         self.tell_with(Bytes::from_static(how)).await
     }
@@ -145,11 +145,11 @@ impl Held {
                 told => return Ok(told?),
             }
             let why = self.source.why_nobody_answers().await;
-            // The consumer is gone, and the delivery with it.
+            // The consumer is deleted, and the delivery with it.
             if why.kind != ErrorKind::ServiceBusy {
                 return Err(self.lost());
             }
-            // Nobody leads it for a moment, and this was the only attempt that the application has.
+            // No server leads it for a moment, and this was the only attempt that the application has.
             if self.lock.until().min(started + self.source.inner.timeout) <= Instant::now() + AGAIN {
                 return Err(why.into());
             }
@@ -167,7 +167,7 @@ impl NatsLease {
         Self { state: State::Removed }
     }
 
-    /// From now on it is the application's: dropping it counts.
+    /// Marks the delivery as dispatched: dropping it counts from now on.
     pub(crate) fn handed_out(mut self) -> Self {
         if let State::Held { seen, .. } = &mut self.state {
             *seen = true;
@@ -182,7 +182,7 @@ impl NatsLease {
         }
     }
 
-    /// The same right over another connection: the one that delivered may be gone.
+    /// Returns the same lease over another connection: that of the delivery may be closed.
     #[must_use]
     pub fn over(mut self, nats: &Nats) -> Self {
         if let State::Held { held, .. } = &mut self.state {
@@ -201,7 +201,7 @@ impl NatsLease {
         self
     }
 
-    /// The delivery, if it can be given back for a delay: not one of a session, which those behind it would pass.
+    /// Returns the delivery, if it can be released with a delay. A delivery of a session cannot: later messages would pass it.
     fn into_delayed(mut self) -> Result<Box<Held>, Self> {
         match std::mem::replace(&mut self.state, State::Used) {
             State::Held { held, .. } if held.source.hold().is_none() => Ok(held),
@@ -269,7 +269,7 @@ impl Lease for NatsLease {
                 }
                 told => told?,
             }
-            // The answer may have come when the lock was over, and the message with another receiver.
+            // The answer may have arrived after the end of the lock, with the message at another receiver.
             if lock.is_lost() {
                 return Err(SettleError::new(ErrorKind::MessageLockLost));
             }
@@ -287,7 +287,7 @@ impl Lease for NatsLease {
     }
 }
 
-/// Abandons the message, or gives it back uncounted if nobody has seen it. It does not wait.
+/// Abandons the message, or releases it uncounted if it was not dispatched. It does not wait.
 impl Drop for NatsLease {
     fn drop(&mut self) {
         if let State::Held { held, place, seen } = std::mem::replace(&mut self.state, State::Used) {

@@ -21,7 +21,7 @@ pub(crate) fn connected(entity: &str) {
     }
 }
 
-/// Something about an entity failed and goes on by itself. `what` is from a closed list.
+/// An operation on an entity failed and continues by itself. `what` is from a closed list.
 pub(crate) fn failed(entity: &str, what: &'static str, error: &impl fmt::Display) {
     if let Some(suppressed) = log_limit(entity, what) {
         let error = error.to_string();

@@ -1,5 +1,5 @@
-//! What the server does not remember of a message: deliveries that do not count, and changed properties. It lies beside the
-//! entity, at a subject of its own for each message that needs it.
+//! Facts of a message that the server does not store: deliveries that do not count, and changed properties. They are stored
+//! beside the entity, at a subject of its own for each message that needs one.
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
@@ -13,11 +13,11 @@ use crate::{error::Fault, source::Source, wire};
 /// The mark of one message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mark {
-    /// Deliveries that were no failure.
+    /// Deliveries that were not failures.
     pub(crate) uncounted: u64,
     /// Deliveries that failed, as far as they were recorded.
     pub(crate) failed: u32,
-    /// What settlements have changed.
+    /// Properties that settlements have changed.
     pub(crate) changes: ApplicationProperties,
     /// The holder of the session, by its consumer, whose deliveries are among those that failed.
     pub(crate) counted_for: Option<String>,
@@ -32,21 +32,21 @@ const COUNTED_FOR: &str = "Sb-Counted-For";
 impl Mark {
     pub(crate) fn read(headers: &HeaderMap, payload: &Bytes, stored: u64) -> Self {
         let number = |name| headers.get(name).and_then(|value| value.as_str().parse().ok()).unwrap_or_default();
-        // What cannot be read changes nothing.
+        // An unreadable mark changes nothing.
         let changes = wire::decode(Some(headers), payload.clone()).map(|marked| marked.application().clone());
         let failed = u32::try_from(number(FAILED)).unwrap_or(u32::MAX);
         let counted_for = headers.get(COUNTED_FOR).map(|consumer| consumer.as_str().to_owned());
         Self { uncounted: number(UNCOUNTED), failed, changes: changes.unwrap_or_default(), counted_for, stored }
     }
 
-    /// The mark of a message, if it has one.
+    /// Reads the mark of a message, if it has one.
     pub(crate) async fn of(source: &Source, number: u64) -> Result<Option<Self>, Fault> {
         let subject = source.beside.mark(&source.place, number);
         let found = source.inner.last_at(&source.beside.stream, &subject).await?;
         Ok(found.map(|found| Self::read(&found.headers, &found.payload, found.sequence)))
     }
 
-    /// Stores the mark in place of the one before.
+    /// Stores the mark in place of the previous one.
     pub(crate) async fn store(&mut self, source: &Source, number: u64) -> Result<(), Fault> {
         let subject = source.beside.mark(&source.place, number);
         self.store_at(source, &subject).await
@@ -70,7 +70,7 @@ impl Mark {
         self.stored > 0
     }
 
-    /// Removes it, when its message is gone. What cannot be removed is a few bytes that no one reads.
+    /// Removes the mark when its message is removed. A mark that cannot be removed is a few bytes that are never read.
     pub(crate) async fn remove(&self, source: &Source) {
         if self.stored > 0 {
             let _ = source.inner.remove(&source.beside.stream, self.stored).await;

@@ -5,7 +5,7 @@ use consign::transport::{ErrorKind, ManageError};
 
 use crate::Nats;
 
-/// How to connect.
+/// The options of a connection.
 ///
 /// ```no_run
 /// # async fn connect() -> Result<(), consign::transport::ManageError> {
@@ -40,49 +40,50 @@ impl Options {
         }
     }
 
-    /// How long a call waits for the server's answer, and connecting for the server: by default 10 s, and a day at
-    /// most.
+    /// Sets how long a call waits for the server's answer, and connecting for the server: by default 10 s, and a day at most.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.clamp(Duration::from_millis(1), DAY);
         self
     }
 
-    /// What the names of all streams and subjects begin with: by default `consign`. Letters, digits and `-`.
+    /// Sets the prefix of the names of all streams and subjects: by default `consign`. Letters, digits and `-`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// The domain of JetStream, on a leaf node.
+    /// Sets the domain of JetStream, on a leaf node.
     pub fn domain(mut self, domain: impl Into<String>) -> Self {
         self.domain = Some(domain.into());
         self
     }
 
-    /// The server syncs before it acknowledges: its configuration has `sync_interval: always`, or the streams have replicas
-    /// that do not fail together. There is then no warning. No client can see it.
+    /// Declares that the server syncs before it acknowledges: its configuration has `sync_interval: always`, or the streams
+    /// have replicas that do not fail together. This turns the warning off. No client can see the setting.
     pub fn server_syncs(mut self) -> Self {
         self.synced = true;
         self
     }
 
-    /// How long to wait before the first attempt to connect again, doubled each time up to `max`, with up to a half of it
-    /// at random: by default 100 ms and 10 s, and a day at most. It goes on for ever.
+    /// Sets the pause before the first attempt to reconnect. It is doubled each time up to `max`, with up to a half of it at
+    /// random: by default 100 ms and 10 s, and a day at most. The attempts have no limit.
     pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
         self.backoff = (first.min(DAY), max.min(DAY));
         self
     }
 
-    /// The client's own options: identity, TLS, and what else there is. Its time-outs and its reconnection are set here.
+    /// Sets the client's own options, such as identity and TLS. Its time-outs and its reconnection are set here.
     pub fn client(mut self, options: ConnectOptions) -> Self {
         self.client = options;
         self
     }
 
-    /// Connects to a server, such as `nats://127.0.0.1:4222`, or to one of several that are divided by commas. `tls://` asks
-    /// for TLS.
+    /// Connects to a server, such as `nats://127.0.0.1:4222`, or to one of several that are separated by commas. `tls://`
+    /// requires TLS.
     ///
-    /// Errors: [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server,
+    /// # Errors
+    ///
+    /// [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server,
     /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), [`Unauthorized`](ErrorKind::Unauthorized),
     /// [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream,
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule.
@@ -104,13 +105,13 @@ impl Options {
         Nats::begin(context, &self, true).await
     }
 
-    /// Works over a client that is there. It stays the caller's: its reconnection, and when it is closed.
+    /// Wraps an existing client. The caller configures its reconnection and closes it.
     pub async fn wrap(self, client: async_nats::Client) -> Result<Nats, ManageError> {
         let context = self.context(client);
         Nats::begin(context, &self, false).await
     }
 
-    /// As [`wrap`](Self::wrap), with the prefix or domain that `context` has.
+    /// As [`wrap`](Self::wrap), with the prefix or domain of `context`.
     pub async fn wrap_context(self, context: jetstream::Context) -> Result<Nats, ManageError> {
         Nats::begin(context, &self, false).await
     }
@@ -133,7 +134,7 @@ impl fmt::Debug for Options {
     }
 }
 
-/// The wait before attempt number `attempt`, which counts from 0 or 1: the first one is made soon.
+/// Returns the wait before attempt number `attempt`, which counts from 0 or 1: the first one is made soon.
 fn delay(attempt: usize, first: Duration, max: Duration) -> Duration {
     let doubled = first.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(max);
     doubled.mul_f64(1.0 - fastrand::f64() / 2.0)

@@ -1,7 +1,7 @@
-//! Which messages this connection has given back and not seen since.
+//! Messages that this connection has returned and not received since.
 //!
-//! The server delivers what was given back before what is new, but in the order in which it was given back. A receiver that
-//! gets one of them while an older one is on its way waits for that.
+//! The server delivers returned messages before new ones, but in the order in which they were returned. A receiver that gets
+//! one of them while an older one is in transit waits for that.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::source::Source;
 
-/// How long a message that was given back is expected.
+/// How long a returned message is expected.
 const EXPECTED: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Returned {
         self.count.store(all.len(), Ordering::Release);
     }
 
-    /// The message has come, or is not expected any more.
+    /// Removes a message that has arrived, or is not expected any more.
     pub(crate) fn remove(&self, source: &Source, number: u64) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
@@ -54,7 +54,7 @@ impl Returned {
         self.count.store(all.len(), Ordering::Release);
     }
 
-    /// A message before `number` that is on its way.
+    /// Returns a message before `number` that is in transit.
     pub(crate) fn before(&self, source: &Source, number: u64) -> Option<u64> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;

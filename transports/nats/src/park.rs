@@ -1,8 +1,8 @@
-//! Requests for messages that nobody waits for.
+//! Requests for messages without a waiting receive.
 //!
-//! A request cannot be withdrawn: nats-server 2.9 keeps one whose inbox has no subscriber, and when a message is to be
-//! delivered again it takes it off its list before it sees that there is nobody (observed with 2.9.10: the message comes
-//! when its lock would have ended, or counts as new). So the inbox stays, and what arrives there is given back.
+//! A request cannot be withdrawn. nats-server 2.9 keeps a request whose inbox has no subscriber, and takes a message that is to
+//! be redelivered off its list before it detects that (observed with 2.9.10: the message is redelivered when its lock would
+//! have ended, or counts as new). So the inbox stays, and messages that arrive there are released.
 
 use std::{
     pin::Pin,
@@ -22,29 +22,29 @@ use crate::{
     source::Source,
 };
 
-/// How long the server keeps a request. A message that is to be delivered again as one ends is forgotten until its lock would
-/// have ended (observed with nats-server 2.9.10). Requests are often made when a message was just given back with a delay, so
-/// they last no round time.
+/// How long the server keeps a request. A message that is to be redelivered as a request ends is forgotten until its lock would
+/// have ended (observed with nats-server 2.9.10). Requests are often made when a message was just returned with a delay, so
+/// this is not a round time.
 pub(crate) const EXPIRES: Duration = Duration::from_millis(4_650);
 
 /// How long a message waits for a receiver that has just stopped waiting for it.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// A request, and where its messages arrive.
+/// A request, and the inbox of its messages.
 pub(crate) struct Asked {
     pub(crate) subscriber: Subscriber,
     pub(crate) inbox: String,
-    /// What has not come of it.
+    /// How many messages have not arrived.
     pub(crate) outstanding: usize,
-    /// What came while nobody waited.
+    /// Messages that arrived without a waiting receive.
     pub(crate) arrived: Vec<async_nats::Message>,
     pub(crate) at: Instant,
-    /// All that came has come after this.
+    /// All messages here have arrived after this.
     pub(crate) empty_at: Instant,
     pub(crate) is_over: bool,
 }
 
-/// A request that nobody waits for. The receiver may take it back.
+/// A request without a waiting receive. The receiver may take it back.
 #[derive(Clone)]
 pub(crate) struct Parked {
     slot: Arc<Mutex<Slot>>,
@@ -61,7 +61,7 @@ impl Parked {
         Self { slot: Arc::new(Mutex::new(Slot { asked: Some(asked), keeper: None })), source }
     }
 
-    /// Takes it back, if it is still there and is for no more than `max` messages.
+    /// Takes the request back, if it is still open and is for no more than `max` messages.
     pub(crate) fn take(&self, max: usize) -> Option<Asked> {
         let mut slot = self.slot.lock();
         if slot.asked.as_ref()?.outstanding + slot.asked.as_ref()?.arrived.len() > max {
@@ -77,7 +77,7 @@ impl Parked {
         self.slot.lock().asked.take()
     }
 
-    /// The next message; `None` when there will be none, or when it was taken back.
+    /// Polls for the next message; `None` when there will be none, or when the request was taken back.
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<async_nats::Message>> {
         let mut slot = self.slot.lock();
         let Some(asked) = &mut slot.asked else { return Poll::Ready(None) };
@@ -103,7 +103,7 @@ impl Parked {
         }
     }
 
-    /// Leaves a message to a receiver that may be back in a moment. `None` if it has taken it.
+    /// Offers a message to a receiver that may return in a moment. `None` if it has taken it.
     async fn offer(&self, message: async_nats::Message) -> Option<async_nats::Message> {
         if Arc::strong_count(&self.slot) == 1 {
             return Some(message);
@@ -113,7 +113,7 @@ impl Parked {
         self.slot.lock().asked.as_mut()?.arrived.pop()
     }
 
-    /// What had come before the receiver stopped, unless it is back in a moment.
+    /// Returns messages from before the receiver stopped, unless it returns in a moment.
     async fn unclaimed(&self) -> Vec<async_nats::Message> {
         let arrived = |slot: &Slot| slot.asked.as_ref().is_some_and(|asked| !asked.arrived.is_empty());
         if arrived(&self.slot.lock()) && Arc::strong_count(&self.slot) > 1 {
@@ -130,7 +130,7 @@ impl Parked {
         }
     }
 
-    /// Gives back what arrives, until the request is over or taken back.
+    /// Releases messages that arrive, until the request is over or taken back.
     pub(crate) async fn keep(self) {
         let Some(end) = self.slot.lock().asked.as_ref().map(|asked| asked.at + EXPIRES * 2) else { return };
         let all = async {

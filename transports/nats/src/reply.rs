@@ -1,15 +1,15 @@
 //! Reply subjects of core NATS, as addresses for replies.
 
-/// What the subjects of other clients for replies begin with.
+/// The prefix of the reply subjects of other clients.
 const INBOX: &str = "_INBOX";
 
-/// The path of a reply subject, `_INBOX/a/b` of `_INBOX.a.b`: the tokens are its segments. `None` of any other subject, so
-/// that the sender of a request cannot make a responder publish to it.
+/// Returns the path of a reply subject, `_INBOX/a/b` of `_INBOX.a.b`: the tokens are its segments. `None` of any other subject,
+/// so that the sender of a request cannot make a responder publish to it.
 pub(crate) fn path(subject: &str) -> Option<String> {
     subject.strip_prefix(INBOX)?.starts_with('.').then(|| subject.replace('.', "/"))
 }
 
-/// The subject that [`path`] was made from.
+/// Returns the subject that [`path`] was made from.
 pub(crate) fn subject(path: &str) -> Option<String> {
     let tokens = path.strip_prefix(INBOX)?.strip_prefix('/')?;
     let is_token =

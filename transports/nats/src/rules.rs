@@ -1,4 +1,4 @@
-//! The rules of a subscription as they are stored: one message beside it, in which a writer replaces what it has read.
+//! The stored rules of a subscription: one message beside it, in which a writer replaces the version that it has read.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// What is stored. `known` is what was read before.
+    /// Reads the stored rules. `known` are the rules that were read before.
     pub(crate) async fn read(inner: &Inner, beside: &Beside, known: Option<&Self>) -> Result<Self, Fault> {
         let Some(found) = inner.last_at(&beside.stream, &beside.rules()).await? else {
-            // It is there from the beginning on, so the subscription is not whole, or is being deleted.
+            // It exists from the beginning on, so the subscription is incomplete, or is being deleted.
             return Err(Fault::new(ErrorKind::EntityNotFound, "the subscription has no rules"));
         };
         if let Some(known) = known.filter(|known| known.at == found.sequence) {
@@ -52,7 +52,7 @@ impl Stored {
         Ok(Self { rules: Arc::new(rules), at: found.sequence })
     }
 
-    /// Those of a new subscription.
+    /// Stores the rules of a new subscription.
     pub(crate) async fn first(inner: &Inner, beside: &Beside) -> Result<(), Fault> {
         let stored = Self { rules: Arc::new(RuleSet::default()), at: 0 };
         if stored.write(inner, beside).await? {
@@ -62,7 +62,7 @@ impl Stored {
         }
     }
 
-    /// `false` if another has changed them since they were read.
+    /// Writes the rules. `false` if another process has changed them since they were read.
     async fn write(&self, inner: &Inner, beside: &Beside) -> Result<bool, Fault> {
         let all = self.rules.iter().map(write).collect::<Result<Vec<_>, _>>()?;
         let payload =
@@ -79,7 +79,7 @@ impl Stored {
         }
     }
 
-    /// Changes the rules, however many others do so at the same time.
+    /// Changes the rules, also if others do so at the same time.
     pub(crate) async fn change(
         inner: &Inner,
         beside: &Beside,

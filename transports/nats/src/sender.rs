@@ -21,8 +21,8 @@ use crate::{
 
 /// Sends to a queue or a topic. A send ends when the server has acknowledged the message.
 ///
-/// A batch is checked as a whole, and then goes message by message: the server has no transfer of several until 2.12. If
-/// some of it is stored and some is not, the error is one of unknown outcome, and its source is the first refusal.
+/// A batch is checked as a whole, and then sent message by message: the server has no transfer of several until 2.12. If only a
+/// part of it is stored, the error is one of unknown outcome, and its source is the first refusal.
 #[derive(Clone)]
 pub struct NatsSender {
     target: Arc<Target>,
@@ -35,7 +35,7 @@ struct Target {
     subject: String,
     requires_session: bool,
     detects_duplicates: bool,
-    /// Whether it is the reply subject of a request, and not of a stream.
+    /// Whether the target is the reply subject of a request, and not of a stream.
     is_reply: bool,
 }
 
@@ -46,13 +46,17 @@ struct Ready {
     payload: Bytes,
 }
 
-/// What is kept free of the largest message that a server takes: when it dies, it says why.
+/// Bytes that are reserved of the largest message of a server: for the reason of a dead letter.
 pub(crate) const ROOM_FOR_REASON: usize = 16 << 10;
 
 impl Nats {
-    /// A sender to a queue or a topic, or to the reply subject of a request of core NATS, which its ReplyTo names as a path,
-    /// `_INBOX/...`: a reply goes there at most once, and nothing says whether anybody has received it. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound);
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a subscription or a sub-queue, and those of the connection.
+    /// Creates a sender to a queue or a topic, or to the reply subject of a request of core NATS, which its ReplyTo names as a
+    /// path, `_INBOX/...`. A reply goes there at most once, without a confirmation that it was received.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound); [`InvalidOperation`](ErrorKind::InvalidOperation) for a subscription or a
+    /// sub-queue, and those of the connection.
     pub async fn sender(&self, path: &str) -> Result<NatsSender, SendError> {
         let path = EntityPath::new(path)?;
         if path.is_sub_queue() || path.subscription().is_some() {
@@ -79,7 +83,7 @@ impl Nats {
 }
 
 impl NatsSender {
-    /// Where it sends to.
+    /// Returns the path of the target.
     #[must_use]
     pub fn path(&self) -> &EntityPath {
         &self.target.path
@@ -143,7 +147,7 @@ impl Target {
         }
     }
 
-    /// Core NATS has no acknowledgement: the server has it, and whether anybody receives it is unknown.
+    /// Publishes a reply. Core NATS has no acknowledgement: the server has the reply, and whether it is received is unknown.
     async fn publish_reply(&self, ready: Ready) -> Result<(), SendError> {
         let client = &self.inner.client;
         let lost = |error: String| SendError::new(ErrorKind::CommunicationProblem).with_detail(error);
@@ -152,7 +156,8 @@ impl Target {
         client.flush().await.map_err(|error| lost(error.to_string()))
     }
 
-    /// Either the stream is gone, or no server leads it yet: while one starts, or a cluster elects.
+    /// Returns why there was no answer: either the stream is missing, or no server leads it yet, while one starts or a cluster
+    /// elects.
     async fn why_nobody_answers(&self) -> Fault {
         let subject = format!("STREAM.INFO.{}", self.stream);
         match self.inner.request::<serde_json::Value>(&subject, &serde_json::json!({})).await {
@@ -161,7 +166,7 @@ impl Target {
         }
     }
 
-    /// Several messages, written in their order.
+    /// Publishes several messages, written in their order.
     async fn publish_all(&self, all: Vec<Ready>) -> Result<(), SendError> {
         let sent = Inner::in_order(all.into_iter().map(|ready| self.publish(ready))).await;
         let is_in_part = sent.iter().any(Result::is_ok);

@@ -3,7 +3,7 @@ use std::time::Duration;
 use consign::transport::{ErrorKind, ManageError};
 use serde::{Deserialize, Serialize};
 
-/// The settings of a queue: what JetStream or this transport can honour, and no more.
+/// The settings of a queue: those that JetStream or this transport can honour, and no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueSettings {
@@ -16,11 +16,11 @@ pub struct QueueSettings {
     /// For how long a `MessageId` is remembered, and a second message with it dropped: 100 ms to 7 days. The server keeps the
     /// ids in memory, and reads those of the window from the stream again when it starts.
     pub duplicate_detection: Option<Duration>,
-    /// How many bytes the queue holds at most; what is over is refused as
-    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded). Dead letters and deferred messages do not count.
+    /// How many bytes the queue holds at most; further messages are refused as [`QuotaExceeded`](ErrorKind::QuotaExceeded).
+    /// Dead letters and deferred messages do not count.
     pub max_bytes: Option<u64>,
-    /// After which age the server removes a message, whether it is locked or not, and without a dead letter. It is not a time
-    /// to live: no message can have its own.
+    /// After which age the server removes a message, locked or not, and without a dead letter. It is not a time to live, which
+    /// no message can have of its own.
     pub max_age: Option<Duration>,
     /// On how many servers of a cluster each message is stored: 1 to 5, by default 1.
     pub replicas: usize,
@@ -46,7 +46,7 @@ impl Default for QueueSettings {
 pub struct TopicSettings {
     /// As [`QueueSettings::duplicate_detection`]; it is done before messages are copied.
     pub duplicate_detection: Option<Duration>,
-    /// How many bytes wait at most in the topic until each subscription has its copy; what is over is refused as
+    /// How many bytes wait at most in the topic until each subscription has its copy; further messages are refused as
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded).
     pub max_bytes: Option<u64>,
     /// After which age the server removes a message that a subscription has no copy of so far, without a dead letter.
@@ -69,10 +69,10 @@ pub struct SubscriptionSettings {
     pub lock_duration: Duration,
     /// How often a message is delivered before it is dead-lettered: at least 1, by default 10.
     pub max_delivery_count: u32,
-    /// Whether a message is dead-lettered for which a rule fails, as by default it is; else the rules that do not fail
+    /// Whether a message is dead-lettered if a rule fails for it, as by default it is. Otherwise the rules that do not fail
     /// decide alone.
     pub dead_letter_on_filter_error: bool,
-    /// Whether messages are received by session only. One without a session is dead-lettered.
+    /// Whether messages are received by session only. A message without a session is dead-lettered.
     pub requires_session: bool,
 }
 
@@ -92,12 +92,12 @@ const DELIVERIES: u32 = 10;
 const HOUR: Duration = Duration::from_secs(3_600);
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// What a stream remembers of its entity: JSON in its description, which every server keeps.
+/// The record of an entity in its stream: JSON in its description, which every server keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     /// The version of this form.
     pub(crate) consign: u32,
-    /// Unlike in any other stream, so that none is created twice.
+    /// An id that no other stream has, so that none is created twice.
     pub(crate) id: String,
     pub(crate) kind: Kind,
     pub(crate) path: String,
@@ -113,7 +113,7 @@ pub(crate) struct Stored {
     pub(crate) dead_letter_on_filter_error: bool,
 }
 
-/// What an entity is.
+/// The kind of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -125,7 +125,7 @@ pub(crate) enum Kind {
 impl Stored {
     pub(crate) const VERSION: u32 = 1;
 
-    /// What is stored of a new entity.
+    /// Returns the record of a new entity.
     pub(crate) fn new(kind: Kind, path: &str, lock: Duration, max_delivery_count: u32, requires_session: bool) -> Self {
         Self {
             consign: Self::VERSION,

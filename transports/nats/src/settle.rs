@@ -1,4 +1,4 @@
-//! What a settlement is on JetStream.
+//! Settlements on JetStream.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) async fn settle(held: Box<Held>, disposition: Disposition) -> Result<
     settled
 }
 
-/// The server does not deliver a message of a session again while the session is held, and those behind it would pass it.
+/// The server does not redeliver a message of a session while the session is held, and later messages would pass it.
 fn not_settled(held: Held) {
     if let Some(hold) = held.source.hold().filter(|hold| !hold.is_lost()).cloned() {
         let mut mark = held.mark.clone().unwrap_or_default();
@@ -54,7 +54,7 @@ async fn complete(held: &Held) -> Result<(), SettleError> {
     Ok(())
 }
 
-/// Gives the message back, and counts the delivery. After the last one it dies.
+/// Abandons the message, and counts the delivery. After the last one it is dead-lettered.
 pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Duration>) -> Result<(), SettleError> {
     held.take()?;
     let changes = changes.into_permitted();
@@ -83,7 +83,7 @@ pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Dur
         mark.store(&held.source, held.number).await?;
         return give_back(&held, delay).await;
     }
-    // The mark is for those who peek. Without it the server's own count goes on.
+    // The mark is for peeks. Without it the server's own count continues.
     let (_, given) = tokio::join!(mark.store(&held.source, held.number), give_back(&held, delay));
     given
 }
@@ -97,7 +97,7 @@ async fn give_back(held: &Held, delay: Option<Duration>) -> Result<(), SettleErr
     held.tell_with(Bytes::from(format!("-NAK {{\"delay\": {nanos}}}"))).await
 }
 
-/// Gives the message back, and does not count the delivery.
+/// Releases the message, and does not count the delivery.
 pub(crate) async fn release(held: Box<Held>, delay: Option<Duration>) -> Result<(), SettleError> {
     held.take()?;
     let mut mark = held.mark.clone().unwrap_or_default();
@@ -129,7 +129,7 @@ pub(crate) async fn bury(held: &Held, dead_letter: DeadLetter) -> Result<(), Set
     move_to_dead(held, &dead_letter).await
 }
 
-/// The message dies of its last delivery.
+/// Dead-letters the message after its last delivery.
 pub(crate) async fn buried_by_count(held: &Held, changes: ApplicationProperties) -> Result<(), SettleError> {
     let mut dead_letter = exhausted(&held.source);
     dead_letter.changes = changes.into();
@@ -144,8 +144,8 @@ fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleEr
     Ok(message)
 }
 
-/// A copy, the server's word that it is stored, and then the end of the message: in between there are two of it, and never
-/// none. The second copy of a repetition takes the place of the first.
+/// Stores a copy, waits for the confirmation, and terminates the message: a failure in between leaves two messages, never none.
+/// The second copy of a repetition replaces the first.
 async fn move_to_dead(held: &Held, dead_letter: &DeadLetter) -> Result<(), SettleError> {
     let source = &held.source;
     let max_payload = source.inner.client.max_payload();
@@ -158,7 +158,7 @@ async fn move_to_dead(held: &Held, dead_letter: &DeadLetter) -> Result<(), Settl
     Ok(())
 }
 
-/// Moves a message that nobody was delivered, because the holder of its session has lost it once too often.
+/// Dead-letters an undelivered message, because the holder of its session has lost it once too often.
 pub(crate) async fn bury_stored(source: &Source, read: Read, mark: &Mark) -> Result<(), Fault> {
     let refused = |error: SettleError| Fault::new(error.kind(), error.to_string());
     let mut dead_letter = exhausted(source);
@@ -181,8 +181,8 @@ fn exhausted(source: &Source) -> DeadLetter {
     DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, why)
 }
 
-/// As a dead letter: a copy under its number, and then the end of the message. One that was deferred already goes back to
-/// where it was.
+/// Defers as a dead letter is made: stores a copy under its number, and terminates the message. One that was deferred already
+/// returns to its place.
 async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
     if held.source.is_dead_letter() {
         let why = "a dead letter is not deferred";
@@ -209,8 +209,8 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
     Ok(())
 }
 
-/// A dead letter with the headers that it came with. Where a stream does not take that many, the message goes without those
-/// that exceed its limits, and then without its largest properties: it must not come again for ever.
+/// Encodes a dead letter with its original headers. If a stream does not take that many, the message loses those that exceed
+/// its limits, and then its largest properties: it must not be redelivered without end.
 pub(crate) fn encode_dead(
     message: &Message,
     dead_letter: &DeadLetter,
@@ -247,7 +247,7 @@ pub(crate) fn encode_dead(
     Ok((headers, payload))
 }
 
-/// The message with what the server said of it when it was stored first.
+/// Encodes the message with the facts of its first storage.
 fn copy(held: &Held, message: &Message, count: u32) -> Result<(HeaderMap, Bytes), SettleError> {
     let encoded = wire::encode_copy(message, &held.foreign);
     let (mut headers, payload) = encoded.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
@@ -262,7 +262,7 @@ fn stamp(held: &Held, count: u32, headers: &mut HeaderMap) {
     headers.insert(name::DELIVERY_COUNT, count.to_string());
 }
 
-/// Removes what lies beside a message that is gone.
+/// Removes the records of a removed message.
 pub(crate) async fn forget(held: &Held) {
     if let Some(hold) = held.source.hold() {
         hold.gone(held.number);

@@ -1,4 +1,4 @@
-//! Where messages come from: a consumer of a stream, and what lies beside it.
+//! The source of messages: a consumer of a stream, and the stream beside it.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ pub(crate) struct Source {
     pub(crate) settings: Stored,
     pub(crate) stream: String,
     pub(crate) consumer: String,
-    /// Where the messages of the entity are in its stream.
+    /// The subjects of the entity's messages in its stream.
     pub(crate) subjects: String,
     pub(crate) beside: Beside,
     pub(crate) place: Place,
-    /// What brings the messages of a subscription.
+    /// The feed of a subscription.
     pub(crate) feed: Option<Feed>,
 }
 
@@ -49,13 +49,13 @@ impl Beside {
         Self { stream: format!("{stream}_x"), root: base.clone(), base, incarnation: None }
     }
 
-    /// Beside a stream that another may delete and create again: what is there of one is not that of the next.
+    /// Returns the stream beside one that another client may delete and create again. Each of these has records of its own.
     pub(crate) fn of_incarnation(stream: &str, root: &str, incarnation: &str) -> Self {
         let beside = Self::new(stream, root);
         Self { root: format!("{}.{incarnation}", beside.base), incarnation: Some(incarnation.into()), ..beside }
     }
 
-    /// Under which id a dead letter is stored, once.
+    /// Returns the id under which a dead letter is stored, once.
     pub(crate) fn dead_id(&self, number: u64) -> String {
         match &self.incarnation {
             Some(incarnation) => format!("dead-{incarnation}-{number}"),
@@ -78,7 +78,7 @@ impl Beside {
         }
     }
 
-    /// Where all dead letters are, those of former streams too.
+    /// Returns the subject of all dead letters, those of former streams too.
     pub(crate) fn any_dead(&self) -> String {
         format!("{}.dead.*", self.base)
     }
@@ -119,7 +119,7 @@ impl Beside {
 }
 
 impl Source {
-    /// Why nobody answers at the consumer: either it is not there any more, or the server does not serve yet.
+    /// Returns why the consumer has no responder: either it is deleted, or the server does not serve yet.
     pub(crate) async fn why_nobody_answers(&self) -> Fault {
         let subject = format!("CONSUMER.INFO.{}.{}", self.stream, self.consumer);
         match self.inner.request::<serde_json::Value>(&subject, &serde_json::json!({})).await {
@@ -131,7 +131,7 @@ impl Source {
         }
     }
 
-    /// Waits until a subscription has what was sent before.
+    /// Waits until a subscription has its earlier messages.
     pub(crate) async fn catch_up(&self) -> Result<(), Fault> {
         match &self.feed {
             Some(feed) => feed.catch_up().await,
@@ -139,12 +139,12 @@ impl Source {
         }
     }
 
-    /// The subject at which messages are asked for, without the prefix.
+    /// Returns the subject of requests for messages, without the prefix.
     pub(crate) fn next(&self) -> String {
         format!("CONSUMER.MSG.NEXT.{}.{}", self.stream, self.consumer)
     }
 
-    /// Where the messages of a session are.
+    /// Returns the subject of the messages of a session.
     pub(crate) fn session_subject(&self, id: &str) -> String {
         format!("{}.{}", self.subjects.trim_end_matches(".*"), wire::token(id))
     }
@@ -153,7 +153,7 @@ impl Source {
         matches!(self.place, Place::DeadLetter)
     }
 
-    /// For log lines. Of a dead letter no number of deliveries is the last.
+    /// Returns the entity for log lines. No number of deliveries of a dead letter is the last.
     pub(crate) fn info(&self) -> EntityInfo {
         let path = &self.settings.path;
         if self.is_dead_letter() {
@@ -169,7 +169,7 @@ impl Source {
         }
     }
 
-    /// Another consumer of the same entity.
+    /// Returns another consumer of the same entity.
     pub(crate) fn at(&self, stream: String, consumer: String, place: Place) -> Arc<Self> {
         Arc::new(Self {
             inner: Arc::clone(&self.inner),

@@ -13,11 +13,11 @@ use crate::{connection::Inner, error::Fault, fetch::stored_at, source::Beside};
 #[derive(Default)]
 pub(crate) struct ServerClock(Mutex<Option<(Instant, Timestamp)>>);
 
-/// After this two clocks may have gone apart.
+/// After this two clocks may differ.
 const REREAD: Duration = Duration::from_secs(600);
 
 impl Inner {
-    /// UTC as the server has it. It is read from a message that the server stamps, and goes on by this process's monotonic
+    /// Returns the server's UTC. It is read from a message that the server stamps, and continues by this process's monotonic
     /// clock.
     pub(crate) async fn server_now(&self, beside: &Beside) -> Result<Timestamp, Fault> {
         if let Some((at, read)) = *self.server_clock.0.lock()

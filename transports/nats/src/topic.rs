@@ -21,8 +21,11 @@ use crate::{
 };
 
 impl Nats {
-    /// Creates a topic. What is sent to it is gone at once while it has no subscription. Errors: those of
-    /// [`Nats::create_queue`].
+    /// Creates a topic. While it has no subscription, a message that is sent to it is dropped at once.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Nats::create_queue`].
     pub async fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         let path = own_path(path)?;
         let TopicSettings { duplicate_detection, max_bytes, max_age, replicas } = settings;
@@ -35,9 +38,12 @@ impl Nats {
         Ok(self.inner.create_stream(&stream, &config).await.map(drop)?)
     }
 
-    /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`]. It gets what is sent from
-    /// then on. Errors: those of [`Nats::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no
-    /// such topic.
+    /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`]. It gets messages that are sent
+    /// from then on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Nats::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no such topic.
     pub async fn create_subscription(
         &self,
         topic: &str,
@@ -67,7 +73,10 @@ impl Nats {
         Err(fault.into())
     }
 
-    /// Adds a rule to a subscription. It is for messages that are sent from then on. Errors:
+    /// Creates a rule of a subscription. It is for messages that are sent from then on.
+    ///
+    /// # Errors
+    ///
     /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`AlreadyExists`](ErrorKind::AlreadyExists),
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) if all rules together are larger than half of the server's `max_payload`.
     pub async fn create_rule(&self, topic: &str, subscription: &str, rule: &Rule) -> Result<(), ManageError> {
@@ -75,14 +84,17 @@ impl Nats {
         Rules::change(&self.inner, &beside, |rules| rules.create(rule.clone())).await
     }
 
-    /// Takes a rule from a subscription, for messages that are sent from then on. Errors:
+    /// Deletes a rule of a subscription, for messages that are sent from then on.
+    ///
+    /// # Errors
+    ///
     /// [`EntityNotFound`](ErrorKind::EntityNotFound) also for a rule.
     pub async fn delete_rule(&self, topic: &str, subscription: &str, rule: &str) -> Result<(), ManageError> {
         let beside = self.caught_up(topic, subscription).await?;
         Rules::change(&self.inner, &beside, |rules| rules.remove(rule).map(drop)).await
     }
 
-    /// Where the rules of a subscription are, when what was sent before has its copies.
+    /// Returns the place of the rules of a subscription, when earlier messages have their copies.
     async fn caught_up(&self, topic: &str, subscription: &str) -> Result<Beside, ManageError> {
         let path = EntityPath::new(topic)?.subscription_of(subscription)?;
         let (stream, root, settings) = self.inner.find(&path).await?;
@@ -106,7 +118,7 @@ fn feed_config(name: &str) -> serde_json::Value {
 }
 
 impl Inner {
-    /// The stream of a topic, and its settings.
+    /// Returns the stream of a topic, and its settings.
     async fn topic(&self, path: &EntityPath) -> Result<(String, StreamInfo, Stored), Fault> {
         let (stream, _, settings) = self.find(path).await?;
         if settings.kind != Kind::Topic {
@@ -116,7 +128,7 @@ impl Inner {
         Ok((stream, info, settings))
     }
 
-    /// Takes a subscription from its topic.
+    /// Removes a subscription from its topic.
     pub(crate) async fn stop_copies(&self, path: &EntityPath) -> Result<(), Fault> {
         let Some((topic, name)) = path.subscription() else { return Ok(()) };
         let (topic, _) = self.name(topic)?;
@@ -126,7 +138,7 @@ impl Inner {
         }
     }
 
-    /// The names of the subscriptions of a topic. A queue has none.
+    /// Returns the names of the subscriptions of a topic. A queue has none.
     pub(crate) async fn subscriptions(&self, path: &EntityPath) -> Result<Vec<String>, Fault> {
         #[derive(Deserialize)]
         struct Page {
@@ -137,7 +149,7 @@ impl Inner {
         match self.find(path).await {
             Ok((.., settings)) if settings.kind == Kind::Topic => {}
             Ok(_) => return Ok(Vec::new()),
-            // What is not there, or was made by another, is found out by who deletes it.
+            // The caller that deletes a stream finds out if it is missing, or was created by another client.
             Err(fault) if matches!(fault.kind, ErrorKind::EntityNotFound | ErrorKind::InvalidOperation) => {
                 return Ok(Vec::new());
             }

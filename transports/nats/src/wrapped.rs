@@ -24,21 +24,23 @@ use crate::{
     source::{Beside, Place, Source},
 };
 
-/// A pull consumer of a stream that this transport has not made, as something to receive from.
+/// A source of messages: a pull consumer of a stream that this transport has not created.
 ///
-/// Its ack-wait, less a quarter of a second, is the lock, and its `max_deliver` the number of deliveries after which a
-/// message is dead-lettered; without one no number is too many.
+/// Its lock duration is its ack-wait, less a quarter of a second. Its `max_deliver` is the number of deliveries after which a
+/// message is dead-lettered; without one there is no maximum.
 pub struct WrappedConsumer {
     source: Arc<Source>,
 }
 
 impl Nats {
-    /// Receives from a pull consumer that is there. For dead letters, deferred messages and what the server does not remember
-    /// a stream is made beside its own, unless it is there from an earlier time. If the consumer's stream is deleted and created
-    /// again, dead letters of the one before stay there, and its deferred messages are not found.
+    /// Wraps an existing pull consumer. For dead letters, deferred messages and other records a stream is created beside its
+    /// own, unless it exists. If the consumer's stream is deleted and created again, dead letters of the previous one stay
+    /// there, and its deferred messages are not found.
     ///
-    /// Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) if messages are not acknowledged one by one, or the ack-wait is
-    /// shorter than a second; those of the connection.
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if messages are not acknowledged one by one, or the ack-wait is shorter
+    /// than a second; those of the connection.
     pub async fn wrap_consumer(&self, consumer: &PullConsumer) -> Result<WrappedConsumer, ManageError> {
         let info = consumer.cached_info();
         let config = &info.config;
@@ -55,7 +57,7 @@ impl Nats {
         settings.id.clone_from(&path);
         let created = self.inner.created(&info.stream_name).await?;
         let beside = Beside::of_incarnation(&stream, &root, &created);
-        // With the same settings it may be there.
+        // With the same settings it may exist.
         self.inner.create_beside(&beside, &settings, 1).await?;
         let source = Source {
             inner: Arc::clone(&self.inner),
@@ -70,8 +72,8 @@ impl Nats {
         Ok(WrappedConsumer { source: Arc::new(source) })
     }
 
-    /// Receives from a subscription that is there: each message is gone from the server when it arrives, so there is nothing
-    /// to settle. `sequence_number` counts from 1.
+    /// Wraps an existing subscription. The server has dropped each message when it arrives, so there is nothing to settle.
+    /// `sequence_number` counts from 1.
     #[must_use]
     pub fn wrap_subscription(&self, subscriber: Subscriber) -> NatsSubscription {
         NatsSubscription { nats: self.clone(), subscriber, received: 0 }
@@ -79,13 +81,13 @@ impl Nats {
 }
 
 impl WrappedConsumer {
-    /// A receiver that locks messages.
+    /// Creates a receiver that locks messages.
     #[must_use]
     pub fn receiver(&self) -> NatsReceiver {
         NatsReceiver::new(Arc::clone(&self.source), false)
     }
 
-    /// A receiver of those that were dead-lettered.
+    /// Creates a receiver of the dead letters.
     #[must_use]
     pub fn dead_letters(&self) -> NatsReceiver {
         NatsReceiver::new(dead(&self.source), false)
@@ -96,7 +98,7 @@ impl WrappedConsumer {
         deferred::receive_deferred(&self.source, numbers).await
     }
 
-    /// Deletes the stream that was made beside the consumer's, with its dead letters and deferred messages.
+    /// Deletes the stream that was created beside the consumer's, with its dead letters and deferred messages.
     pub async fn unwrap(self) -> Result<(), ManageError> {
         Ok(self.source.inner.delete_stream(&self.source.beside.stream).await?)
     }
@@ -108,7 +110,7 @@ impl fmt::Debug for WrappedConsumer {
     }
 }
 
-/// A subscription of NATS, as a receiver of messages that were removed when they were received.
+/// A subscription of NATS: a receiver of messages that were removed when they were received.
 ///
 /// The reply subject of a request is its ReplyTo, as a path that [`Nats::sender`] takes, and its CorrelationId if it has
 /// no id of its own.
@@ -160,7 +162,7 @@ impl Receiver for NatsSubscription {
     }
 }
 
-/// A request of core NATS: the reply subject is where its reply goes, and tells it from others, for each has its own.
+/// Sets the reply address of a request of core NATS. Each request has its own reply subject, which also identifies it.
 fn is_answered_at(reply: &str, request: &mut Properties) {
     if request.reply_to().is_none() {
         request.set_reply_to(reply::path(reply).unwrap_or_else(|| reply.to_owned()));

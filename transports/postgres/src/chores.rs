@@ -1,7 +1,7 @@
-//! What is done for those who cannot wait: a delivery that is dropped gives its message back.
+//! Background jobs of callers that cannot wait: a dropped delivery releases its message.
 //!
-//! Each delivery holds a place in the queue of these jobs from its receive on. So a drop neither waits nor fails, and the
-//! queue has a bound.
+//! Each delivery holds a place in the queue of these jobs from its receive on. So a drop neither waits nor fails, and the queue
+//! has a bound.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -27,18 +27,18 @@ pub(crate) type Place = mpsc::OwnedPermit<Job>;
 
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Gives a message back.
+    /// Releases or abandons a message.
     GiveBack { token: Token, action: Action, answer: Option<oneshot::Sender<Result<(), SettleError>>> },
     /// Gives a session up.
     CloseSession { entity: i64, session: Vec<u8>, token: Uuid },
-    /// Gives back what a receive may have locked whose answer was lost.
+    /// Releases messages that a receive may have locked whose answer was lost.
     ReleaseAll { entity: i64, holder: i32, token: Uuid },
     /// Wakes receivers of other processes.
     Notify(i64),
 }
 
 impl Job {
-    /// Whether a delivery that is given back counts goes by whether its session was given up before.
+    /// Whether the delivery counts depends on whether its session was given up before.
     fn is_in_order(&self) -> bool {
         match self {
             Self::GiveBack { token, .. } => token.session.is_some(),
@@ -51,7 +51,7 @@ impl Job {
 #[derive(Debug)]
 pub(crate) struct Chores {
     jobs: mpsc::Sender<Job>,
-    /// Until somebody does them.
+    /// Until the jobs are done.
     pub(crate) idle: Mutex<Option<mpsc::Receiver<Job>>>,
 }
 
@@ -61,7 +61,7 @@ impl Chores {
         (Self { jobs, idle: Mutex::new(None) }, receiver)
     }
 
-    /// 1 to `max` places, waiting for the first.
+    /// Returns 1 to `max` places, waiting for the first.
     pub(crate) async fn places(&self, max: usize) -> Vec<Place> {
         let mut places = Vec::new();
         // It is closed only when the runtime ends.
@@ -81,14 +81,15 @@ impl Chores {
     }
 }
 
-/// How many jobs are begun together.
+/// How many jobs are started together.
 const BATCH: usize = 256;
-/// How many are under way.
+/// How many jobs run at once.
 const AT_ONCE: usize = 4;
-/// How often a job is tried whose connection is lost, or that another transaction holds up. After the last its lock runs out by itself.
+/// How often a job is tried if its connection is lost, or another transaction delays it. After the last attempt its lock runs
+/// out.
 const TRIES: u32 = 6;
 
-/// Does jobs until nobody can add one.
+/// Runs jobs until all senders of jobs are dropped.
 pub(crate) async fn run(database: Database, schema: Schema, mut jobs: mpsc::Receiver<Job>) {
     let worker = Arc::new(Worker { database, schema });
     let mut batch = Vec::new();
@@ -173,7 +174,7 @@ impl Worker {
         }
     }
 
-    /// Wakes all receivers of these entities. Receivers look now and then, so it is no matter if it fails.
+    /// Wakes all receivers of these entities. Receivers also poll, so a failure does not matter.
     async fn notify(&self, entities: BTreeSet<i64>) {
         let channel = &self.schema.channel_literal;
         let sql = format!("SELECT pg_notify({channel}, entity::text) FROM unnest($1) AS entity");

@@ -1,4 +1,4 @@
-//! Completions that wait for each other are one statement.
+//! Completions that wait for each other share one statement.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::{
     schema::Schema,
 };
 
-/// A message that is done with, of no session, and who waits for it.
+/// A message to be completed, of no session, and the caller that waits for it.
 pub(crate) struct Completion {
     pub(crate) token: Token,
     pub(crate) answer: oneshot::Sender<Result<(), SettleError>>,
@@ -24,10 +24,10 @@ pub(crate) struct Completion {
 /// How many are completed together at most, and how many may wait for that.
 const TOGETHER: usize = 1_024;
 pub(crate) const WAITING: usize = 1_024;
-/// Statements under way.
+/// Statements in flight.
 const AT_ONCE: usize = 2;
 
-/// Completes until nobody can ask for it.
+/// Completes messages until all senders of requests are dropped.
 pub(crate) async fn run(database: Database, schema: Schema, requests: mpsc::Receiver<Completion>) {
     let batches = stream::unfold(requests, |mut requests| async {
         let mut batch = Vec::new();
@@ -47,7 +47,7 @@ async fn complete(database: &Database, schema: &Schema, batch: Vec<Completion>) 
             }
             return;
         }
-        // One of them was in the way, and the others are not to suffer.
+        // One of them failed the statement, so they are completed one by one.
         Err(_) => HashSet::new(),
         Ok(done) => done,
     };
@@ -58,7 +58,7 @@ async fn complete(database: &Database, schema: &Schema, batch: Vec<Completion>) 
     }
 }
 
-/// Those of them that are completed.
+/// Returns which of them are completed.
 async fn together(database: &Database, schema: &Schema, batch: &[Completion]) -> Result<HashSet<(i64, Uuid)>, Failure> {
     let sql = format!("SELECT id, token FROM {}.complete($1, $2)", schema.identifier);
     let ids: Vec<i64> = batch.iter().map(|request| request.token.id).collect();
@@ -68,7 +68,7 @@ async fn together(database: &Database, schema: &Schema, batch: &[Completion]) ->
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
-/// Says also why it is not completed.
+/// Reports also why it is not completed.
 pub(crate) async fn alone(database: &Database, schema: &Schema, token: &Token) -> Result<(), SettleError> {
     let settled =
         database.with(async |client| lease::settle(&***client, schema, token, &Action::complete()).await).await;

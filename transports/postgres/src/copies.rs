@@ -30,7 +30,7 @@ pub(crate) struct Subscription {
     rules: Arc<Rules>,
 }
 
-/// All of a topic.
+/// Returns all subscriptions of a topic.
 pub(crate) async fn subscriptions(
     inner: &Arc<Inner>,
     transaction: &Transaction<'_>,
@@ -62,8 +62,8 @@ pub(crate) async fn subscriptions(
     Ok(all)
 }
 
-/// Copies a message to the subscriptions whose rules match it. One that cannot have its copies gets the message as it is,
-/// as a dead letter.
+/// Copies a message to the subscriptions whose rules match it. A subscription that cannot have its copies gets the message
+/// unchanged, as a dead letter.
 pub(crate) async fn copy(
     inner: &Arc<Inner>,
     transaction: &Transaction<'_>,
@@ -99,7 +99,7 @@ pub(crate) async fn copy(
 }
 
 impl Subscription {
-    /// The copies that it gets of a message, or why it gets a dead letter instead.
+    /// Returns the copies of a message, or why the subscription gets a dead letter instead.
     fn copies_of(&self, message: &Message) -> Result<Vec<Copy>, DeadLetter> {
         if let Some(why) = &self.rules.unreadable {
             let reason = DeadLetterReason::Application(Cow::Borrowed("FilterException"));
@@ -128,7 +128,7 @@ impl Subscription {
     }
 }
 
-/// A copy, which may be dead when it comes.
+/// A copy, which may arrive as a dead letter.
 struct Copy {
     prepared: Prepared,
     dead: Option<DeadLetter>,

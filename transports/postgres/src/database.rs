@@ -9,8 +9,8 @@ use tokio_postgres::{
 
 use crate::failure::{Failure, TooLate};
 
-/// A parameter with its type. With it a statement takes one round trip, and none is prepared: so it does not matter whose
-/// connection it is, or whether a pooler hands it on.
+/// A parameter with its type. With it a statement takes one round trip, and none is prepared. So any connection of a pool or a
+/// pooler will do.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// The connections of a transport.
@@ -25,7 +25,8 @@ impl Database {
         within(self.timeout, async { Ok(self.pool.get().await?) }).await
     }
 
-    /// Runs `work` with a connection, which is not used again if it is lost. Waiting for the connection counts.
+    /// Runs `work` with a connection, which is not used again if it is lost. The time limit includes the wait for the
+    /// connection.
     pub(crate) async fn with<T>(
         &self,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, Failure>,
@@ -34,24 +35,24 @@ impl Database {
         let mut client = self.client().await?;
         let answer = timeout_at(deadline, work(&mut client)).await.unwrap_or(Err(Failure::TooLate(TooLate)));
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
-            // Whoever had it next would fare no better: that it is lost is not known at once.
+            // The next user would fail too: the loss is not detected at once.
             drop(Object::take(client));
         }
         answer
     }
 
-    /// The rows that a statement answers with.
+    /// Returns the rows of a statement.
     pub(crate) async fn rows(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
         self.with(async |client| rows(&***client, statement, parameters).await).await
     }
 
-    /// The one row that a statement answers with.
+    /// Returns the one row of a statement.
     pub(crate) async fn row(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Option<Row>, Failure> {
         Ok(self.rows(statement, parameters).await?.into_iter().next())
     }
 }
 
-/// The rows that a statement answers with on a connection or in a transaction.
+/// Returns the rows of a statement on a connection or in a transaction.
 pub(crate) async fn rows<C: GenericClient + Sync>(
     client: &C,
     statement: &str,

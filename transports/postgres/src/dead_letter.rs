@@ -1,4 +1,4 @@
-//! Why a message is dead, as a row has it.
+//! The reason of a dead letter, as a row has it.
 
 use std::borrow::Cow;
 
@@ -8,18 +8,18 @@ use consign::{
     transport::SendError,
 };
 
-/// A message was stored, by another version or another program, and cannot be stored again.
+/// Returns the reason of a message that was stored, by another version or another program, and cannot be stored again.
 pub(crate) fn not_stored(refused: &SendError) -> DeadLetter {
     DeadLetter::new(DeadLetterReason::Application(Cow::Borrowed("SerializationFailed")), refused.to_string())
 }
 
-/// The reason and the description.
+/// Returns the reason and the description.
 pub(crate) fn columns(dead_letter: &DeadLetter) -> (String, Option<String>) {
     let description = Some(text(&dead_letter.description)).filter(|text| !text.is_empty());
     (text(dead_letter.reason.as_str()), description)
 }
 
-/// A text of PostgreSQL has no NUL, and a description has a limit. What is described may be of another program.
+/// Returns a text that PostgreSQL takes, without NUL and within the limit of a description. The text may be of another program.
 pub(crate) fn text(text: &str) -> String {
     let mut left = limits::DEAD_LETTER_TEXT;
     let fits = text.chars().take_while(|character| {

@@ -9,28 +9,28 @@ use tokio_postgres::types::Type;
 
 use crate::{Inner, failure::Failure};
 
-/// An entity as it was when it was looked up.
+/// An entity as of its lookup.
 #[derive(Clone, Debug)]
 pub(crate) struct Entity {
     pub(crate) id: i64,
     pub(crate) path: EntityPath,
     pub(crate) kind: EntityKind,
-    /// The entity that a transaction is about that works on this one.
+    /// The entity of a transaction that works on this one.
     pub(crate) top_level: i64,
     pub(crate) lock: Duration,
     pub(crate) max_size: u64,
     pub(crate) max_deliveries: u32,
-    /// Whether messages leave it.
+    /// Whether it forwards or copies messages.
     pub(crate) forwards: bool,
 }
 
-/// What equal paths have in common.
+/// The key of equal paths.
 pub(crate) fn key(path: &EntityPath) -> String {
     path.as_str().to_lowercase()
 }
 
 impl Inner {
-    /// The entity of a path, or of the sub-queue of one.
+    /// Returns the entity of a path, or of the sub-queue of one.
     pub(crate) async fn find(&self, path: &EntityPath) -> Result<Entity, ManageError> {
         let sql = self.sql(
             "SELECT id, path, kind, coalesce(topic, id), lock_ms, max_size, kind = 1 OR forward_to IS NOT NULL,

@@ -4,7 +4,7 @@ use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, Sessio
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::{Error, error::SqlState};
 
-/// Why the database did not do what it was asked for.
+/// Why a call of the database failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Database(Error),
@@ -12,7 +12,7 @@ pub(crate) enum Failure {
     TooLate(TooLate),
 }
 
-/// The database did not answer within the time limit. Whether it did what it was asked for is unknown.
+/// The database did not answer within the time limit. Whether it executed the call is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLate;
 
@@ -25,7 +25,7 @@ impl fmt::Display for TooLate {
 impl error::Error for TooLate {}
 
 impl Failure {
-    /// Whether the connection is lost, or as good as lost.
+    /// Returns whether the connection is lost, or unusable.
     pub(crate) fn is_of_connection(&self) -> bool {
         match self {
             Self::Database(error) => error.as_db_error().is_none_or(|error| is_end(error.code())),
@@ -34,18 +34,18 @@ impl Failure {
         }
     }
 
-    /// Whether the database did nothing, and may do it the next time.
+    /// Returns whether the database did nothing, and may succeed the next time.
     pub(crate) fn is_passing(&self) -> bool {
         self.state().is_some_and(|state| matches!(state, "40001" | "40P01" | "55P03") || state.starts_with("53"))
             || matches!(self, Self::Pool(PoolError::Timeout(_)))
     }
 
-    /// Whether the next attempt may fare better without anybody's doing.
+    /// Returns whether the next attempt may succeed without a change.
     pub(crate) fn is_temporary(&self) -> bool {
         self.is_of_connection() || self.is_passing()
     }
 
-    /// What the database calls it.
+    /// Returns the database's code of the failure.
     pub(crate) fn state(&self) -> Option<&str> {
         match self {
             Self::Database(error) => error.code().map(SqlState::code),
@@ -53,7 +53,8 @@ impl Failure {
         }
     }
 
-    /// What it means, and whether the same call may succeed later if that is not the same for all of this kind.
+    /// Returns the kind of the failure, and whether the same call may succeed later if that is not the same for all of this
+    /// kind.
     fn kind(&self) -> (ErrorKind, Option<bool>) {
         match self {
             Self::Database(error) => match error.as_db_error() {
@@ -84,7 +85,7 @@ impl Failure {
 
 fn is_end(state: &SqlState) -> bool {
     let ends = [
-        // The server is not the one that is written to any more: another connection may lead to that.
+        // The server is no longer the primary: another connection may lead to that.
         &SqlState::READ_ONLY_SQL_TRANSACTION,
         &SqlState::ADMIN_SHUTDOWN,
         &SqlState::CRASH_SHUTDOWN,
@@ -111,8 +112,8 @@ fn of_state(state: &SqlState) -> (ErrorKind, Option<bool>) {
         "CN423" => ErrorKind::EntityDisabled,
         "CN430" => ErrorKind::Transaction,
         _ if is_end(state) => ErrorKind::CommunicationProblem,
-        // A deadlock or a conflict that PostgreSQL has ended, a lock that took too long, and a lack of resources: nothing was
-        // done, and the next attempt may fare better.
+        // PostgreSQL has ended a deadlock or a conflict, a lock took too long, or resources were short. Nothing was done, and
+        // the next attempt may succeed.
         "40001" | "40P01" | "55P03" => ErrorKind::ServiceBusy,
         code if code.starts_with("53") => ErrorKind::ServiceBusy,
         "57014" => ErrorKind::ServiceTimeout,
@@ -169,7 +170,7 @@ macro_rules! into_operation_error {
 }
 
 into_operation_error! {
-    // `send.sql` has it for nothing else.
+    // `send.sql` uses it for nothing else.
     SendError, "CN409" is SessionRequired;
     ReceiveError;
     SettleError;

@@ -1,4 +1,4 @@
-//! A call that locks something, run beside the one who polls for it: when that one goes away, what was locked is given back.
+//! A call that locks something, run beside its caller: when the caller is dropped, the locks are released.
 
 use std::{
     future::Future,
@@ -14,22 +14,22 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// What a call answers with.
+/// The answer of a call.
 pub(crate) trait Locked: Send + 'static {
-    /// Gives up what nobody has seen.
+    /// Releases an answer that was not taken.
     fn give_back(self);
 }
 
-/// At most one call under way.
+/// At most one call in flight.
 pub(crate) struct Fetch<T: Locked> {
     call: Option<Arc<Call<T>>>,
-    /// Retryable ones in a row.
+    /// Retryable failures in a row.
     failures: u32,
-    /// When the next call may begin. Callers that are less patient than that come nearer to it with each call.
+    /// When the next call may start. A caller with a shorter deadline advances with each call.
     not_before: Option<Instant>,
 }
 
-/// A call under way.
+/// A call in flight.
 pub(crate) struct Call<T> {
     state: Mutex<State<T>>,
     unwanted: Notify,
@@ -46,7 +46,7 @@ impl<T> Call<T> {
         self.state.lock().is_wanted
     }
 
-    /// Ends early when the call is not wanted any more.
+    /// Ends early when the call is cancelled.
     pub(crate) async fn pause(&self, waiting: impl Future<Output = ()>) {
         tokio::select! {
             () = waiting => {}
@@ -79,7 +79,7 @@ impl<T: Locked> Fetch<T> {
         Self { call: None, failures: 0, not_before: None }
     }
 
-    /// The answer of the call under way, or of one that `start` begins.
+    /// Returns the answer of the call in flight, or of one that `start` starts.
     pub(crate) fn poll<F>(
         &mut self,
         cx: &mut Context<'_>,
@@ -132,7 +132,7 @@ impl<T: Locked> Fetch<T> {
         self.call = Some(call);
     }
 
-    /// Nobody waits for the call any more.
+    /// Records that no caller waits for the call any more.
     pub(crate) fn stop(&mut self) {
         let Some(call) = self.call.take() else { return };
         let answer = {
@@ -162,14 +162,14 @@ impl<T: Locked> Drop for Guard<T> {
             let state = self.0.state.lock();
             state.answer.is_some() || !state.is_wanted
         };
-        // The caller may have taken the answer already, and then nobody looks at this one.
+        // The caller may have taken the answer already, and then this one is ignored.
         if !has_ended {
             self.0.end(Err(ReceiveError::new(ErrorKind::General).with_detail("the call was dropped")));
         }
     }
 }
 
-/// How long to wait after so many failures in a row, at least 1: 50 ms to 2 s, each chosen between half of it and all.
+/// Returns how long to wait after so many failures in a row, at least 1: 50 ms to 2 s, each chosen between half of it and all.
 fn back_off(failures: u32) -> Duration {
     const LONGEST: Duration = Duration::from_secs(2);
     let longest = Duration::from_millis(50u64 << failures.saturating_sub(1).min(7)).min(LONGEST);

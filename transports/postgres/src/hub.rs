@@ -3,12 +3,12 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Who waits for what, by entity.
+/// The signals of changes, by entity.
 #[derive(Default)]
 pub(crate) struct Hub(Mutex<HashMap<i64, watch::Sender<()>>>);
 
 impl Hub {
-    /// What changes when there may be something new at the entity. Changes from here on are seen.
+    /// Returns the signal of an entity. Changes from here on are seen.
     pub(crate) fn watch(&self, entity: i64) -> watch::Receiver<()> {
         let mut all = self.0.lock();
         if all.len() > 64 && all.len().is_power_of_two() {

@@ -30,17 +30,17 @@ use crate::{
     sweeper,
 };
 
-/// Under whose name messages are locked.
+/// The holder under which messages are locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
-    /// The first connection that listens is being made.
+    /// The first listening connection is being opened.
     Unknown,
     /// There is no such connection: locks run out.
     Nobody,
     Known(i32),
 }
 
-/// What all handles of one broker share.
+/// State that all handles of one broker share.
 pub(crate) struct Inner {
     pub(crate) database: Database,
     pub(crate) schema: Schema,
@@ -90,7 +90,7 @@ impl Inner {
         inner
     }
 
-    /// Starts what runs beside the calls, once the tables are known to be there.
+    /// Starts the background tasks, once the tables are known to exist.
     pub(crate) fn start(self: &Arc<Self>) {
         if self.started.swap(true, Ordering::Relaxed) {
             return;
@@ -107,17 +107,17 @@ impl Inner {
         tokio::spawn(sweeper::run(Arc::downgrade(self)));
     }
 
-    /// A statement with the name of the schema.
+    /// Returns a statement with the name of the schema.
     pub(crate) fn sql(&self, template: &str) -> String {
         template.replace("{s}", &self.schema.identifier)
     }
 
-    /// Completes a message of no session, together with others that are done with.
+    /// Completes a message of no session, together with others.
     pub(crate) async fn complete(&self, token: Token) -> Result<(), SettleError> {
         let (answer, answered) = oneshot::channel();
         let asked = async {
             let Ok(()) = self.completions.send(Completion { token, answer }).await else {
-                // The runtime that the broker was started in has ended.
+                // The runtime in which the broker was started has ended.
                 return completions::alone(&self.database, &self.schema, &token).await;
             };
             let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime ends");
@@ -128,7 +128,8 @@ impl Inner {
             .unwrap_or_else(|_| Err(Failure::TooLate(TooLate).into()))
     }
 
-    /// Under whose name messages are locked. Right after the start it waits a little for the connection that says so.
+    /// Returns the holder under which messages are locked. Right after the start it waits a little for the listening
+    /// connection, which sets it.
     pub(crate) async fn holder(&self) -> Option<i32> {
         const WAIT: Duration = Duration::from_secs(2);
         self.connector.as_ref()?;
@@ -140,13 +141,13 @@ impl Inner {
         }
     }
 
-    /// The connection that listens is there.
+    /// Records the listening connection.
     pub(crate) fn listening(&self, holder: Option<i32>, has_company: bool) {
         self.has_company.store(has_company, Ordering::Relaxed);
         self.holder.send_replace(holder.map_or(Holder::Nobody, Holder::Known));
     }
 
-    /// There is none. What was locked under the name of the last one stays locked under it for a while.
+    /// Records that there is none. Messages that were locked under the name of the last one stay locked under it for a while.
     pub(crate) fn not_listening(&self) {
         self.holder.send_if_modified(|holder| {
             let is_first = *holder == Holder::Unknown;
@@ -157,7 +158,7 @@ impl Inner {
         });
     }
 
-    /// A process of this holder listens from now on.
+    /// Records that a process of this holder listens from now on.
     pub(crate) fn joined(&self, holder: &str) {
         let own = *self.holder.borrow();
         if holder.parse().is_ok_and(|holder| own != Holder::Known(holder)) {
@@ -165,18 +166,18 @@ impl Inner {
         }
     }
 
-    /// How many listen, this process among them.
+    /// Sets how many listen, this process among them.
     pub(crate) fn set_listeners(&self, listeners: i64) {
         let is_one = matches!(*self.holder.borrow(), Holder::Known(_));
         self.has_company.store(!is_one || listeners > 1, Ordering::Relaxed);
     }
 
-    /// Ends when the broker does.
+    /// Returns a signal that ends with the broker.
     pub(crate) fn gone(&self) -> watch::Receiver<()> {
         self.gone.subscribe()
     }
 
-    /// There may be something new at an entity: those who wait here and elsewhere are to look.
+    /// Signals a change of an entity: receivers here and in other processes check it.
     pub(crate) fn arrived(&self, entity: i64) {
         self.hub.wake(entity);
         if self.has_company.load(Ordering::Relaxed) {
@@ -184,7 +185,7 @@ impl Inner {
         }
     }
 
-    /// The first value of the first row.
+    /// Returns the first value of the first row.
     pub(crate) async fn value<T>(&self, template: &str, parameters: &[Parameter<'_>]) -> Result<Option<T>, Failure>
     where
         T: for<'r> tokio_postgres::types::FromSql<'r>,
@@ -193,14 +194,14 @@ impl Inner {
         Ok(row.map(|row| row.try_get::<_, Option<T>>(0)).transpose()?.flatten())
     }
 
-    /// The time of the database.
+    /// Returns the time of the database.
     pub(crate) async fn now(&self) -> Result<Timestamp, Failure> {
         let millis: Option<i64> = self.value("SELECT {s}.ms({s}.now())", &[]).await?;
         Ok(Timestamp::from_millis(millis.unwrap_or_default()))
     }
 
-    /// Does what is due at an entity and numbers what has arrived, as far as that is there now: others may go on sending.
-    /// Returns whether messages wait to leave.
+    /// Does what is due at an entity and numbers messages that have arrived so far: others may go on sending. Returns whether
+    /// messages wait to be forwarded.
     pub(crate) async fn catch_up(&self, entity: i64) -> Result<bool, Failure> {
         // Of one round.
         const BATCH: i64 = 1_000;

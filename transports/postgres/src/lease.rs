@@ -20,7 +20,7 @@ use crate::{
     schema::Schema,
 };
 
-/// What a delivery is locked by.
+/// The lock of a delivery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) entity: i64,
@@ -30,7 +30,7 @@ pub(crate) struct Token {
     pub(crate) session: Option<Uuid>,
 }
 
-/// What a settlement does.
+/// The effect of a settlement.
 #[derive(Clone, Debug)]
 pub(crate) struct Action {
     code: i16,
@@ -66,7 +66,7 @@ impl Action {
         self.code == Self::COMPLETE
     }
 
-    /// What a disposition does to this message.
+    /// Returns the effect of a disposition on this message.
     fn of(disposition: Disposition, message: &Message, is_dead: bool) -> Result<Self, SettleError> {
         let changes = match disposition {
             Disposition::Complete => return Ok(Self::plain(Self::COMPLETE)),
@@ -88,7 +88,7 @@ impl Action {
             return Self::changed(code, message, &properties);
         }
         if is_dead {
-            // Its properties outgrew their limit where it is dead already: it stays as it was.
+            // The properties of a dead letter exceed their limit: it stays unchanged.
             return Ok(Self::plain(Self::RELEASE));
         }
         Self::bury(header_size_exceeded(), message)
@@ -130,11 +130,11 @@ fn header_size_exceeded() -> DeadLetter {
     DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
 }
 
-/// What became of a settlement.
+/// The result of a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
     Done,
-    /// And messages wait to leave the entity.
+    /// And messages wait to be forwarded.
     Leaving,
     Lost,
     AlreadyDead,
@@ -188,15 +188,17 @@ pub(crate) async fn settle<C: GenericClient + Sync>(
     })
 }
 
-/// The right to settle a message. Dropped it abandons the message in the background.
+/// The right to settle a message. A dropped lease abandons the message in the background.
 ///
-/// Errors: [`MessageLockLost`](ErrorKind::MessageLockLost), or [`SessionLockLost`](ErrorKind::SessionLockLost) for a message
-/// of a session; [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted, for a dead
-/// letter that is to be dead-lettered, and for the renewal of a message of a session;
-/// [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or a description that is too long;
-/// [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to receivers, which a release does not mind;
-/// [`CommunicationProblem`](ErrorKind::CommunicationProblem) and [`ServiceTimeout`](ErrorKind::ServiceTimeout), where the
-/// outcome is unknown and the lock runs out unless the message was settled.
+/// # Errors
+///
+/// [`MessageLockLost`](ErrorKind::MessageLockLost), or [`SessionLockLost`](ErrorKind::SessionLockLost) for a message of a
+/// session; [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted, for a dead letter
+/// that is to be dead-lettered, and for the renewal of a message of a session; [`InvalidArgument`](ErrorKind::InvalidArgument)
+/// for a reason or a description that is too long; [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to
+/// receivers, except for a release; [`CommunicationProblem`](ErrorKind::CommunicationProblem) and
+/// [`ServiceTimeout`](ErrorKind::ServiceTimeout), where the outcome is unknown and the lock runs out unless the message was
+/// settled.
 pub struct PostgresLease {
     inner: Arc<Inner>,
     /// `None` once it is settled, and from the start if the message was removed when it was received.
@@ -231,15 +233,15 @@ impl PostgresLease {
         Action::of(disposition, &self.message, self.message.received().is_some_and(|said| said.dead_lettered))
     }
 
-    /// It was settled.
+    /// Records that it was settled.
     pub(crate) fn forget(mut self) {
         self.held = None;
     }
 
-    /// Settles in a transaction of yours: with it the message is settled, or is not. Until its end the message stays
-    /// locked, and nobody waits for it. When it is rolled back, or never ends, the lock holds until it runs out.
+    /// Settles in a transaction of your own, which settles the message by its commit. Until its end the message stays locked,
+    /// and no other process waits for it. When it is rolled back, or never ends, the lock holds until it runs out.
     ///
-    /// The lease is used up. An error leaves the transaction as it is, unless it comes from the database: roll it back then.
+    /// The lease is consumed. An error leaves the transaction unchanged, unless it comes from the database: roll it back then.
     pub async fn settle_in(self, transaction: &Transaction<'_>, disposition: Disposition) -> Result<(), SettleError> {
         let action = self.action(disposition)?;
         let token = self.token()?;
@@ -253,8 +255,8 @@ impl PostgresLease {
         settled?.into_result(&token)
     }
 
-    /// Whether the message can be given back for a delay: not one of a session, which those behind it would pass, and no dead
-    /// letter.
+    /// Returns whether the message can be released with a delay: not one of a session, which later messages would pass, and not
+    /// a dead letter.
     fn can_be_delayed(&self) -> bool {
         let is_dead = self.message.received().is_some_and(|received| received.dead_lettered);
         !is_dead && self.held.as_ref().is_some_and(|held| held.token.session.is_none())
@@ -266,7 +268,7 @@ impl PostgresLease {
             let action = match action {
                 Ok(action) => action,
                 Err(refused) => {
-                    // As with what the broker refuses, the lock holds until it runs out.
+                    // As after a refusal of the broker, the lock holds until it runs out.
                     self.forget();
                     return Err(refused);
                 }
@@ -298,7 +300,7 @@ impl PostgresLease {
     }
 }
 
-/// Wakes receivers when a transaction of the user's is committed, and has messages forwarded that are to leave.
+/// Wakes receivers when a transaction of the user is committed, and has messages forwarded.
 pub(crate) async fn notify_in(
     transaction: &Transaction<'_>,
     schema: &Schema,
@@ -380,7 +382,7 @@ impl Lease for PostgresLease {
         self.held.as_ref().map(|_| self.lock_duration)
     }
 
-    /// Of two messages of one receive it differs.
+    /// It differs for two messages of one receive.
     fn lock_token(&self) -> Option<LockToken> {
         let token = self.held.as_ref()?.token;
         let id = u128::from(token.id.cast_unsigned());
@@ -388,7 +390,7 @@ impl Lease for PostgresLease {
     }
 }
 
-/// Abandons what was not settled.
+/// Abandons an unsettled message.
 impl Drop for PostgresLease {
     fn drop(&mut self) {
         self.give_back(Action::abandon(), None);

@@ -1,4 +1,4 @@
-//! The connection that listens: it wakes receivers, and as long as it lasts the locks of this process do.
+//! The listening connection: it wakes receivers, and its life is that of this process's locks.
 
 use std::{
     pin::Pin,
@@ -25,15 +25,15 @@ use crate::{
     pump::pump_soon,
 };
 
-/// What every connection of this transport begins with. A statement that waits for a row that another transaction has would
-/// keep its connection from others.
+/// The settings of every connection of this transport. A statement that waits for a row of another transaction would block its
+/// connection for others.
 pub(crate) const SESSION: &str =
     "SET lock_timeout = '5s'; SET jit = off; SET default_transaction_isolation = 'read committed'";
 
 type Messages = BoxStream<'static, Result<AsyncMessage, Error>>;
 type Connecting = BoxFuture<'static, Result<(Client, Messages), Error>>;
 
-/// Makes connections that give their notifications away.
+/// Opens connections that pass their notifications on.
 pub(crate) struct Connector(Box<dyn Fn() -> Connecting + Send + Sync>);
 
 impl Connector {
@@ -55,12 +55,12 @@ impl Connector {
     }
 }
 
-/// How often the connection is asked whether it is there.
+/// How often the connection is checked.
 const PING: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Listens until the broker is gone, and connects again when the connection is lost.
+/// Listens until the broker is dropped, and connects again when the connection is lost.
 pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
     let mut holder = None;
     let (mut pause, mut is_lost) = (FIRST_PAUSE, false);
@@ -117,7 +117,7 @@ async fn listen(
     let asked = async {
         let Some(strong) = inner.upgrade() else { return Ok(()) };
         let (mut gone, limit) = (strong.gone(), strong.database.timeout);
-        // It changes nothing, and fails on a server that is not written to any more.
+        // It changes nothing, and fails on a server that is no longer the primary.
         let ping = strong.sql("UPDATE {s}.holders SET lost = NULL WHERE false");
         let schema = strong.options.schema.clone();
         drop(strong);
@@ -128,7 +128,7 @@ async fn listen(
         }
         loop {
             if timeout(PING, gone.changed()).await.is_ok() {
-                // The broker is gone, and nobody is to wait for the end of a lock that nobody has.
+                // The broker is dropped, and no process is to wait for the end of a lock without a holder.
                 return Ok(());
             }
             timeout(limit, client.batch_execute(&ping)).await.map_err(|_| Failure::TooLate(TooLate))??;
@@ -146,7 +146,7 @@ async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -
     client.batch_execute(&format!("LISTEN {}", inner.schema.channel)).await?;
     let lock = inner.sql("SELECT pg_advisory_lock({s}.lock_class(), $1)");
     if let Some(id) = *holder {
-        // A server that has not noticed that the last connection is lost keeps its lock: nobody else has had this one.
+        // A server that has not detected the loss of the last connection keeps its lock: no other process has had this one.
         let last = inner.sql(
             "SELECT pg_terminate_backend(pid) FROM pg_locks
             WHERE locktype = 'advisory' AND granted AND pid <> pg_backend_pid() AND objsubid = 2
@@ -157,13 +157,13 @@ async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -
         client.query_typed(&lock, &[(&id, Type::INT4)]).await?;
         let back = inner.sql("UPDATE {s}.holders SET lost = NULL WHERE id = $1 RETURNING id");
         if client.query_typed(&back, &[(&id, Type::INT4)]).await?.is_empty() {
-            // It took too long: its messages are others' by now.
+            // It took too long: its messages are released by now.
             *holder = None;
         }
     }
     let joined = format!("SELECT pg_notify({}, '+' || $1)", inner.schema.channel_literal);
     if holder.is_none() {
-        // Nobody sees the row before its lock is taken.
+        // No other process sees the row before its lock is taken.
         client.batch_execute("BEGIN").await?;
         let row = client.query_typed(&inner.sql("INSERT INTO {s}.holders DEFAULT VALUES RETURNING id"), &[]).await?;
         let id: Option<i32> = row.first().map(|row| row.try_get(0)).transpose()?;
@@ -171,7 +171,7 @@ async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -
         client.batch_execute("COMMIT").await?;
         *holder = id;
     }
-    // Whoever is there from here on says so; who was there before is in the table.
+    // Later processes notify this one; earlier ones are in the table.
     client.query_typed(&joined, &[(&holder.unwrap_or_default().to_string(), Type::TEXT)]).await?;
     let others = inner.sql("SELECT FROM {s}.holders WHERE id <> $1 LIMIT 1");
     let others = client.query_typed(&others, &[(holder, Type::INT4)]).await?;

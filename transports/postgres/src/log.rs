@@ -31,7 +31,7 @@ pub(crate) fn listening_again(schema: &str) {
     }
 }
 
-/// The periodic work on all entities failed, and is tried again.
+/// The periodic work on all entities failed, and is retried.
 pub(crate) fn not_swept(schema: &str, failure: &Failure) {
     if failure.is_temporary() {
         tracing::debug!(target: TARGET, schema, error = failure.detail(), "the periodic work is tried again");
@@ -44,7 +44,7 @@ pub(crate) fn not_swept(schema: &str, failure: &Failure) {
     }
 }
 
-/// A row that cannot be read is set aside, or with `failure` was not.
+/// An unreadable row is set aside, or with `failure` was not.
 pub(crate) fn unreadable(entity: &str, id: i64, why: &str) {
     if let Some(suppressed) = log_limit(entity, "Unreadable") {
         let (entity, error) = (display(Escaped(entity)), display(Escaped(why)));
@@ -73,7 +73,7 @@ pub(crate) fn unreadable_rule(subscription: i64, rule: &str, why: &str) {
     }
 }
 
-/// Messages that are to leave an entity stay there. What is due to the connection or a lock passes by itself.
+/// Messages to be forwarded stay in their entity. Failures of the connection or of a lock are transient.
 pub(crate) fn not_forwarded(entity: i64, failure: &Failure) {
     if failure.is_temporary() {
         tracing::debug!(target: TARGET, entity, error = failure.detail(), "messages are not forwarded yet");
@@ -96,7 +96,7 @@ pub(crate) fn copy_not_stored(subscription: i64, refused: &SendError) {
     }
 }
 
-/// A message that leaves cannot be stored again.
+/// A message to be forwarded cannot be stored again.
 pub(crate) fn not_stored(from: &str, id: i64, refused: &SendError) {
     if let Some(suppressed) = log_limit(from, "NotStored") {
         let (from, error) = (display(Escaped(from)), refused.to_string());

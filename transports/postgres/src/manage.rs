@@ -1,4 +1,4 @@
-//! Entities: created, changed, deleted and looked at.
+//! Entities: create, change, delete and inspect them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,13 +25,13 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Messages that can be received, and those that were given back to come later.
+    /// Messages that can be received, and those that were released with a delay.
     pub active: usize,
     /// Messages that a receiver has locked, deferred ones among them.
     pub locked: usize,
-    /// Messages that were set aside.
+    /// Deferred messages.
     pub deferred: usize,
-    /// Messages that wait for their time.
+    /// Scheduled messages.
     pub scheduled: usize,
     /// Messages in the dead-letter sub-queue.
     pub dead_lettered: usize,
@@ -54,7 +54,7 @@ fn code(status: Status) -> i16 {
     }
 }
 
-/// As [`QueueSettings`] describes them.
+/// Checks the settings as [`QueueSettings`] describes them.
 fn check(settings: &QueueSettings) -> Result<(), ManageError> {
     let lock = Duration::from_secs(5)..=Duration::from_secs(300);
     let windows = Duration::from_secs(20)..=Duration::from_secs(7 * 24 * 3_600);
@@ -91,18 +91,26 @@ struct New<'s> {
 }
 
 impl Postgres {
-    /// Creates a queue. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a rule,
-    /// [`AlreadyExists`](ErrorKind::AlreadyExists), [`EntityNotFound`](ErrorKind::EntityNotFound) if a forward names no
-    /// entity, [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a sub-queue or a subscription, for a forward
-    /// to itself or to a subscription, and for a forward of an entity that requires sessions;
-    /// [`NotSupported`](ErrorKind::NotSupported) for `partitioned`, `auto_delete_on_idle`, and for another
-    /// `max_duplicate_ids` than that of the default, which here is without effect: ids are rows.
+    /// Creates a queue.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a rule;
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists); [`EntityNotFound`](ErrorKind::EntityNotFound) if a forward names no entity;
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a sub-queue or a subscription, for a forward to itself
+    /// or to a subscription, and for a forward of an entity that requires sessions; [`NotSupported`](ErrorKind::NotSupported)
+    /// for `partitioned`, `auto_delete_on_idle`, and for another `max_duplicate_ids` than the default, which has no effect
+    /// here: ids are rows.
     pub async fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         let path = top_level(path)?;
         self.create(New { path, kind: 0, topic: None, settings, dead_on_filter_error: false }).await
     }
 
-    /// Creates a topic. Errors: those of [`Postgres::create_queue`].
+    /// Creates a topic.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Postgres::create_queue`].
     pub async fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         let mut of_queue = QueueSettings::default();
         of_queue.default_time_to_live = settings.default_time_to_live;
@@ -117,8 +125,11 @@ impl Postgres {
         self.create(New { path, kind: 1, topic: None, settings: of_queue, dead_on_filter_error: false }).await
     }
 
-    /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`]. Errors: those of
-    /// [`Postgres::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no such topic.
+    /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Postgres::create_queue`], and [`EntityNotFound`](ErrorKind::EntityNotFound) if there is no such topic.
     pub async fn create_subscription(
         &self,
         topic: &str,
@@ -216,7 +227,11 @@ impl Postgres {
         }
     }
 
-    /// Opens and closes the directions of an entity. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
+    /// Opens and closes the directions of an entity.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub async fn set_status(&self, path: &str, status: Status) -> Result<(), ManageError> {
         let path = EntityPath::new(path)?;
         let sql = self.inner.sql("UPDATE {s}.entities SET status = $2 WHERE key = $1 RETURNING id");
@@ -228,9 +243,12 @@ impl Postgres {
         Ok(())
     }
 
-    /// Deletes a queue or a subscription with its messages, or a topic with its subscriptions. Errors:
-    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`InvalidOperation`](ErrorKind::InvalidOperation) for a sub-queue,
-    /// which goes with its entity.
+    /// Deletes a queue or a subscription with its messages, or a topic with its subscriptions.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`InvalidOperation`](ErrorKind::InvalidOperation) for a sub-queue, which
+    /// is deleted with its entity.
     pub async fn delete(&self, path: &str) -> Result<(), ManageError> {
         let path = EntityPath::new(path)?;
         if path.is_sub_queue() {
@@ -241,7 +259,10 @@ impl Postgres {
         if deleted == Some(true) { Ok(()) } else { Err(missing(&path)) }
     }
 
-    /// Adds a rule to a subscription. It is for messages that are sent from then on. Errors:
+    /// Creates a rule of a subscription. It is for messages that are sent from then on.
+    ///
+    /// # Errors
+    ///
     /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`AlreadyExists`](ErrorKind::AlreadyExists),
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) for one rule more than a [`RuleSet`] has at most.
     pub async fn create_rule(&self, topic: &str, subscription: &str, rule: &Rule) -> Result<(), ManageError> {
@@ -277,7 +298,11 @@ impl Postgres {
         Ok(())
     }
 
-    /// Takes a rule from a subscription. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound) also for a rule.
+    /// Deletes a rule of a subscription.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound) also for a rule.
     pub async fn delete_rule(&self, topic: &str, subscription: &str, rule: &str) -> Result<(), ManageError> {
         let path = EntityPath::new(topic)?.subscription_of(subscription)?;
         let sql = self.inner.sql(
@@ -290,14 +315,14 @@ impl Postgres {
         self.inner.database.row(&sql, &parameters).await?.map(drop).ok_or_else(|| missing(&path))
     }
 
-    /// Looks at up to `max` messages from sequence number `from` on, in order, without locking or counting. Of a topic it
-    /// shows those that wait for their time.
+    /// Returns up to `max` messages from sequence number `from` on, in order, without locking or counting. For a topic it
+    /// returns scheduled messages.
     pub async fn peek(&self, path: &str, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
         let (entity, part) = self.part(path).await?;
         peek(&self.inner, entity, part, from, max, None).await
     }
 
-    /// How many messages there are, by state. Every message is looked at once for it.
+    /// Returns how many messages there are, by state. It reads every message once.
     pub async fn counts(&self, path: &str) -> Result<Counts, ReceiveError> {
         let (entity, asked) = self.part(path).await?;
         if self.inner.catch_up(entity).await? {
@@ -326,8 +351,8 @@ impl Postgres {
         Ok(counts)
     }
 
-    /// Removes up to `max` messages that nobody holds and that are not scheduled, the oldest first; with a time only those
-    /// enqueued before it. Answers how many.
+    /// Removes up to `max` messages that are neither locked nor scheduled, the oldest first; with a time only those enqueued
+    /// before it. Returns how many.
     pub async fn purge(
         &self,
         path: &str,
@@ -354,7 +379,7 @@ fn missing(path: &EntityPath) -> ManageError {
     ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string())
 }
 
-/// The path of a queue or a topic.
+/// Returns the path of a queue or a topic.
 fn top_level(path: &str) -> Result<EntityPath, ManageError> {
     let path = EntityPath::new(path)?;
     if path.is_sub_queue() || path.subscription().is_some() {
@@ -381,7 +406,7 @@ pub(crate) async fn peek(
         let mut rows = inner.database.rows(&sql, &parameters).await?.into_iter();
         let Some(first) = rows.next() else { return Ok(Vec::new()) };
         is_leaving |= first.try_get::<_, bool>(0).map_err(Failure::from)?;
-        // What is looked for may have no number yet.
+        // Matching messages may have no number yet.
         let is_more: bool = first.try_get(1).map_err(Failure::from)?;
         if !is_more || i64::try_from(rows.len()).is_ok_and(|count| count >= max) {
             break rows;

@@ -9,7 +9,7 @@ use tokio_postgres::{
 
 use crate::{Postgres, database::Database, failure::Failure, listener::Connector, schema::Schema};
 
-/// How a broker is reached. [`Postgres::options`] starts it, and one of the last four methods ends it.
+/// The options of a connection to a broker. [`Postgres::options`] creates them, and one of the last four methods connects.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is connected until `connect` or `wrap` is called"]
 pub struct Options {
@@ -24,15 +24,15 @@ pub struct Options {
 impl Options {
     /// The schema by default.
     pub const SCHEMA: &'static str = "consign";
-    /// How many connections there are at most by default, beside the one that listens.
+    /// The maximum of connections by default, beside the listening one.
     pub const CONNECTIONS: usize = 8;
     /// How long an answer may take by default.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
-    /// How often a receiver looks that nothing has woken, by default.
+    /// How often an idle receiver polls, by default.
     pub const POLL: Duration = Duration::from_secs(1);
     /// How long the locks of a process outlive its connection by default.
     pub const GRACE: Duration = Duration::from_secs(5);
-    /// How many deliveries there are at most by default that are not settled.
+    /// The maximum of unsettled deliveries by default.
     pub const MAX_DELIVERIES: usize = 10_000;
 
     pub(crate) fn new() -> Self {
@@ -46,41 +46,40 @@ impl Options {
         }
     }
 
-    /// The schema of the tables: 1 to 40 bytes, and neither `{` nor `$$`. Brokers in different schemas know nothing of each other.
+    /// Sets the schema of the tables: 1 to 40 bytes, and neither `{` nor `$$`. Brokers in different schemas are independent.
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
         self
     }
 
-    /// Has at most so many connections, at least 1, and one more that listens. Of a pool that was there before it is the
-    /// pool that says so.
+    /// Sets the maximum of connections, at least 1, and one more that listens. An existing pool has its own maximum.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
         self
     }
 
-    /// Waits so long for a connection and so long for each answer. Then a call fails as
+    /// Sets how long a call waits for a connection and for each answer. After that it fails as
     /// [`ServiceTimeout`](ErrorKind::ServiceTimeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often a receiver looks that nothing has woken, and how often what is due is done where nobody receives: at least
-    /// 10 ms.
+    /// Sets how often an idle receiver polls, and how often each process handles what is due on entities without receivers: at
+    /// least 10 ms.
     pub fn poll_every(mut self, interval: Duration) -> Self {
         self.poll = interval.max(Duration::from_millis(10));
         self
     }
 
-    /// How long the locks of a process hold after its connection has broken. Within it a process that connects again keeps
-    /// its locks; after it its messages come again, and the delivery does not count.
+    /// Sets how long the locks of a process hold after its connection has broken. A process that reconnects within it keeps its
+    /// locks; after it its messages are redelivered, and the delivery does not count.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How many deliveries of all receivers may be unsettled at the same time, at least 1. Receivers wait beyond that.
+    /// Sets how many deliveries of all receivers may be unsettled at the same time, at least 1. Receivers wait beyond that.
     pub fn max_deliveries(mut self, deliveries: usize) -> Self {
         self.max_deliveries = deliveries.clamp(1, 1 << 20);
         self
@@ -88,12 +87,14 @@ impl Options {
 
     /// Connects to the database at `url`, as `postgresql://user@host/database`, or in the other form of libpq.
     ///
-    /// With `sslmode=require` the connection is encrypted, and the certificate is checked against those that the system
-    /// trusts. So it is if no `sslmode` is given, unless every host is this machine. `sslmode=disable` encrypts nothing.
+    /// With `sslmode=require` the connection is encrypted, and the certificate is checked against those that the system trusts.
+    /// The same applies without an `sslmode`, unless every host is this machine. `sslmode=disable` encrypts nothing.
     ///
-    /// Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a URL that cannot be read,
-    /// [`NotSupported`](ErrorKind::NotSupported) if it asks for TLS and the crate has neither of the features for it,
-    /// [`CommunicationProblem`](ErrorKind::CommunicationProblem), [`Unauthorized`](ErrorKind::Unauthorized).
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a URL that cannot be read; [`NotSupported`](ErrorKind::NotSupported)
+    /// if it requires TLS and the crate has neither of the features for it;
+    /// [`CommunicationProblem`](ErrorKind::CommunicationProblem); [`Unauthorized`](ErrorKind::Unauthorized).
     pub async fn connect(self, url: &str) -> Result<Postgres, ManageError> {
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             ManageError::new(ErrorKind::InvalidArgument).with_detail("the URL cannot be read").with_source(error)
@@ -107,8 +108,11 @@ impl Options {
         self.connect_with(config, tokio_postgres::NoTls).await
     }
 
-    /// Connects by a configuration and a connector of your own: [`NoTls`](tokio_postgres::NoTls), or what encrypts. Errors:
-    /// those of [`Options::connect`].
+    /// Connects by a configuration and a connector of your own: [`NoTls`](tokio_postgres::NoTls), or one for TLS.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Options::connect`].
     pub async fn connect_with<T>(self, config: Config, tls: T) -> Result<Postgres, ManageError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
@@ -122,7 +126,7 @@ impl Options {
             Box::pin(async move { client.batch_execute(crate::listener::SESSION).await.map_err(HookError::Backend) })
         });
         let pool = Pool::builder(Manager::from_config(config, tls, recycling));
-        // The one that was used last has its plans and pages at hand.
+        // The connection that was used last has its plans and pages cached.
         let pool = pool.max_size(self.connections).queue_mode(QueueMode::Lifo).post_create(prepare).build();
         let pool = pool
             .map_err(|error| ManageError::new(ErrorKind::General).with_detail(error.to_string()).with_source(error))?;
@@ -131,16 +135,22 @@ impl Options {
         Ok(postgres)
     }
 
-    /// Uses connections of a pool that is there. Such a pool gives no notifications away: without
-    /// [`Options::wrap_and_listen`] receivers are woken by senders of this process, and look as often as
-    /// [`Options::poll_every`] says; and locks that a process leaves behind run out.
+    /// Uses connections of an existing pool. Such a pool does not pass notifications on. Without [`Options::wrap_and_listen`]
+    /// senders of this process wake receivers, which otherwise poll as often as [`Options::poll_every`]; and locks of a dead
+    /// process run out.
     ///
-    /// Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of the schema.
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of the schema.
     pub fn wrap(self, pool: Pool) -> Result<Postgres, ManageError> {
         self.build(pool, None)
     }
 
-    /// As [`Options::wrap`], with a connection of its own that listens. Errors: those of [`Options::wrap`].
+    /// As [`Options::wrap`], with a listening connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Options::wrap`].
     pub fn wrap_and_listen<T>(self, pool: Pool, config: Config, tls: T) -> Result<Postgres, ManageError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,

@@ -23,8 +23,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// What it can do: everything but two things of its own. Request and reply takes two queues, and that the messages of a
-    /// lost connection come back is told from an advisory lock, by other processes.
+    /// The capabilities: all native but two. Request and reply takes two queues; and other processes detect a lost connection,
+    /// whose messages they redeliver, by an advisory lock.
     pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
         .with(Capability::RequestReply, Level::Emulated)
         .with(Capability::ReleaseOnDisconnect, Level::Emulated);
@@ -33,7 +33,7 @@ impl Postgres {
         Self { inner: Inner::new(database, schema, options, connector) }
     }
 
-    /// How a broker is to be reached.
+    /// Returns the options of a connection.
     pub fn options() -> Options {
         Options::new()
     }
@@ -43,34 +43,41 @@ impl Postgres {
         Self::options().connect(url).await
     }
 
-    /// Uses connections of a pool that is there, with the defaults of [`Options`]: [`Options::wrap`].
+    /// Uses connections of an existing pool, with the defaults of [`Options`]: [`Options::wrap`].
     pub fn wrap(pool: Pool) -> Result<Self, ManageError> {
         Self::options().wrap(pool)
     }
 
-    /// Makes the schema with its tables and functions, or brings them to the version of this library. If they are there
-    /// nothing happens; several processes may do it at the same time. It takes the right to make a schema in the database.
+    /// Creates the schema with its tables and functions, or migrates it to the version of this library. If it is up to date
+    /// nothing happens; several processes may call it at the same time. It requires the right to create a schema in the
+    /// database.
     ///
-    /// Errors: [`Unauthorized`](ErrorKind::Unauthorized), [`NotSupported`](ErrorKind::NotSupported) for a database that is
-    /// not in UTF-8, and for a schema that a newer version of this library has made,
-    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout) after a minute, or [`Options::timeout`] if that is longer.
+    /// # Errors
+    ///
+    /// [`Unauthorized`](ErrorKind::Unauthorized); [`NotSupported`](ErrorKind::NotSupported) for a database that is not in
+    /// UTF-8, and for a schema of a newer version of this library; [`ServiceTimeout`](ErrorKind::ServiceTimeout) after a
+    /// minute, or [`Options::timeout`] if that is longer.
     pub async fn migrate(&self) -> Result<(), ManageError> {
         self.inner.schema.migrate(&self.inner.database).await
     }
 
-    /// The time of the database, which is that of every message and every lock.
+    /// Returns the time of the database, which is that of every message and every lock.
     pub async fn now(&self) -> Result<Timestamp, ManageError> {
         Ok(self.inner.now().await?)
     }
 
-    /// The connections of this broker.
+    /// Returns the connections of this broker.
     #[must_use]
     pub fn pool(&self) -> &Pool {
         &self.inner.database.pool
     }
 
-    /// What sends to the queue or the topic at `path`. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound),
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a subscription and a sub-queue.
+    /// Creates a sender to the queue or the topic at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`InvalidOperation`](ErrorKind::InvalidOperation) for a subscription and
+    /// a sub-queue.
     pub async fn sender(&self, path: &str) -> Result<PostgresSender, SendError> {
         let path = EntityPath::new(path)?;
         let entity = self.inner.find(&path).await.map_err(send_error)?;
@@ -78,23 +85,32 @@ impl Postgres {
         PostgresSender::new(Arc::clone(&self.inner), &path, entity)
     }
 
-    /// A receiver in peek-lock mode from the queue, the subscription or the dead-letter sub-queue at `path`. Errors:
+    /// Creates a receiver in peek-lock mode from the queue, the subscription or the dead-letter sub-queue at `path`.
+    ///
+    /// # Errors
+    ///
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub async fn receiver(&self, path: &str) -> Result<PostgresReceiver, ReceiveError> {
         let source = self.source(path, false).await?;
         Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
     }
 
-    /// A receiver that removes each message as it delivers it. A message that is lost on the way is lost. Errors: those of
-    /// [`Postgres::receiver`].
+    /// Creates a receiver that removes each message as it delivers it. A message that is lost in transit is lost.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Postgres::receiver`].
     pub async fn receive_and_delete(&self, path: &str) -> Result<PostgresReceiver, ReceiveError> {
         let source = self.source(path, true).await?;
         Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
     }
 
-    /// Locks messages that were set aside, by their sequence numbers: all, or none. Errors:
-    /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them is not deferred here, or has expired; those of a
-    /// receive. Messages of a session are fetched by [`PostgresSession::receive_deferred`].
+    /// Locks deferred messages by their sequence numbers: all, or none. [`PostgresSession::receive_deferred`] fetches messages
+    /// of a session.
+    ///
+    /// # Errors
+    ///
+    /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them is not deferred here, or has expired; those of a receive.
     pub async fn receive_deferred(
         &self,
         path: &str,
@@ -104,7 +120,10 @@ impl Postgres {
         receiver::receive_deferred(&self.inner, &source, numbers).await
     }
 
-    /// Locks the session of this id, which may be empty so far. It does not wait. Errors:
+    /// Locks the session of this id, which may be empty so far. It does not wait.
+    ///
+    /// # Errors
+    ///
     /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it,
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units,
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue.
@@ -113,14 +132,17 @@ impl Postgres {
         session::accept(Arc::clone(&self.inner), source.entity, id.to_owned()).await
     }
 
-    /// Locks sessions of the queue or the subscription at `path`, one after the other. Errors: those of
-    /// [`Postgres::receiver`], and [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
+    /// Returns an acceptor for the sessions of the queue or the subscription at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Postgres::receiver`], and [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
     pub async fn sessions(&self, path: &str) -> Result<PostgresSessions, ReceiveError> {
         let source = self.with_sessions(path).await?;
         Ok(PostgresSessions::new(Arc::clone(&self.inner), source.entity))
     }
 
-    /// Begins a transaction of settlements and sends. For your own writes beside them take one of your own:
+    /// Begins a transaction of settlements and sends. To include your own writes use a transaction of your own:
     /// [`PostgresSender::send_in`], [`PostgresLease::settle_in`].
     pub fn begin(&self) -> Transaction {
         Transaction::new(Arc::clone(&self.inner))

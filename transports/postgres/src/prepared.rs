@@ -1,4 +1,4 @@
-//! Messages as they are inserted.
+//! Messages for an insert.
 
 use consign::{
     Message,
@@ -16,7 +16,7 @@ use crate::{
     schema::Schema,
 };
 
-/// A message as it is inserted.
+/// A message for an insert.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     properties: String,
@@ -29,7 +29,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// What was received with the message is left out, and with it what says that it was dead-lettered.
+    /// Prepares a new message. The facts of its receipt are left out, and so are those of its dead-lettering.
     pub(crate) fn new(message: Message, at: Option<Timestamp>) -> Result<Self, SendError> {
         let mut message = message.without_received();
         if let Some(at) = at {
@@ -40,7 +40,7 @@ impl Prepared {
         Self::of(message)
     }
 
-    /// A message that goes on as it is.
+    /// Prepares a message that is forwarded unchanged.
     pub(crate) fn of(mut message: Message) -> Result<Self, SendError> {
         let size = i32::try_from(message.size())
             .map_err(|_| SendError::new(ErrorKind::MessageSizeExceeded).with_detail("a message has less than 2 GiB"))?;
@@ -61,7 +61,7 @@ impl Prepared {
         })
     }
 
-    /// It is not for later.
+    /// Removes the scheduled time.
     pub(crate) fn now(mut self) -> Self {
         self.at = None;
         self
@@ -72,7 +72,7 @@ impl Prepared {
     }
 }
 
-/// From where a message was forwarded.
+/// The origin of a forwarded message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Origin<'o> {
     pub(crate) number: i64,
@@ -80,7 +80,7 @@ pub(crate) struct Origin<'o> {
     pub(crate) source: Option<&'o str>,
 }
 
-/// The row of a message that was sent; of a duplicate, that of the scheduled message that it repeats, if that is one.
+/// The row of a message that was sent; of a duplicate, that of the scheduled message that it repeats, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sent {
     New(i64),

@@ -1,7 +1,7 @@
-//! Messages that leave an entity: copies for subscriptions, and what is forwarded.
+//! Messages that leave an entity: copies for subscriptions, and forwarded messages.
 //!
-//! They are numbered where they were sent, and stay there until a transaction stores them in their targets. The process that
-//! has sent them does it, after the commit; if it cannot, another one does.
+//! They are numbered where they were sent, and stay there until a transaction stores them in their targets. The sending process
+//! does that after the commit; if it cannot, another process does.
 
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
@@ -31,15 +31,16 @@ use crate::{
 
 /// How often a message is forwarded at most.
 const MAX_HOPS: i16 = 4;
-/// How many entities a message is in at most, one after the other. In each it may become a dead letter that leaves as well.
+/// How many entities a message is in at most, one after the other. In each it may become a dead letter that is forwarded as
+/// well.
 const GENERATIONS: i16 = 2 * (MAX_HOPS + 1);
 /// Messages of one transaction.
 const BATCH: i64 = 100;
 
-/// Brings an entity up to date, and forwards what is to leave it, and what then is to leave its targets.
+/// Updates an entity, and forwards its messages, and then those of its targets.
 ///
-/// It ends when the messages that were there at its call have left, however many others arrive meanwhile: those who send
-/// them forward them.
+/// It ends when the messages that were there at its call are forwarded, however many others arrive meanwhile: their senders
+/// forward these.
 pub(crate) fn pump(inner: &Arc<Inner>, entity: i64) -> BoxFuture<'static, Result<(), Failure>> {
     let inner = Arc::clone(inner);
     Box::pin(async move {
@@ -55,14 +56,14 @@ pub(crate) fn pump(inner: &Arc<Inner>, entity: i64) -> BoxFuture<'static, Result
     })
 }
 
-/// As [`pump`], where the caller's own work is done whether messages leave or not: the sweeper tries again.
+/// As [`pump`], where the caller's own work is done whether messages are forwarded or not: the sweeper retries.
 pub(crate) async fn try_pump(inner: &Arc<Inner>, entity: i64) {
     if let Err(failure) = pump(inner, entity).await {
         log::not_forwarded(entity, &failure);
     }
 }
 
-/// Entities that a task pumps, and whether it is to do so once more.
+/// Entities that a task pumps, and whether it is to repeat that.
 #[derive(Default)]
 pub(crate) struct Running(Mutex<HashMap<i64, bool>>);
 
@@ -87,7 +88,7 @@ pub(crate) fn pump_soon(inner: &Arc<Inner>, entity: i64) {
 }
 
 impl Running {
-    /// Whether the entity is to be pumped once more. If it is not, it is not pumped any more.
+    /// Returns whether the entity is to be pumped once more. Otherwise it is removed.
     fn take_request(&self, entity: i64) -> bool {
         let mut all = self.0.lock();
         let is_requested = all.get_mut(&entity).is_some_and(std::mem::take);
@@ -113,7 +114,7 @@ impl Drop for Task {
     }
 }
 
-/// Forwards the messages that are to leave an entity now, and adds to `next` the entities that they are to leave then.
+/// Forwards the present messages of an entity, and adds to `next` the entities that are to forward then.
 async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Result<(), Failure> {
     let is_leaving = match inner.catch_up(entity).await {
         // It was deleted meanwhile.
@@ -149,18 +150,18 @@ async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Res
 
 #[derive(Default)]
 pub(crate) struct Pumped {
-    /// Where messages went to.
+    /// The targets of the messages.
     pub(crate) targets: BTreeSet<i64>,
-    /// Of these, those that forward them.
+    /// Those targets that forward as well.
     pub(crate) next: BTreeSet<i64>,
-    /// Whether messages became dead letters, which may have to leave too.
+    /// Whether messages became dead letters, which may have to be forwarded too.
     died: bool,
     is_more: bool,
-    /// The number of the last message that there was at the first transaction.
+    /// The number of the last message at the time of the first transaction.
     last: i64,
 }
 
-/// The entity that messages leave.
+/// The entity that messages are forwarded from.
 struct From {
     path: String,
     is_topic: bool,
@@ -198,7 +199,7 @@ async fn pump_once(
             WHERE m.entity = $1 AND m.state = 7 AND m.number <= $3 ORDER BY m.number LIMIT $2 FOR UPDATE OF m
         ) AS leaving"
     ));
-    // From here on nobody else forwards these: who comes later waits for the first of them.
+    // From here on no other process forwards these: a later one waits for the first of them.
     let parameters: [Parameter<'_>; 3] = [(&entity, Type::INT8), (&BATCH, Type::INT8), (&last, Type::INT8)];
     let leaving = rows(&**transaction, &sql, &parameters).await?;
     let is_copied = from.is_topic && !leaving.is_empty();
@@ -220,7 +221,7 @@ async fn pump_once(
                 }
             }
             Err(error) => {
-                // Nobody can do anything with it. A topic has no dead letters, so it is set aside there.
+                // No process can read it. A topic has no dead letters, so it is set aside there.
                 log::unreadable(from.path.as_str(), id, &error.to_string());
                 let reason = DeadLetterReason::DeserializationFailed;
                 stay(inner, transaction, id, &DeadLetter::new(reason, error.to_string()), true).await?;
@@ -236,7 +237,7 @@ async fn pump_once(
     Ok(pumped)
 }
 
-/// A message that is to leave its entity.
+/// A message to be forwarded.
 pub(crate) struct Leaving<'m> {
     pub(crate) id: i64,
     part: i16,
@@ -245,7 +246,7 @@ pub(crate) struct Leaving<'m> {
 }
 
 impl Leaving<'_> {
-    /// The number that it was given first.
+    /// Returns its first number.
     pub(crate) fn origin(&self) -> i64 {
         let number = self.message.received().map_or(0, |received| match received.enqueued_sequence_number.get() {
             0 => received.sequence_number.get(),

@@ -1,8 +1,8 @@
-//! How full entities are.
+//! The sizes of entities.
 //!
-//! To count it exactly each send would have to lock a row for its entity, and those in transactions of users would keep it.
-//! So a small entity is summed up with each send, and a large one after as many bytes as may matter: processes that send at
-//! the same time may exceed the size of a large entity a little.
+//! An exact count would lock a row of the entity in each send, and a transaction of a user would keep it locked. So a small
+//! entity is summed up with each send, and a large one after as many bytes as may matter. Processes that send at the same time
+//! may exceed the size of a large entity a little.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{Inner, entity::Entity};
 
 /// Up to this size an entity is summed up each time.
 const SMALL: u64 = 4 << 20;
-/// How long a sum is good for.
+/// How long a sum is valid.
 const FRESH: Duration = Duration::from_secs(60);
 /// How soon a large entity that was full is summed up again.
 const FULL: Duration = Duration::from_secs(1);
@@ -29,13 +29,13 @@ pub(crate) struct Quota(Mutex<HashMap<i64, Known>>);
 #[derive(Clone, Copy)]
 struct Known {
     used: u64,
-    /// What this process has sent since.
+    /// Bytes that this process has sent since.
     added: u64,
     at: Instant,
 }
 
 impl Known {
-    /// Whether the entity may have room for so many bytes; `None` if it is to be summed up.
+    /// Returns whether the entity may take so many bytes; `None` if it is to be summed up.
     fn has_room(&self, bytes: u64, limit: u64) -> Option<bool> {
         let free = limit.saturating_sub(self.used);
         let age = self.at.elapsed();
@@ -47,7 +47,7 @@ impl Known {
     }
 }
 
-/// Whether an entity has room for messages of so many bytes in all. Errors: [`ErrorKind::QuotaExceeded`].
+/// Checks that an entity takes messages of so many bytes in all. Errors: [`ErrorKind::QuotaExceeded`].
 pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, count: usize, bytes: u64) -> Result<(), SendError> {
     let limit = entity.max_size;
     let bytes = bytes.saturating_add((count as u64).saturating_mul(QueueSettings::OVERHEAD));

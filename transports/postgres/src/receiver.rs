@@ -27,7 +27,7 @@ use crate::{
     row::{COLUMNS, Stored},
 };
 
-/// Where messages are received from.
+/// The source of messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) entity: Entity,
@@ -51,19 +51,22 @@ impl Locked for Deliveries {
 
 /// Receives from a queue, a subscription, or a dead-letter sub-queue.
 ///
-/// What is fetched is locked in the database in the moment in which it is fetched, never ahead, and no more than the caller
-/// has asked for. A receive that is dropped gives back what it has locked, without counting the delivery.
+/// A message is locked in the database when it is fetched, never ahead, and no more than the caller has requested. A dropped
+/// receive releases the messages that it has locked, without counting the delivery.
 ///
 /// When the connection is lost a receive fails as [`CommunicationProblem`](ErrorKind::CommunicationProblem) or
 /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), which is retryable: the next call connects again, after 25 ms at first and
-/// 2 s at most. Other errors: [`EntityNotFound`](ErrorKind::EntityNotFound),
-/// [`EntityDisabled`](ErrorKind::EntityDisabled), and [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity that
-/// requires sessions.
+/// 2 s at most.
+///
+/// # Errors
+///
+/// Besides these: [`EntityNotFound`](ErrorKind::EntityNotFound), [`EntityDisabled`](ErrorKind::EntityDisabled), and
+/// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity that requires sessions.
 pub struct PostgresReceiver {
     inner: Arc<Inner>,
     pub(crate) source: Arc<Source>,
     fetch: Fetch<Deliveries>,
-    /// What a caller had asked for and then did not want, the oldest last.
+    /// Messages that a caller had requested and then did not take, the oldest last.
     spare: Deliveries,
 }
 
@@ -72,7 +75,7 @@ impl PostgresReceiver {
         Self { inner, source: Arc::new(source), fetch: Fetch::new(), spare: Vec::new() }
     }
 
-    /// The path of the entity.
+    /// Returns the path of the entity.
     #[must_use]
     pub fn path(&self) -> EntityPath {
         match self.source.part {
@@ -134,12 +137,12 @@ impl fmt::Debug for PostgresReceiver {
     }
 }
 
-/// Messages of one receive at most.
+/// The maximum of messages of one receive.
 const BATCH: usize = 1_000;
-/// Bytes from which on it has no further message.
+/// A receive of this many bytes takes no further message.
 const BATCH_BYTES: i64 = 16 << 20;
 
-/// Receives 1 to `max` messages, waiting for the first, or none if they are not wanted any more.
+/// Receives 1 to `max` messages, waiting for the first, or none if the call is cancelled.
 async fn receive(
     inner: Arc<Inner>,
     source: Arc<Source>,
@@ -149,8 +152,8 @@ async fn receive(
     let max = max.min(BATCH);
     while call.is_wanted() {
         let holder = inner.holder().await;
-        // What is delivered under a lock has a place for its being dropped. Whoever waits for a message keeps none of them
-        // from those who have one.
+        // A locked delivery has a place for the job of its drop. While a receiver waits for a message, it
+        // holds no place that another needs.
         let mut places = Vec::new();
         if !source.deletes {
             call.pause(async { places = inner.chores.places(max).await }).await;
@@ -183,19 +186,19 @@ async fn receive(
     Ok(Vec::new())
 }
 
-/// How long until something is due, of the microseconds that the database says. What is overdue and was not done is kept by
-/// another transaction, whose end nobody knows.
+/// Returns how long until something is due, from the microseconds that the database returns. Overdue work is locked by another
+/// transaction, whose end is unknown.
 pub(crate) fn until_due(micros: Option<i64>) -> Option<Duration> {
     let micros = u64::try_from(micros?).ok().filter(|micros| *micros > 0)?;
     Some(Duration::from_micros(micros) + Duration::from_millis(1))
 }
 
-/// What one statement has brought.
+/// The result of one statement.
 struct Fetched {
     deliveries: Deliveries,
-    /// When something happens by itself.
+    /// When something becomes due.
     wait: Option<Duration>,
-    /// Whether it is to be asked again at once.
+    /// Whether it is to be repeated at once.
     is_more: bool,
 }
 
@@ -248,7 +251,7 @@ async fn fetch(
     Ok(Fetched { is_more: deliveries.is_empty() && (is_more || !rows.is_empty()), deliveries, wait: until_due(wait) })
 }
 
-/// What a receive may have locked whose answer is lost is given back later, if it can be told from others.
+/// Messages that a receive may have locked whose answer is lost are released later, if they can be told from others.
 fn lost(failure: &Failure, entity: i64, holder: Option<i32>, lock: Option<Uuid>, places: &mut Vec<Place>) {
     if failure.is_of_connection()
         && let (Some(holder), Some(token), Some(place)) = (holder, lock, places.pop())
@@ -257,7 +260,7 @@ fn lost(failure: &Failure, entity: i64, holder: Option<i32>, lock: Option<Uuid>,
     }
 }
 
-/// What rows deliver. A row that cannot be read is a dead letter that says so.
+/// Returns the deliveries of rows. An unreadable row is dead-lettered with that reason.
 async fn deliveries(
     inner: &Arc<Inner>,
     source: &Source,
@@ -289,7 +292,7 @@ async fn deliveries(
     Ok(deliveries)
 }
 
-/// Where nobody can receive it, a row that cannot be read does no harm. One that was removed as it was received is put there.
+/// An unreadable row does no harm where it cannot be received. One that was removed as it was received is put there.
 async fn bury(inner: &Arc<Inner>, source: &Source, id: i64, lock: Option<Uuid>, row: &Row, skip: usize, why: &str) {
     log::unreadable(source.entity.path.as_str(), id, why);
     let (reason, why) = (DeadLetterReason::DeserializationFailed.as_str(), dead_letter::text(why));
@@ -333,7 +336,7 @@ async fn bury(inner: &Arc<Inner>, source: &Source, id: i64, lock: Option<Uuid>, 
     }
 }
 
-/// Locks messages that were set aside: all of them, or none.
+/// Locks deferred messages: all of them, or none.
 pub(crate) async fn receive_deferred(
     inner: &Arc<Inner>,
     source: &Source,
@@ -371,7 +374,7 @@ pub(crate) async fn receive_deferred(
     deliveries(inner, source, Some(lock), &rows, 0, &mut places).await.map_err(|error| Failure::from(error).into())
 }
 
-/// Gives back what a call may have locked that was dropped, or whose answer is lost.
+/// Releases the messages that a call may have locked that was dropped, or whose answer is lost.
 struct Asked<'p> {
     entity: i64,
     holder: Option<i32>,

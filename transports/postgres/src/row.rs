@@ -13,7 +13,7 @@ use tokio_postgres::{
 
 use crate::codec::{self, Unreadable};
 
-/// The columns of a message as they are selected, of the expression that they are put behind.
+/// The columns of a message in a select, as fields of `delivery`.
 pub(crate) const COLUMNS: &str = "(delivery).id, (delivery).number, (delivery).origin, (delivery).enqueued, \
     (delivery).expires, (delivery).locked_until, (delivery).failures, (delivery).part, (delivery).state, \
     (delivery).ttl_ms, (delivery).reason, (delivery).description, (delivery).source, (delivery).properties, \
@@ -26,7 +26,7 @@ pub(crate) struct Stored {
     pub(crate) message: Result<Message, Unreadable>,
 }
 
-/// A point in time as the database has it. What never comes is the last one of the model.
+/// A point in time of the database. Infinity is the last one of the model.
 struct Instant(Timestamp);
 
 impl Instant {
@@ -51,7 +51,7 @@ fn number(number: i64) -> SequenceNumber {
 }
 
 impl Stored {
-    /// From a row with these columns, behind `skip` others. `delivered` counts this delivery.
+    /// Reads a row with these columns, after `skip` others. `delivered` counts this delivery.
     pub(crate) fn read(row: &Row, skip: usize, delivered: bool) -> Result<Self, Error> {
         let (failures, part, state): (i32, i16, i16) =
             (row.try_get(skip + 6)?, row.try_get(skip + 7)?, row.try_get(skip + 8)?);

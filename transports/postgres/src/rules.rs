@@ -1,4 +1,4 @@
-//! Rules as rows hold them.
+//! Rules as rows.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,7 +26,7 @@ fn read(text: &str) -> Result<Rule, Box<dyn std::error::Error + Send + Sync>> {
 /// The rules of a subscription.
 pub(crate) struct Rules {
     pub(crate) set: RuleSet,
-    /// Why one of them cannot be read. Which messages it matches is unknown.
+    /// Why one of them cannot be read. Its matches are unknown.
     pub(crate) unreadable: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Cache {
         for (name, text) in texts {
             let read = read(text).map_err(|error| error.to_string());
             if let Err(why) = read.and_then(|rule| rules.set.create(rule).map_err(|error| error.to_string())) {
-                // It was read when it was created, so a newer version of the library has written it.
+                // It was readable when it was created, so a newer version of the library has written it.
                 log::unreadable_rule(subscription, name, &why);
                 rules.unreadable = Some(format!("rule {name:?} cannot be read: {why}"));
             }

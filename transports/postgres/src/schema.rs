@@ -11,7 +11,7 @@ use crate::{
     failure::Failure,
 };
 
-/// The versions in their order. One that was released is never changed; what is new is another version.
+/// The versions in their order. A released version is never changed; a change is another version.
 const VERSIONS: [&str; 1] = [concat!(
     include_str!("../schema/1/tables.sql"),
     include_str!("../schema/1/due.sql"),
@@ -23,7 +23,7 @@ const VERSIONS: [&str; 1] = [concat!(
     include_str!("../schema/1/upkeep.sql"),
 )];
 
-/// How long a migration may take, with waiting for others who do it.
+/// How long a migration may take, including the wait for another one.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The name of a schema, quoted.
@@ -55,7 +55,7 @@ impl Schema {
 
     /// Brings the schema to the newest version, in one transaction.
     pub(crate) async fn migrate(&self, database: &Database) -> Result<(), ManageError> {
-        // Of several that do it at once the others wait.
+        // Of several concurrent migrations the others wait.
         let begin = format!(
             "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;
             SELECT pg_advisory_xact_lock(hashtext('consign'), hashtext({}));",
@@ -92,7 +92,7 @@ impl Schema {
         };
         let migrated: Result<Result<(), ManageError>, Failure> = within(database.timeout.max(LONGEST), migrating).await;
         if migrated.as_ref().is_err_and(Failure::is_of_connection) {
-            // What it has begun ends with it.
+            // Its transaction ends with it.
             drop(Object::take(client));
         }
         migrated?

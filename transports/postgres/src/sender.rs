@@ -19,7 +19,7 @@ use crate::{
     quota,
 };
 
-/// Several messages that are sent together, and who waits for it.
+/// Several messages that are sent together, and the caller that waits for them.
 struct Request {
     messages: Vec<Prepared>,
     answer: oneshot::Sender<Result<(), SendError>>,
@@ -40,13 +40,14 @@ fn bytes(messages: &[Prepared]) -> u64 {
 /// Sends are accepted in the order of the calls, and those that wait for each other are committed together. Dropping the
 /// future does not cancel the send. At most [1,000](PostgresSender::WAITING) calls wait; then the next ones wait for these.
 ///
-/// Refusals: [`InvalidArgument`](ErrorKind::InvalidArgument) names the field,
-/// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) and [`QuotaExceeded`](ErrorKind::QuotaExceeded) the limit,
-/// [`Serialization`](ErrorKind::Serialization) is a value of more than 32 levels,
-/// [`InvalidOperation`](ErrorKind::InvalidOperation) says that the entity requires sessions and the message has none,
+/// # Errors
+///
+/// [`InvalidArgument`](ErrorKind::InvalidArgument) names the field; [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) and
+/// [`QuotaExceeded`](ErrorKind::QuotaExceeded) name the limit; [`Serialization`](ErrorKind::Serialization) for a value of more
+/// than 32 levels; [`InvalidOperation`](ErrorKind::InvalidOperation) if the entity requires sessions and the message has none;
 /// [`EntityDisabled`](ErrorKind::EntityDisabled) and [`EntityNotFound`](ErrorKind::EntityNotFound). After
-/// [`CommunicationProblem`](ErrorKind::CommunicationProblem) and [`ServiceTimeout`](ErrorKind::ServiceTimeout) the outcome
-/// is unknown, and whoever sends again may send twice: a duplicate window drops the second.
+/// [`CommunicationProblem`](ErrorKind::CommunicationProblem) and [`ServiceTimeout`](ErrorKind::ServiceTimeout) the outcome is
+/// unknown, and a repeated send may store the message twice: a duplicate window drops the second.
 #[derive(Clone)]
 pub struct PostgresSender {
     inner: Arc<Inner>,
@@ -55,12 +56,12 @@ pub struct PostgresSender {
 }
 
 impl PostgresSender {
-    /// Most calls that wait.
+    /// The maximum of waiting calls.
     pub const WAITING: usize = 1_000;
-    /// Most bytes of a batch of several messages, bodies and properties.
+    /// The maximum bytes of a batch of several messages, bodies and properties.
     pub const MAX_BATCH: usize = 1 << 20;
 
-    /// Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) for what takes no messages.
+    /// Creates a sender. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity that takes no messages.
     pub(crate) fn new(inner: Arc<Inner>, path: &EntityPath, entity: Entity) -> Result<Self, SendError> {
         let refused = |detail: &'static str| SendError::new(ErrorKind::InvalidOperation).with_detail(detail);
         if path.is_sub_queue() {
@@ -74,7 +75,7 @@ impl PostgresSender {
         Ok(Self { inner, entity, requests })
     }
 
-    /// The path of the entity.
+    /// Returns the path of the entity.
     #[must_use]
     pub fn path(&self) -> &EntityPath {
         &self.entity.path
@@ -84,9 +85,9 @@ impl PostgresSender {
         &self.inner
     }
 
-    /// Sends messages that cannot be received before `at`; if that has passed they are sent as any other. All are accepted,
-    /// or none. Answers with their sequence numbers, in order. A duplicate answers with the number of the scheduled message
-    /// that it repeats, or with 0 if that is none any more.
+    /// Sends messages that cannot be received before `at`; if that has passed they are sent at once. All are accepted, or none.
+    /// Returns their sequence numbers, in order. The number of a duplicate is that of the scheduled message that it repeats, or
+    /// 0 if that is not scheduled any more.
     pub async fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
         let messages = messages.into_iter().map(|message| Prepared::new(message, Some(at)));
         let messages = messages.collect::<Result<Vec<_>, _>>()?;
@@ -104,15 +105,19 @@ impl PostgresSender {
             if error.is_outcome_unknown() || error.kind() == ErrorKind::EntityNotFound {
                 return error;
             }
-            // They are committed. Another error would say that they are not.
+            // They are committed. Another error would report that they are not.
             SendError::new(ErrorKind::ServiceTimeout)
                 .with_detail("the messages are scheduled, and their numbers are not known")
                 .with_source(error)
         })
     }
 
-    /// Takes scheduled messages back: all of them, or none. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one of
-    /// them is not scheduled here, because it has become active or was cancelled.
+    /// Cancels scheduled messages: all of them, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them is not scheduled here, because it has become active or
+    /// was cancelled.
     pub async fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
         let numbers: Vec<i64> = numbers.iter().map(|number| number.get().cast_signed()).collect();
         let parameters: [Parameter<'_>; 2] = [(&self.entity.id, Type::INT8), (&numbers, Type::INT8_ARRAY)];
@@ -120,12 +125,11 @@ impl PostgresSender {
         Ok(())
     }
 
-    /// Sends messages in a transaction of yours: with it they are sent, or are not, and nobody waits for its end. Their
-    /// numbers are given after it. With a time they are scheduled. The size of the entity is checked against what is
-    /// committed.
+    /// Sends messages in a transaction of your own, which sends them by its commit. No other process waits for its end. Their
+    /// numbers are assigned after it. With a time they are scheduled. The size of the entity is checked against committed
+    /// messages.
     ///
-    /// After an error that comes from the database, such as that of a disabled entity, the transaction can only be rolled
-    /// back.
+    /// After an error that comes from the database, such as that of a disabled entity, the transaction can only be rolled back.
     pub async fn send_in(
         &self,
         transaction: &Transaction<'_>,
@@ -140,7 +144,7 @@ impl PostgresSender {
     }
 }
 
-/// The numbers of what was sent; 0 for what has none any more.
+/// Returns the numbers of sent messages; 0 for one that has none any more.
 pub(crate) async fn numbers(inner: &Inner, entity: i64, sent: &[Sent]) -> Result<Vec<SequenceNumber>, SendError> {
     let ids: Vec<Option<i64>> = sent
         .iter()
@@ -159,12 +163,12 @@ pub(crate) async fn numbers(inner: &Inner, entity: i64, sent: &[Sent]) -> Result
     }
 }
 
-/// Whether the entity would take these, as far as the database does not say so itself.
+/// Checks whether the entity takes these, as far as the database does not check it.
 pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, messages: &[Prepared]) -> Result<(), SendError> {
     quota::check(inner, entity, messages.len(), bytes(messages)).await
 }
 
-/// Adds what a broker says of each refusal.
+/// Adds the details of each refusal.
 pub(crate) fn rejection(error: SendError) -> SendError {
     match error.kind().condition() {
         Some(condition) if error.condition().is_none() && !error.is_retryable() => error.with_condition(condition),
@@ -172,21 +176,21 @@ pub(crate) fn rejection(error: SendError) -> SendError {
     }
 }
 
-/// Messages have come to an entity.
+/// Handles messages that have been sent to an entity.
 pub(crate) async fn arrived(inner: &Arc<Inner>, entity: &Entity) {
     if entity.forwards {
-        // They are accepted. If it fails, the next one who looks forwards them.
+        // They are accepted. If it fails, the next process that checks forwards them.
         crate::pump::try_pump(inner, entity.id).await;
     }
     inner.arrived(entity.id);
 }
 
-/// Requests that are committed together at most.
+/// The maximum of requests that are committed together.
 const TOGETHER: usize = 1_000;
-/// Bytes from which on no further request is committed with others. A statement has less than 1 GiB.
+/// A commit of this many bytes takes no further request. A statement has less than 1 GiB.
 const TOGETHER_BYTES: u64 = 4 << 20;
 
-/// Sends what is asked for, in order, until nobody can ask.
+/// Sends requests in order, until all senders of requests are dropped.
 async fn run(inner: Arc<Inner>, entity: Entity, mut requests: mpsc::Receiver<Request>) {
     let mut waiting = Vec::new();
     while requests.recv_many(&mut waiting, TOGETHER).await > 0 {
@@ -211,7 +215,7 @@ async fn send_together(inner: &Arc<Inner>, entity: &Entity, batch: Vec<Request>)
                 let _ = request.answer.send(Ok(()));
             }
         }
-        // One of them may be refused, and the others are not to suffer.
+        // One of them may be refused, so they are sent one by one.
         Ok(false) => {
             for request in batch {
                 let outcome = send(inner, entity, std::slice::from_ref(&request)).await;
@@ -257,7 +261,7 @@ impl PostgresSender {
         };
         let (answer, answered) = oneshot::channel();
         let request = Request { messages, answer };
-        // What is sent first comes first, whoever polls first.
+        // The order of the calls counts, not that of the polls.
         let left = match self.requests.try_send(request) {
             Ok(()) => None,
             Err(mpsc::error::TrySendError::Full(request) | mpsc::error::TrySendError::Closed(request)) => {

@@ -29,9 +29,11 @@ use crate::{
     receiver::{self, Source},
 };
 
-/// Locks sessions of a queue or a subscription: one by its id, or whichever waits longest.
+/// Locks sessions of a queue or a subscription: one by its id, or the one that has waited longest.
 ///
-/// Errors are those of a receive, and [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity without sessions,
+/// # Errors
+///
+/// Those of a receive; [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity without sessions;
 /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) for a session that another holds.
 pub struct PostgresSessions {
     inner: Arc<Inner>,
@@ -44,8 +46,8 @@ impl PostgresSessions {
         Self { inner, entity, fetch: Fetch::new() }
     }
 
-    /// Locks the session that waits longest, as soon as there is one that has a message and no holder. None within `wait` is
-    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout).
+    /// Locks the session that has waited longest, as soon as there is one with a message and without a holder. Without one
+    /// within `wait` it returns [`ServiceTimeout`](ErrorKind::ServiceTimeout).
     pub async fn next_within(&mut self, wait: Duration) -> Result<PostgresSession, ReceiveError> {
         let waiting = Waiting(self);
         let accepted = std::future::poll_fn(|cx| waiting.0.poll_accept(cx));
@@ -143,7 +145,7 @@ pub(crate) async fn accept(inner: Arc<Inner>, entity: Entity, id: String) -> Res
     PostgresSession::new(inner, entity, lock)
 }
 
-/// Locks the next session, waiting for one as long as it is wanted.
+/// Locks the next session, waiting for one until the call is cancelled.
 async fn next(
     inner: Arc<Inner>,
     entity: Entity,
@@ -155,7 +157,7 @@ async fn next(
         let (place, holder) = (place(&inner).await?, inner.holder().await);
         let mut news = inner.hub.watch(entity.id);
         let parameters: [Parameter<'_>; 3] = [(&entity.id, Type::INT8), (&holder, Type::INT4), (&token, Type::UUID)];
-        // If the answer is lost nobody knows which session it is: its lock runs out.
+        // If the answer is lost the session is unknown: its lock runs out.
         let Some(row) = inner.database.row(&sql, &parameters).await? else { continue };
         let read =
             || Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?));
@@ -187,17 +189,16 @@ async fn next(
     Err(ReceiveError::new(ErrorKind::ServiceTimeout))
 }
 
-/// A locked session: its messages in order, and its state. Dropped it is given up in the background.
+/// A locked session: its messages in order, and its state. A dropped session is given up in the background.
 ///
-/// When the lock runs out, or is lost with the connection, every call answers
-/// [`SessionLockLost`](ErrorKind::SessionLockLost).
+/// When the lock runs out, or is lost with the connection, every call returns [`SessionLockLost`](ErrorKind::SessionLockLost).
 pub struct PostgresSession {
     inner: Arc<Inner>,
     id: String,
     receiver: PostgresReceiver,
     lock: Lock,
     lock_duration: Duration,
-    /// Where the next peek goes on.
+    /// The next number of a peek.
     peeked: SequenceNumber,
 }
 
@@ -216,7 +217,7 @@ impl PostgresSession {
         Ok(Self { inner, id, receiver, lock, lock_duration, peeked: SequenceNumber::new(0) })
     }
 
-    /// The state of the session; `None` if there is none.
+    /// Returns the state of the session; `None` if there is none.
     pub async fn state(&self) -> Result<Option<Bytes>, SettleError> {
         let sql = "SELECT state FROM {s}.sessions
             WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now()";
@@ -226,8 +227,11 @@ impl PostgresSession {
         Ok(state.map(Bytes::from))
     }
 
-    /// Sets the state of the session, or clears it. It stays when the session is given up. Errors also:
-    /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) beyond 1 MiB.
+    /// Sets the state of the session, or clears it. It stays when the session is given up.
+    ///
+    /// # Errors
+    ///
+    /// Also [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) beyond 1 MiB.
     pub async fn set_state(&self, state: Option<Bytes>) -> Result<(), SettleError> {
         if state.as_ref().is_some_and(|state| state.len() > 1 << 20) {
             return Err(SettleError::new(ErrorKind::MessageSizeExceeded).with_detail("a state has at most 1 MiB"));
@@ -240,8 +244,11 @@ impl PostgresSession {
         row.map(drop).ok_or_else(lost)
     }
 
-    /// Locks messages of the session that were set aside: all, or none. Errors also:
-    /// [`MessageNotFound`](ErrorKind::MessageNotFound).
+    /// Locks deferred messages of the session: all, or none.
+    ///
+    /// # Errors
+    ///
+    /// Also [`MessageNotFound`](ErrorKind::MessageNotFound).
     pub async fn receive_deferred(
         &mut self,
         numbers: &[SequenceNumber],
@@ -249,7 +256,7 @@ impl PostgresSession {
         receiver::receive_deferred(&self.inner, &self.receiver.source, numbers).await
     }
 
-    /// Looks at up to `max` messages of the session, going on behind the last one that was looked at.
+    /// Returns up to `max` messages of the session, continuing after the last peeked one.
     pub async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
         let (entity, session) = (self.lock.entity, Some(&self.lock.session));
         let messages = crate::manage::peek(&self.inner, entity, 0, self.peeked, max, session).await?;

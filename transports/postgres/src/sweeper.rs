@@ -8,8 +8,7 @@ use tokio_postgres::types::Type;
 
 use crate::{Inner, failure::Failure, log, pump};
 
-/// Does now and then what nobody waits for: what is due at entities that nobody receives from, what was left on its way, and
-/// what processes held that are gone.
+/// Periodically handles what is due at entities without receivers, unfinished forwards, and locks of dead processes.
 pub(crate) async fn run(inner: Weak<Inner>) {
     loop {
         let Some(interval) = inner.upgrade().map(|inner| inner.options.poll) else { return };
@@ -19,7 +18,7 @@ pub(crate) async fn run(inner: Weak<Inner>) {
         if let Err(failure) = company(&strong).await {
             tracing::debug!(failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not looked");
         }
-        // A batch at a time, for as long as it is not too long.
+        // A batch at a time, up to a maximum of rounds.
         for _ in 0..ROUNDS {
             match sweep(&strong).await {
                 Ok(true) => {}
@@ -35,14 +34,14 @@ pub(crate) async fn run(inner: Weak<Inner>) {
 
 const ROUNDS: usize = 5;
 
-/// Looks whether other processes listen. Those who come say so.
+/// Counts the other processes that listen. New ones notify this one.
 async fn company(inner: &Inner) -> Result<(), Failure> {
     let listeners: Option<i64> = inner.value("SELECT count(*) FROM {s}.holders", &[]).await?;
     inner.set_listeners(listeners.unwrap_or(0));
     Ok(())
 }
 
-/// Whether there was something to do.
+/// Returns whether there was something to do.
 async fn sweep(inner: &Arc<Inner>) -> Result<bool, Failure> {
     let grace = i64::try_from(inner.options.grace.min(Duration::from_secs(3_600)).as_millis()).unwrap_or(i64::MAX);
     let sql = inner.sql("SELECT {s}.sweep($1)");
@@ -51,7 +50,7 @@ async fn sweep(inner: &Arc<Inner>) -> Result<bool, Failure> {
     for row in &behind {
         let entity: i64 = row.try_get(0)?;
         if let Err(failure) = pump::pump(inner, entity).await {
-            // One that another transaction keeps does not hold up the others.
+            // An entity that another transaction locks does not delay the others.
             crate::log::not_forwarded(entity, &failure);
             is_stuck = true;
         }

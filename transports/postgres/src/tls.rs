@@ -3,7 +3,7 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-/// Whether connections are encrypted: if that is asked for, and if nothing is said and a host is another machine.
+/// Returns whether connections are encrypted: if that is required, or if nothing is configured and a host is another machine.
 pub(crate) fn is_wanted(config: &Config) -> bool {
     match config.get_ssl_mode() {
         SslMode::Disable => false,
@@ -25,7 +25,7 @@ fn is_here(host: &Host) -> bool {
     }
 }
 
-/// What encrypts, and trusts what the system trusts.
+/// Returns a TLS connector that trusts the certificates of the system.
 #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
 pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, consign::transport::ManageError> {
     use consign::transport::{ErrorKind, ManageError};

@@ -18,12 +18,11 @@ use crate::{
     sender,
 };
 
-/// Settlements and sends of which all happen, or none.
+/// A transaction: all of its settlements and sends happen, or none.
 ///
-/// It is about one entity, that of its first operation, where a subscription counts as its topic. Nothing of it is in the
-/// database before [`commit`](Transaction::commit), and the locks of what is settled hold until then. For several entities,
-/// and for your own writes beside these, use a transaction of the client: [`PostgresSender::send_in`],
-/// [`PostgresLease::settle_in`].
+/// It is about one entity, that of its first operation, where a subscription counts as its topic. Nothing is in the database
+/// before [`commit`](Transaction::commit), and the locks of deliveries to be settled hold until then. For several entities, and
+/// for your own writes, use a transaction of the client: [`PostgresSender::send_in`], [`PostgresLease::settle_in`].
 #[must_use = "a transaction that is dropped has no effect, and abandons what it was to settle"]
 pub struct Transaction {
     inner: Arc<Inner>,
@@ -34,7 +33,7 @@ pub struct Transaction {
     begun: Option<Timestamp>,
 }
 
-/// What a transaction did.
+/// The result of a committed transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Committed {
@@ -42,8 +41,8 @@ pub struct Committed {
     pub scheduled: Vec<SequenceNumber>,
 }
 
-/// Why a transaction had no effect, or did not take a settlement. The messages that were to be settled are still locked:
-/// [`into_leases`](TransactionError::into_leases) gives back the right to settle them, and dropping the error abandons them.
+/// Why a transaction had no effect, or did not take a settlement. The deliveries are still locked:
+/// [`into_leases`](TransactionError::into_leases) returns their leases, and dropping the error abandons them.
 #[derive(Debug)]
 pub struct TransactionError {
     cause: Cause,
@@ -61,7 +60,7 @@ impl TransactionError {
         Self { cause: cause.into(), leases }
     }
 
-    /// What went wrong.
+    /// Returns the cause.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match &self.cause {
@@ -70,7 +69,7 @@ impl TransactionError {
         }
     }
 
-    /// The right to settle what was to be settled.
+    /// Returns the leases of the deliveries that were to be settled.
     #[must_use]
     pub fn into_leases(self) -> Vec<PostgresLease> {
         self.leases
@@ -105,23 +104,30 @@ impl error::Error for TransactionError {
 }
 
 impl Transaction {
-    /// Most messages of a transaction: sent, scheduled or settled.
+    /// The maximum of operations of a transaction: messages sent, scheduled or settled.
     pub const MAX_MESSAGES: usize = 100;
-    /// How long it lasts at most, from its first operation on.
+    /// The maximum duration, from its first operation on.
     pub const TIMEOUT: Duration = Duration::from_secs(120);
 
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
         Self { inner, top_level: None, settlements: Vec::new(), sends: Vec::new(), begun: None }
     }
 
-    /// Sends a message when it commits. Errors: [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message,
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for another entity than the one that the transaction is about, and
-    /// those of a send that are known already.
+    /// Sends a message when it commits.
+    ///
+    /// # Errors
+    ///
+    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message; [`InvalidOperation`](ErrorKind::InvalidOperation) for
+    /// another entity than that of the transaction; and those of a send that are detected already.
     pub async fn send(&mut self, sender: &PostgresSender, message: Message) -> Result<(), SendError> {
         self.add(sender, message, None).await
     }
 
-    /// Schedules a message for `at` when it commits; the number is in [`Committed`]. Errors: those of [`Transaction::send`].
+    /// Schedules a message for `at` when it commits; the number is in [`Committed`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::send`].
     pub async fn schedule(
         &mut self,
         sender: &PostgresSender,
@@ -142,8 +148,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Settles a delivery when it commits. Errors: those of [`Transaction::send`] about its limits, and of the settlement
-    /// what is known already. The error gives the lease back.
+    /// Settles a delivery when it commits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::send`] about its limits, and those of the settlement that are detected already. The error
+    /// returns the lease.
     pub async fn settle(&mut self, lease: PostgresLease, disposition: Disposition) -> Result<(), TransactionError> {
         let planned = lease.token().and_then(|token| Ok((token, lease.action(disposition)?)));
         let (token, action) = match planned {
@@ -169,7 +179,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether it takes one more operation on this entity.
+    /// Checks whether it takes one more operation on this entity.
     async fn admit(&mut self, top_level: i64) -> Result<(), (ErrorKind, &'static str)> {
         if self.top_level.is_some_and(|own| own != top_level) {
             return Err((ErrorKind::InvalidOperation, "a transaction is about one entity"));
@@ -185,9 +195,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes all of it happen, or nothing. Errors: those of the sends and settlements, and
-    /// [`Transaction`](ErrorKind::Transaction) after [`Transaction::TIMEOUT`]. If the connection is lost while it commits
-    /// the outcome is unknown.
+    /// Commits the transaction: all of it happens, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sends and settlements, and [`Transaction`](ErrorKind::Transaction) after [`Transaction::TIMEOUT`]. If the
+    /// connection is lost while it commits the outcome is unknown.
     pub async fn commit(mut self) -> Result<Committed, TransactionError> {
         let (settlements, sends) = (std::mem::take(&mut self.settlements), std::mem::take(&mut self.sends));
         if settlements.is_empty() && sends.is_empty() {
@@ -274,7 +287,7 @@ impl Transaction {
             let of_later = sends.iter().zip(&applied.sent).filter(|((.., is_later), _)| *is_later);
             let of_later: Vec<Sent> = of_later.map(|(_, sent)| *sent).collect();
             if !of_later.is_empty() {
-                // It is committed: without an answer the numbers are unknown, and it is no failure.
+                // It is committed: without an answer the numbers are unknown, which is not a failure.
                 scheduled = sender::numbers(&self.inner, entity.id, &of_later).await.unwrap_or_default();
                 scheduled.resize(of_later.len(), SequenceNumber::new(0));
             }
@@ -286,7 +299,7 @@ impl Transaction {
         Committed { scheduled }
     }
 
-    /// Makes none of it happen, and gives back the right to settle.
+    /// Rolls the transaction back, and returns the leases.
     #[must_use = "leases that are dropped abandon their messages"]
     pub fn rollback(self) -> Vec<PostgresLease> {
         self.settlements.into_iter().map(|(lease, _)| lease).collect()
@@ -295,7 +308,7 @@ impl Transaction {
 
 struct Applied {
     sent: Vec<Sent>,
-    /// Entities that dead letters are to leave.
+    /// Entities that are to forward dead letters.
     leaving: BTreeSet<i64>,
 }
 

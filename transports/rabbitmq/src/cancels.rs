@@ -1,8 +1,8 @@
 //! Ends of subscriptions to queues that this client deletes.
 //!
-//! RabbitMQ answers a `basic.cancel` twice if the quorum queue is deleted in that instant, and lapin ends the connection for an
-//! answer that it does not expect. So no `basic.cancel` is under way while this client deletes a queue, and a subscription
-//! to a deleted queue ends with the broker's own notice.
+//! RabbitMQ answers a `basic.cancel` twice if the quorum queue is deleted in that instant, and lapin closes the connection for
+//! an answer that it does not expect. So no `basic.cancel` is in flight while this client deletes a queue. A subscription to a
+//! deleted queue ends with the broker's own notice.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ pub(crate) struct Subscribed {
 }
 
 impl Cancels {
-    /// Before the subscription is requested: its queue may be deleted before that is answered.
+    /// Registers a subscription before it is requested: its queue may be deleted before that is answered.
     pub(crate) fn subscribe(self: &Arc<Self>, id: u64, queue: &str) -> Subscribed {
         let is_deleted = Arc::new(AtomicBool::new(false));
         self.subscriptions.lock().insert(id, (queue.to_owned(), Arc::clone(&is_deleted)));
@@ -60,7 +60,7 @@ impl Cancels {
 }
 
 impl Subscribed {
-    /// Waits until no queue is being deleted. None is as long as the guard lives.
+    /// Waits until no queue is being deleted. No deletion begins while the guard lives.
     pub(crate) async fn turn(&self) -> RwLockReadGuard<'_, ()> {
         self.cancels.turn.read().await
     }

@@ -3,7 +3,7 @@ use consign::transport::{Capabilities, Capability, Level};
 use crate::RabbitMq;
 
 impl RabbitMq {
-    /// What this transport can do. The documentation of the crate has the reason and the price of each level.
+    /// The capabilities of this transport. The documentation of the crate has the reason and the cost of each level.
     pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Unsupported)
         .with(Capability::Acceptance, Level::Native)
         .with(Capability::Rejection, Level::Emulated)

@@ -31,14 +31,14 @@ use crate::{
     settings::check_path,
 };
 
-/// RabbitMQ: what makes queues, topics, senders and receivers. Clones share one connection.
+/// A RabbitMQ client: creates queues, topics, senders and receivers. Clones share one connection.
 #[derive(Clone)]
 pub struct RabbitMq(pub(crate) Arc<Shared>);
 
 pub(crate) struct Shared {
     pub(crate) link: Arc<Link>,
     pub(crate) numbers: Numbers,
-    /// What tells the locks of this process from another's.
+    /// Distinguishes the locks of this process from those of another.
     pub(crate) salt: u64,
     clock: SystemClock,
     known: Arc<Mutex<HashMap<String, Known>>>,
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) slots: Slots,
 }
 
-/// An entity whose settings were said here.
+/// An entity whose settings were registered here.
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
     Queue(Arc<QueueSettings>),
@@ -81,7 +81,7 @@ impl Shared {
         self.clock.now().utc
     }
 
-    /// What publishes the copies of messages that move.
+    /// The publisher for copies of messages that move.
     pub(crate) fn moves(&self) -> &Publisher {
         self.moves.get_or_init(|| Publisher::spawn(Arc::clone(&self.link)))
     }
@@ -109,7 +109,7 @@ impl Shared {
         self.known.lock().remove(path.as_str());
     }
 
-    /// What delays lead to is bound again, if it is created again.
+    /// Forgets the bindings of a delay target. It is bound again if it is created again.
     pub(crate) fn forget_delays(&self, name: &str) {
         if let Some(delays) = self.delays.get() {
             delays.forget(name);
@@ -133,7 +133,7 @@ impl Shared {
         result
     }
 
-    /// Whether there is such a queue.
+    /// Returns whether a queue of this name exists.
     pub(crate) async fn has_queue(&self, name: &str) -> Result<bool, Failure> {
         let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
         let asking =
@@ -162,7 +162,7 @@ impl Shared {
         self.cancels.deleting(name, self.manage("queue.delete", deleting)).await.map(drop)
     }
 
-    /// Makes a queue and its dead-letter queue.
+    /// Creates a queue and its dead-letter queue.
     pub(crate) async fn create(&self, path: &EntityPath, settings: &QueueSettings) -> Result<(), Failure> {
         let dead = path.dead_letter();
         self.declare_dead_letters(&dead).await?;
@@ -172,14 +172,14 @@ impl Shared {
         self.declare(path.as_str(), arguments(settings, &dead).into()).await
     }
 
-    /// Whether there is such a queue, with these settings or without sessions.
+    /// Returns whether the queue exists, with these settings or without sessions.
     async fn has(&self, path: &EntityPath, settings: &QueueSettings) -> Result<bool, Failure> {
         let first = session::queue(path, 0, settings.session_slots);
         Ok(self.has_queue(path.as_str()).await? || settings.requires_session && self.has_queue(&first).await?)
     }
 
-    /// Deletes a queue with its dead-letter queue. The other way round, what fails in between would leave dead letters that
-    /// nobody deletes.
+    /// Deletes a queue with its dead-letter queue. In the other order a failure in between would leave dead letters that are
+    /// never deleted.
     pub(crate) async fn delete(&self, path: &EntityPath) -> Result<(), Failure> {
         let settings = self.settings(path);
         self.delete_queue(path.dead_letter().as_str()).await?;
@@ -196,8 +196,8 @@ impl Shared {
 
 pub(crate) type Arguments = std::collections::BTreeMap<lapin::types::ShortString, AMQPValue>;
 
-/// What every queue here is: replicated, and returned messages go to its front, which RabbitMQ does where there is a limit to
-/// deliveries. The limit is out of reach, for this crate counts by itself. RabbitMQ: Quorum Queues.
+/// The arguments of every queue of this crate. It is replicated, and returned messages go to its front, which RabbitMQ does for
+/// a queue with a limit of deliveries. The limit is out of reach, because this crate counts itself. RabbitMQ: Quorum Queues.
 pub(crate) fn quorum() -> Arguments {
     let mut arguments = Arguments::new();
     arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
@@ -226,7 +226,8 @@ pub(crate) fn arguments(settings: &QueueSettings, dead: &EntityPath) -> Argument
     arguments
 }
 
-/// Dead-lettering that loses nothing; the queue must have `reject-publish`. RabbitMQ: Quorum Queues, dead lettering.
+/// The arguments for dead-lettering that loses nothing; the queue must have `reject-publish`. RabbitMQ: Quorum Queues, dead
+/// lettering.
 pub(crate) fn dead_lettering(exchange: &str, key: Option<&str>) -> Arguments {
     let mut arguments = Arguments::new();
     let text = |text: &str| AMQPValue::LongString(text.into());
@@ -244,7 +245,7 @@ impl RabbitMq {
         Self::options().connect(address).await
     }
 
-    /// How to connect.
+    /// Returns the options of a connection.
     pub fn options() -> Options {
         Options::default()
     }
@@ -253,16 +254,16 @@ impl RabbitMq {
         Ok(Self(Arc::new(Shared::new(Link::open(options, address).await?, Arc::default()))))
     }
 
-    /// Another connection, with the same options and the same knowledge of settings: for receivers that must not wait for one
-    /// another's large messages. `InvalidOperation` if a channel was wrapped.
+    /// Opens another connection with the same options and the same registered settings, for receivers that must not wait for
+    /// one another's large messages. `InvalidOperation` if a channel was wrapped.
     pub async fn connect_again(&self) -> Result<Self, ManageError> {
         let link = self.0.link.again().await?;
         Ok(Self(Arc::new(Shared::new(link, Arc::clone(&self.0.known)))))
     }
 
-    /// Uses a channel that the program has. All senders and receivers share it, it is switched to publisher confirms, and an
-    /// error such as an unknown queue ends it, as it ends any channel. Nobody here makes another: from then on everything
-    /// answers `CommunicationProblem`, which is not retryable.
+    /// Wraps an existing channel. All senders and receivers share it, and it is switched to publisher confirms. An error such
+    /// as an unknown queue closes it, as it closes any channel. This crate does not open another: from then on every call
+    /// returns `CommunicationProblem`, which is not retryable.
     ///
     /// A receiver sets the prefetch of the channel before each of its subscriptions. It must be called within a runtime.
     #[must_use]
@@ -270,12 +271,15 @@ impl RabbitMq {
         Self(Arc::new(Shared::new(Link::wrap(channel), Arc::default())))
     }
 
-    /// Creates a queue and its dead-letter queue, both quorum queues. The queue's name is the path as it is written, and that
-    /// of the dead-letter queue has `/$deadletterqueue` behind it. One that requires sessions is a pair of queues for each of
-    /// its slots instead, `/$slot-00-16` and `/$note-00-16` for the first of 16.
+    /// Creates a queue and its dead-letter queue, both quorum queues. The queue's name is the path as it is written; the
+    /// dead-letter queue has `/$deadletterqueue` behind it. A queue that requires sessions is a pair of queues for each of its
+    /// slots instead, `/$slot-00-16` and `/$note-00-16` for the first of 16.
     ///
-    /// Errors: `AlreadyExists`; a path or settings that are not allowed. Two that create a queue with the same settings at
-    /// the same time both succeed, for that is what AMQP 0-9-1 does.
+    /// Two clients that create a queue with the same settings at the same time both succeed, as AMQP 0-9-1 defines it.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists`; a path or settings that are not allowed.
     pub async fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         let path = check_path(path)?;
         settings.check()?;
@@ -290,15 +294,16 @@ impl RabbitMq {
         Ok(())
     }
 
-    /// Says what the settings of a queue are that was created elsewhere. Those that RabbitMQ keeps are not compared.
+    /// Registers the settings of a queue that was created elsewhere. Settings that RabbitMQ stores are not compared.
     pub fn know(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         settings.check()?;
         self.0.remember(&check_path(path)?, Known::Queue(Arc::new(settings)));
         Ok(())
     }
 
-    /// Deletes a queue, a topic or a subscription, with its messages and its dead-letter queue. A topic goes if it is known
-    /// here, with the subscriptions that are, and so does what requires sessions. What is not there is `EntityNotFound`.
+    /// Deletes a queue, a topic or a subscription, with its messages and its dead-letter queue. A topic is deleted if it is
+    /// registered here, with its registered subscriptions. The same applies to an entity that requires sessions. A missing
+    /// entity is `EntityNotFound`.
     pub async fn delete(&self, path: &str) -> Result<(), ManageError> {
         let path = check_path(path)?;
         if path.is_sub_queue() {
@@ -313,9 +318,12 @@ impl RabbitMq {
         Ok(self.0.delete(&path).await?)
     }
 
-    /// A sender to a queue or a topic, with a channel of its own. That there is none such is said by its first send.
+    /// Creates a sender to a queue or a topic, with a channel of its own. If the entity does not exist, the first send fails.
+    /// It must be called within a runtime.
     ///
-    /// Errors: a path that is not allowed; `InvalidOperation` for a dead-letter queue. It must be called within a runtime.
+    /// # Errors
+    ///
+    /// A path that is not allowed; `InvalidOperation` for a dead-letter queue.
     pub fn sender(&self, path: &str) -> Result<RabbitMqSender, SendError> {
         self.sender_by(path, Publisher::spawn(Arc::clone(&self.0.link)))
     }
@@ -336,16 +344,18 @@ impl RabbitMq {
         Ok(RabbitMqSender::new(&self.0, path, target, publisher))
     }
 
-    /// A receiver from a queue, a subscription or a dead-letter queue. That there is none such is said by its first receive.
+    /// Creates a receiver from a queue, a subscription or a dead-letter queue. If the entity does not exist, the first receive
+    /// fails. It must be called within a runtime.
     ///
-    /// Errors: a path that is not allowed; `InvalidOperation` for a queue that requires sessions. It must be called within a
-    /// runtime.
+    /// # Errors
+    ///
+    /// A path that is not allowed; `InvalidOperation` for a queue that requires sessions.
     pub fn receiver(&self, path: &str) -> Result<RabbitMqReceiver, ReceiveError> {
         self.receive_from(path, Mode::PeekLock)
     }
 
-    /// A receiver whose messages are removed as they are delivered. Their acknowledgements are not answered: if the
-    /// connection breaks in that instant a message comes again.
+    /// Creates a receiver whose messages are removed as they are delivered. Their acknowledgements are not answered: if the
+    /// connection breaks in that instant a message is redelivered.
     pub fn receive_and_delete(&self, path: &str) -> Result<RabbitMqReceiver, ReceiveError> {
         self.receive_from(path, Mode::ReceiveAndDelete)
     }
@@ -361,7 +371,7 @@ impl RabbitMq {
         Ok(RabbitMqReceiver::new(&self.0, Source { path, mode, settings }))
     }
 
-    /// Closes the connection; a channel that was wrapped stays as it is. What was not settled goes back to its queue.
+    /// Closes the connection; a channel that was wrapped stays open. Unsettled messages return to their queues.
     pub async fn close(&self) {
         self.0.link.close().await;
     }

@@ -1,8 +1,8 @@
 //! Delays without head-of-line blocking: a chain of queues, each of which holds every message for the same time.
 //!
-//! A delay is a number of steps, and each of its binary digits has a level. A message passes through the queue of a level
-//! whose digit is 1, and past it otherwise; it waits there for the level's time and is dead-lettered to the next level. In
-//! one queue all messages wait for the same time, so none waits behind a longer one. `NServiceBus` documents the idea for its
+//! A delay is a number of steps, and each of its binary digits has a level. A message passes through the queue of a level whose
+//! digit is 1, and bypasses it otherwise. It waits there for the level's time and is dead-lettered to the next level. In one
+//! queue all messages wait for the same time, so none waits behind a longer one. `NServiceBus` documents the idea for its
 //! transport on RabbitMQ ("RabbitMQ transport: delayed delivery").
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::{
     wire::names,
 };
 
-/// Levels, of 64 ms to 2^31 ms: the next one would be longer than RabbitMQ's timers go.
+/// Levels, of 64 ms to 2^31 ms: the next one would exceed RabbitMQ's timers.
 const LEVELS: u32 = 26;
 const STEP: Duration = Duration::from_millis(64);
 
@@ -35,7 +35,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    /// The steps of a delay, rounded up: no message comes too early.
+    /// Returns the steps of a delay, rounded up: no message is early.
     pub(crate) fn steps(delay: Duration) -> Result<u32, SendError> {
         let steps = delay.as_millis().div_ceil(STEP.as_millis());
         match u32::try_from(steps) {
@@ -58,7 +58,7 @@ impl Delays {
         let none = FieldTable::default;
         let name = |name: &str| ShortString::from(name);
         let (end, lost) = (self.end(), self.lost());
-        // What is due and has no queue any more is kept for whoever looks after the broker.
+        // Due messages whose queue does not exist any more are stored for the administrator of the broker.
         channel.exchange_declare(name(&lost), ExchangeKind::Fanout, durable, none()).await?;
         channel.queue_declare(name(&lost), QueueDeclareOptions::durable(), quorum().into()).await?;
         channel.queue_bind(name(&lost), name(&lost), name(""), QueueBindOptions::default(), none()).await?;
@@ -90,7 +90,7 @@ impl Delays {
         channel.exchange_bind(next.into(), this, past, ExchangeBindOptions::default(), none()).await
     }
 
-    /// Lets the end of the chain know a queue or an exchange.
+    /// Routes messages from the end of the chain to a queue or an exchange.
     pub(crate) async fn route(&self, shared: &Shared, name: &str, is_exchange: bool) -> Result<(), Failure> {
         if self.bound.lock().contains(name) {
             return Ok(());

@@ -1,11 +1,11 @@
-//! What lapin says, in consign's words.
+//! Errors of lapin as those of consign.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
 use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};
 
-/// An error that any operation may have.
+/// An error that any operation can return.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     kind: ErrorKind,
@@ -23,7 +23,7 @@ impl Failure {
         Self::new(ErrorKind::ServiceTimeout, format!("{what}: no answer within {deadline:?}"))
     }
 
-    /// A connection that nobody here makes again.
+    /// A connection that this crate does not open again.
     pub(crate) fn gone(detail: &'static str) -> Self {
         Self { retryable: Some(false), ..Self::new(ErrorKind::CommunicationProblem, detail) }
     }
@@ -96,7 +96,7 @@ macro_rules! from_failure {
 
 from_failure!(SendError, ReceiveError, SettleError, ManageError);
 
-/// Ends an operation of lapin that takes longer than it may.
+/// Ends an operation of lapin at its deadline.
 pub(crate) async fn within<T>(
     deadline: Duration,
     what: &str,

@@ -1,4 +1,4 @@
-//! The connection that senders and receivers share, and that is made again when it breaks.
+//! The connection that senders and receivers share, and that is opened again when it breaks.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use crate::{
     log,
 };
 
-/// Where channels come from.
+/// The source of channels.
 pub(crate) struct Link {
     pub(crate) options: Options,
     source: Source,
@@ -33,7 +33,7 @@ enum Source {
         uri: Box<AMQPUri>,
         slot: Box<Mutex<Slot>>,
     },
-    /// The user's. Its `qos` and what follows it must not mix with another's.
+    /// The user's channel. Its `qos` and what follows it must not mix with another's.
     Wrapped {
         channel: Channel,
         turn: Arc<Mutex<()>>,
@@ -50,26 +50,26 @@ struct Slot {
     is_closed: bool,
     failures: u32,
     not_before: Option<Instant>,
-    /// What came of the last attempt, and which one that was.
+    /// The result of the last attempt, and its number.
     last: Option<(u64, Failure)>,
 }
 
-/// A channel, and whose turn it is on it.
+/// A channel, and the lock that orders its users.
 #[derive(Clone)]
 pub(crate) struct Leased {
     pub(crate) channel: Channel,
     pub(crate) turn: Arc<Mutex<()>>,
-    /// What the channel is of, if it is ours to close.
+    /// The connection of the channel, if this crate has to close the channel.
     connection: Option<Arc<Connection>>,
 }
 
 impl Leased {
-    /// Whether both are channels of one connection of ours.
+    /// Returns whether both are channels of one connection of this crate.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         matches!((&self.connection, &other.connection), (Some(one), Some(two)) if Arc::ptr_eq(one, two))
     }
 
-    /// Closes the channel, if it is ours to close.
+    /// Closes the channel, unless it was wrapped.
     pub(crate) async fn close(&self, deadline: Duration) {
         if self.connection.is_some() && self.channel.status().connected() {
             let _ = within(deadline, "channel.close", self.channel.close(200, ShortString::from("OK"))).await;
@@ -78,8 +78,8 @@ impl Leased {
 }
 
 impl Slot {
-    /// lapin gives each channel the next number, from the first on again after the last, and refuses for good one whose
-    /// channel the broker has ended. So a connection is left when each of its numbers was used once.
+    /// lapin gives each channel the next number, and begins with the first again after the last. It refuses for good a number
+    /// whose channel the broker has closed. So a connection is left when each of its numbers was used once.
     fn retire(&mut self) {
         let numbers = |connection: &Connection| match connection.configuration().channel_max() {
             0 => usize::from(u16::MAX),
@@ -131,8 +131,8 @@ impl Link {
         self.options.deadline
     }
 
-    /// A channel of its own to whoever asks; the user's own, if that was wrapped. If there is no connection it is made, not
-    /// earlier than the pause after the last failure is over.
+    /// Opens a channel for one caller; returns the user's own, if that was wrapped. A missing connection is opened, not before
+    /// the pause after the last failure is over.
     pub(crate) async fn channel(&self) -> Result<Leased, Failure> {
         match &self.source {
             Source::Wrapped { channel, turn } if channel.status().connected() => {
@@ -156,7 +156,7 @@ impl Link {
             if slot.connection.take().is_some() {
                 log::lost(uri);
             }
-            // An attempt that failed while this one waited for its turn is as good as one of its own.
+            // An attempt that failed while this one waited for its turn counts as its own.
             if let Some((attempt, failure)) = &slot.last
                 && *attempt > ended
             {
@@ -211,7 +211,7 @@ impl Link {
         pause.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 
-    /// Closes the connection, and makes no other.
+    /// Closes the connection, and opens no other.
     pub(crate) async fn close(&self) {
         let Source::Address { slot, .. } = &self.source else { return };
         let mut slot = slot.lock().await;
@@ -223,7 +223,7 @@ impl Link {
     }
 }
 
-/// A broker that refuses a login or a virtual host ends the connection with these.
+/// A broker that refuses a login or a virtual host closes the connection with these.
 fn refused(failure: Failure) -> Failure {
     match failure.kind() {
         ErrorKind::SessionCannotBeLocked => Failure::new(ErrorKind::Unauthorized, "the login was refused"),

@@ -36,7 +36,7 @@ pub(crate) fn connected(uri: &AMQPUri, failures: u32) {
     }
 }
 
-/// Something about an entity failed and goes on by itself. `what` is from a closed list.
+/// An operation on an entity failed and continues by itself. `what` is from a closed list.
 pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Display) {
     if let Some(suppressed) = log_limit(path.as_str(), what) {
         let error = error.to_string();

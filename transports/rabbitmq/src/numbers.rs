@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use consign::time::Timestamp;
 
-/// Numbers for the messages of one process: they ascend, and begin with the time, so that those of several processes
-/// are nearly in order and hardly ever the same.
+/// Numbers for the messages of one process. They ascend and begin with the time, so that those of several processes are nearly
+/// in order and hardly ever the same.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     last: AtomicU64,

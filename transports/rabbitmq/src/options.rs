@@ -4,7 +4,7 @@ use consign::transport::{ErrorKind, ManageError};
 
 use crate::RabbitMq;
 
-/// How a [`RabbitMq`] connects, and how long it waits.
+/// The options of a connection: how a [`RabbitMq`] connects, and how long it waits.
 ///
 /// ```no_run
 /// # async fn connect() -> Result<(), consign::transport::ManageError> {
@@ -32,7 +32,7 @@ pub struct Options {
     pub(crate) certificates: Option<String>,
 }
 
-/// Far from what overflows when it is added to an instant.
+/// Small enough to be added to an instant without an overflow.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 const LONGEST_PREFIX: usize = 100;
 
@@ -52,21 +52,21 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How long any one step may take: a connection, a declaration, a send until its confirm, a settlement until it is
-    /// written. What takes longer ends in `ServiceTimeout`. 30 s; 1 ms to a day.
+    /// Sets how long any one step may take: a connection, a declaration, a send until its confirm, a settlement until it is
+    /// written. A longer step fails with `ServiceTimeout`. 30 s; 1 ms to a day.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline.clamp(Duration::from_millis(1), LONGEST);
         self
     }
 
-    /// How often the broker must be heard from, in whole seconds: a connection that is silent for twice as long is given
-    /// up. 10 s; at least 1 s.
+    /// Sets the interval of heartbeats, in whole seconds: a connection that is silent for twice as long is closed. 10 s; at
+    /// least 1 s.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.heartbeat = heartbeat.max(Duration::from_secs(1));
         self
     }
 
-    /// The pause after the first connection that failed, which doubles with each that follows, and the longest pause. Each
+    /// Sets the pause after the first failed connection, which doubles with each further failure, and the longest pause. Each
     /// is shortened by a random part, up to a half. 100 ms and 10 s; at most a day.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         let first = first.min(LONGEST);
@@ -74,44 +74,47 @@ impl Options {
         self
     }
 
-    /// For how long a receiver stays subscribed when nobody waits on it, so that one receive after the other is quick. A
-    /// message that comes meanwhile is kept for the next receive, and given back, uncounted, when there is none. 20 ms; zero
-    /// ends the subscription at once. At most a day.
+    /// Sets how long a receiver stays subscribed without a waiting receive, so that successive receives are quick. A message
+    /// that arrives meanwhile is kept for the next receive; without one it is released, uncounted. 20 ms; zero ends the
+    /// subscription at once. At most a day.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger.min(LONGEST);
         self
     }
 
-    /// What the broker shows the connection as.
+    /// Sets the name of the connection that the broker shows.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// What the names of the queues and exchanges that delay messages begin with, 1 to 100 bytes. Everyone who
-    /// schedules on a virtual host can share them. `consign.delays`.
+    /// Sets the prefix of the queues and exchanges that delay messages, 1 to 100 bytes. All programs that schedule on a virtual
+    /// host can share them. `consign.delays`.
     pub fn delays(mut self, prefix: impl Into<String>) -> Self {
         self.delays = prefix.into();
         self
     }
 
-    /// How many sends of one sender may wait for their confirm; further ones wait their turn. 1,024; 1 to 65,536.
+    /// Sets how many sends of one sender may wait for their confirm; further ones wait for these. 1,024; 1 to 65,536.
     pub fn sends_in_flight(mut self, sends: usize) -> Self {
         self.sends_in_flight = sends.clamp(1, 65_536);
         self
     }
 
-    /// Certificates of authorities that are trusted besides those of the operating system: PEM, for `amqps://`.
+    /// Adds certificates of authorities that are trusted besides those of the operating system: PEM, for `amqps://`.
     pub fn certificates(mut self, pem: impl Into<String>) -> Self {
         self.certificates = Some(pem.into());
         self
     }
 
-    /// Connects to `amqp://` or, by TLS, `amqps://`. What the address says of heartbeats and time-outs is taken before what
-    /// these options say.
+    /// Connects to `amqp://` or, by TLS, `amqps://`. Heartbeats and time-outs in the address take precedence over these
+    /// options.
     ///
-    /// Errors: an address that cannot be read or a [prefix](Self::delays) of another length (`InvalidArgument`), the broker's refusal of the login (`Unauthorized`) or of the virtual host,
-    /// and `CommunicationProblem`: the first connection is not tried again.
+    /// # Errors
+    ///
+    /// `InvalidArgument` for an address that cannot be read or a [prefix](Self::delays) of another length; `Unauthorized` if
+    /// the broker refuses the login; the broker's error if it refuses the virtual host; and `CommunicationProblem`: the first
+    /// connection is not retried.
     pub async fn connect(self, address: &str) -> Result<RabbitMq, ManageError> {
         if self.delays.is_empty() || self.delays.len() > LONGEST_PREFIX {
             let detail = "the prefix of the delays has 1 to 100 bytes";

@@ -18,13 +18,13 @@ use tokio::sync::mpsc;
 
 use crate::{RabbitMq, RabbitMqLease, RabbitMqSender, error::Failure, publisher::Publisher, wire};
 
-/// The queue that is none: what is consumed from it, and what a request says.
+/// The name of the pseudo queue: consumed from, and set as the ReplyTo of a request.
 pub(crate) const QUEUE: &str = "amq.rabbitmq.reply-to";
 
-/// The replies to what one [`RabbitMqSender`] has sent, straight from the broker's memory: at most once, and only while
-/// their connection lives. A [`ReplySource`] for `consign::rpc`.
+/// The replies to the requests of one [`RabbitMqSender`], straight from the broker's memory: at most once, and only while their
+/// connection lives. A [`ReplySource`] for `consign::rpc`.
 pub struct DirectReplies {
-    /// The sender's channel has its own with each new connection.
+    /// The sender's channel has a consumer of its own with each new connection.
     consumers: mpsc::Receiver<Consumer>,
     current: Option<Consumer>,
 }
@@ -36,14 +36,18 @@ impl std::fmt::Debug for DirectReplies {
 }
 
 impl RabbitMq {
-    /// A sender of requests and where its replies come, on one channel, for RabbitMQ tells whom to answer by the channel of
-    /// the request. Only requests that went out by this sender are answered here. Where replies must outlive a connection,
-    /// take a queue.
+    /// Creates a sender of requests and the source of their replies on one channel, because RabbitMQ routes a reply by the
+    /// channel of its request. Only requests of this sender are answered here. Where replies must outlive a connection, use a
+    /// queue.
     ///
-    /// At the other side [`sender`](Self::sender) takes the `ReplyTo` of such a request. Errors as there.
+    /// At the responder [`sender`](Self::sender) takes the `ReplyTo` of such a request.
     ///
-    /// Requests may be signed and encrypted. What RabbitMQ appends to their `ReplyTo` is not authenticated: the page of
-    /// `consign::middleware::signing` says what follows from that.
+    /// Requests may be signed and encrypted. The text that RabbitMQ appends to their `ReplyTo` is not authenticated: the page
+    /// of `consign::middleware::signing` has the consequences.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`sender`](Self::sender).
     pub fn direct_replies(&self, path: &str) -> Result<(RabbitMqSender, DirectReplies), SendError> {
         let (opened, consumers) = mpsc::channel(4);
         let publisher = Publisher::spawn_with(Arc::clone(&self.0.link), Some(opened));
@@ -113,8 +117,8 @@ impl ReplySource for DirectReplies {
     }
 }
 
-/// What RabbitMQ makes of [`QUEUE`] in a request is longer than the segments of a path may be. It is base64, so that pieces
-/// of it can be segments: `/`, which it may have, is written `_`, which it has not.
+/// Returns the path of a `ReplyTo`. RabbitMQ replaces [`QUEUE`] in a request by a text that is longer than the segments of a
+/// path may be. It is base64, so that pieces of it can be segments: `/`, which it may have, is written `_`, which it has not.
 pub(crate) fn path(reply_to: &str) -> Option<String> {
     let token = reply_to.strip_prefix(QUEUE)?.strip_prefix('.')?;
     if !token.is_ascii() || token.is_empty() {
@@ -130,7 +134,7 @@ pub(crate) fn path(reply_to: &str) -> Option<String> {
     Some(path)
 }
 
-/// What [`path`] was made from.
+/// Returns the text that [`path`] was made from.
 pub(crate) fn address(path: &str) -> Option<String> {
     let pieces = path.strip_prefix(QUEUE)?.strip_prefix('/')?;
     let token: String =

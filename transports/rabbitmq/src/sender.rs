@@ -25,19 +25,19 @@ use crate::{
     wire::{self, Expiration, Stamp},
 };
 
-/// Where the messages of a sender go.
+/// The target of a sender.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     Queue(Arc<QueueSettings>),
     /// An exchange, with the time to live that its messages have at most.
     Topic(Option<Duration>),
-    /// Whoever has asked, by direct reply-to.
+    /// A requester, by direct reply-to.
     Reply(String),
 }
 
 /// Sends to one queue or topic. Clones share a channel, and each send waits for the broker's confirm.
 ///
-/// Messages go out in the order of the calls of `send`, as long as no more are in flight than the options allow.
+/// Messages are sent in the order of the calls of `send`, as long as no more are in flight than the options allow.
 #[derive(Clone)]
 pub struct RabbitMqSender {
     shared: Arc<Shared>,
@@ -57,16 +57,16 @@ impl RabbitMqSender {
         Self { shared: Arc::clone(shared), publisher, path, target }
     }
 
-    /// Where it sends to.
+    /// Returns the path of the target.
     #[must_use]
     pub fn path(&self) -> &EntityPath {
         &self.path
     }
 
-    /// Sends messages that become visible at `at`, or at once if that has passed, and answers their numbers in order. They
-    /// cannot be cancelled. At most 49 days ahead; `InvalidArgument` beyond.
+    /// Sends messages that become visible at `at`, or at once if that has passed. Returns their numbers in order. They cannot
+    /// be cancelled. At most 49 days ahead; `InvalidArgument` beyond.
     ///
-    /// They come no earlier than the clock of this process says, and up to 0.1 s later when the broker is idle.
+    /// They arrive no earlier than `at` by the clock of this process, and up to 0.1 s later when the broker is idle.
     pub async fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
         let messages = messages.into_iter().map(|mut message| {
             message.properties_mut().set_scheduled_enqueue_time(at);
@@ -77,7 +77,7 @@ impl RabbitMqSender {
         Ok(numbers.into_iter().map(SequenceNumber::new).collect())
     }
 
-    /// Checks and writes messages that are sent together. Those for later have one delay, so that they stay in order.
+    /// Checks and writes messages that are sent together. Scheduled messages have one delay, so that they stay in order.
     fn prepare(&self, messages: impl Iterator<Item = Message>) -> Result<Vec<(u64, Prepared)>, SendError> {
         let now = self.shared.now();
         messages.map(|message| self.prepare_one(message, now)).collect()
@@ -120,7 +120,7 @@ impl RabbitMqSender {
             key: if is_topic { "".into() } else { place.as_str().into() },
             route: match &self.target {
                 Target::Queue(_) => Route::Mandatory,
-                // RabbitMQ returns each mandatory message for a direct reply, for it goes to no queue, and delivers it too.
+                // RabbitMQ returns each mandatory message for a direct reply, because it goes to no queue, and delivers it too.
                 Target::Topic(_) | Target::Reply(_) => Route::Optional,
             },
             properties: written.properties,
@@ -160,7 +160,7 @@ impl RabbitMqSender {
         }
     }
 
-    /// The broker does not say why it refuses: a queue with a limit is full.
+    /// The broker does not report why it refuses: a queue with a limit is full.
     fn error(&self, failure: Failure) -> SendError {
         match (&self.target, failure.kind()) {
             (Target::Queue(settings), ErrorKind::General) if settings.max_length_bytes.is_some() => {
@@ -171,7 +171,7 @@ impl RabbitMqSender {
     }
 }
 
-/// Some messages of a batch are stored, so that nobody may take it for refused.
+/// Some messages of a batch are stored, so the error must not report a refusal.
 fn in_part(failure: Failure) -> SendError {
     let error = SendError::from(failure);
     if error.is_outcome_unknown() {
@@ -184,7 +184,7 @@ struct Prepared {
     publication: Publication,
     /// Steps of a delay.
     delay: Option<u32>,
-    /// The queue or the exchange that it is for.
+    /// The target queue or exchange.
     place: String,
 }
 
@@ -249,9 +249,9 @@ impl transport::Sender for RabbitMqSender {
         })
     }
 
-    /// All are checked before any is published, and they are published in one go. AMQP 0-9-1 has no transfer of several
-    /// messages: if the connection breaks or the queue fills up meanwhile some may be stored, and the error says that the outcome
-    /// is unknown.
+    /// Checks all messages before any is published, and publishes them in one go. AMQP 0-9-1 has no transfer of several
+    /// messages. If the connection breaks or the queue fills up meanwhile, some may be stored, and the error reports an unknown
+    /// outcome.
     fn send_batch(&self, batch: Batch) -> RabbitMqSending {
         match self.prepare(batch.0.into_iter()) {
             Ok(prepared) => {

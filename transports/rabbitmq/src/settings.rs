@@ -9,16 +9,16 @@ use crate::{session::MOST_SLOTS, wire::SHORT};
 
 /// The settings of a queue.
 ///
-/// RabbitMQ keeps the arguments of a queue and shows them to nobody. What senders and receivers need is therefore kept in
-/// the [`RabbitMq`](crate::RabbitMq) that created the queue; another says the same by
-/// [`RabbitMq::know`](crate::RabbitMq::know), and without it has the defaults.
+/// RabbitMQ stores the arguments of a queue, but does not return them. So the [`RabbitMq`](crate::RabbitMq) that created the
+/// queue keeps the settings for its senders and receivers. Another one registers them by
+/// [`RabbitMq::know`](crate::RabbitMq::know), and otherwise uses the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueSettings {
-    /// How long a lock holds, by the clock of the receiver. 1 ms to 25 min; 30 s. RabbitMQ ends a channel whose delivery is
+    /// How long a lock holds, by the clock of the receiver. 1 ms to 25 min; 30 s. RabbitMQ closes a channel whose delivery is
     /// not settled after its `consumer_timeout`, 30 min by default.
     pub lock_duration: Duration,
-    /// How many failed deliveries make a dead letter, as the receiver counts. At least 1; 10.
+    /// The number of failed deliveries after which a message is dead-lettered, as the receiver counts. At least 1; 10.
     pub max_delivery_count: u32,
     /// The longest that a message waits: the queue's `x-message-ttl`. 1 ms to 49 days; none.
     pub default_time_to_live: Option<Duration>,
@@ -26,13 +26,13 @@ pub struct QueueSettings {
     pub dead_letter_on_expiration: bool,
     /// The largest message, bytes of properties and body, as the sender counts. None: the broker's own limit, 128 MiB.
     pub max_message_size: Option<usize>,
-    /// Bytes of the bodies that the queue holds before it refuses further ones: `x-max-length-bytes`, `reject-publish`. What
-    /// is in its dead-letter queue does not count. With sessions each slot has its share. None.
+    /// Bytes of the bodies in the queue above which it refuses further ones: `x-max-length-bytes`, `reject-publish`. Messages
+    /// in its dead-letter queue do not count. With sessions each slot has its share. None.
     pub max_length_bytes: Option<u64>,
     /// Whether messages are received by session only. Every message then has a session id. `false`.
     pub requires_session: bool,
-    /// With sessions: how many pairs of queues their messages and states are spread over, 1 to 64; 16. It is part of the
-    /// queues' names, so one that says another number finds nothing.
+    /// With sessions: the number of pairs of queues that the messages and states are spread over, 1 to 64; 16. It is part of
+    /// the queues' names, so a client with another number finds no queue.
     pub session_slots: u16,
 }
 
@@ -75,7 +75,7 @@ impl QueueSettings {
     }
 }
 
-/// A name that AMQP can have: 255 bytes, with room for that of the dead-letter queue.
+/// Checks a name for AMQP: 255 bytes, including the suffix of the dead-letter queue.
 pub(crate) fn check_path(path: &str) -> Result<EntityPath, InvalidOrLong> {
     let path = EntityPath::new(path)?;
     if path.dead_letter().as_str().len() > SHORT {

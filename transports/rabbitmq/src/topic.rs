@@ -39,7 +39,9 @@ const DEFAULT_RULE: &str = "$Default";
 impl RabbitMq {
     /// Creates a topic: a durable headers exchange of that name.
     ///
-    /// Errors: `AlreadyExists`; a path or settings that are not allowed.
+    /// # Errors
+    ///
+    /// `AlreadyExists`; a path or settings that are not allowed.
     pub async fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         let path = check_path(path)?;
         if has_exchange(&self.0, &path).await? {
@@ -53,16 +55,18 @@ impl RabbitMq {
         self.know_topic(path.as_str(), settings)
     }
 
-    /// Says that there is a topic, which was created elsewhere, and what its settings are.
+    /// Registers a topic that was created elsewhere, with its settings.
     pub fn know_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         self.0.remember(&check_path(path)?, Known::Topic(settings.default_time_to_live));
         Ok(())
     }
 
-    /// Creates a subscription of a topic, which lets every message in: a queue at `topic/Subscriptions/name` and its
-    /// dead-letter queue. Answers its path.
+    /// Creates a subscription of a topic, which gets every message: a queue at `topic/Subscriptions/name` and its dead-letter
+    /// queue. Returns its path.
     ///
-    /// Errors: `EntityNotFound` without the topic; otherwise as [`create_queue`](Self::create_queue).
+    /// # Errors
+    ///
+    /// `EntityNotFound` without the topic; otherwise as [`create_queue`](Self::create_queue).
     pub async fn create_subscription(
         &self,
         topic: &str,
@@ -83,10 +87,12 @@ impl RabbitMq {
         Ok(path)
     }
 
-    /// Lets in what the rule's filter matches, besides what other rules do: a binding. A message that several rules match is
-    /// copied once.
+    /// Creates a rule: a binding for the messages that its filter matches, besides those of other rules. A message that several
+    /// rules match is copied once.
     ///
-    /// Errors: `NotSupported` for a rule with an SQL filter or an action; `EntityNotFound`.
+    /// # Errors
+    ///
+    /// `NotSupported` for a rule with an SQL filter or an action; `EntityNotFound`.
     pub async fn create_rule(&self, subscription: &str, rule: &Rule) -> Result<(), ManageError> {
         let path = check_path(subscription)?;
         match arguments(rule)? {
@@ -95,8 +101,8 @@ impl RabbitMq {
         }
     }
 
-    /// Takes a rule back. RabbitMQ finds a binding by all of it, so the rule must have the same filter as when it was created.
-    /// That of a new subscription is named `$Default` and lets everything in. What is not there is no error.
+    /// Deletes a rule. RabbitMQ finds a binding by all of it, so the rule must have the same filter as when it was created. The
+    /// rule of a new subscription is named `$Default` and matches every message. A missing rule is not an error.
     pub async fn delete_rule(&self, subscription: &str, rule: &Rule) -> Result<(), ManageError> {
         let path = check_path(subscription)?;
         let Some(arguments) = arguments(rule)? else { return Ok(()) };
@@ -135,7 +141,7 @@ async fn has_exchange(shared: &Shared, path: &EntityPath) -> Result<bool, Failur
     }
 }
 
-/// The name of the rule is the binding's key, which a headers exchange does not look at.
+/// The name of the rule is the binding's key, which a headers exchange ignores.
 async fn bind(shared: &Shared, path: &EntityPath, rule: &str, arguments: FieldTable) -> Result<(), ManageError> {
     let topic = topic_of(path)?;
     let by_session = shared.settings(path).requires_session;
@@ -151,7 +157,7 @@ async fn bind(shared: &Shared, path: &EntityPath, rule: &str, arguments: FieldTa
     Ok(shared.manage("queue.bind", binding).await?)
 }
 
-/// Deletes a topic with the subscriptions that are known here.
+/// Deletes a topic with the subscriptions that are registered here.
 pub(crate) async fn delete(shared: &Arc<Shared>, path: &EntityPath) -> Result<(), ManageError> {
     let deleting = async |leased: &Leased| {
         leased.channel.exchange_delete(path.as_str().into(), ExchangeDeleteOptions::default()).await
@@ -165,7 +171,7 @@ pub(crate) async fn delete(shared: &Arc<Shared>, path: &EntityPath) -> Result<()
     Ok(())
 }
 
-/// The arguments of a rule's binding; `None` for one that matches nothing.
+/// Returns the arguments of a rule's binding; `None` for one that matches nothing.
 fn arguments(rule: &Rule) -> Result<Option<FieldTable>, ManageError> {
     if rule.action().is_some() {
         return Err(Unsupported::new(Capability::SqlRules).into());
@@ -202,7 +208,7 @@ fn correlation(filter: &CorrelationFilter) -> Result<FieldTable, ManageError> {
         let (name, value) = crate::wire::header(name, value).ok_or_else(invalid)?;
         arguments.insert(name, value);
     }
-    // RabbitMQ: headers exchanges pass over names that begin with `x-`, unless they are told not to.
+    // RabbitMQ: headers exchanges ignore names that begin with `x-`, unless they are configured otherwise.
     let has_x = (&arguments).into_iter().any(|(name, _)| name.as_str().starts_with("x-"));
     let all = if has_x { "all-with-x" } else { "all" };
     arguments.insert("x-match".into(), AMQPValue::LongString(all.into()));

@@ -1,4 +1,4 @@
-//! What a container hands out, one after the other.
+//! The contents of a container, one after the other.
 
 use serde::{
     Deserialize, Deserializer,
@@ -31,7 +31,7 @@ impl<'r, 'de> Entries<'r, 'de> {
         Self { reader, item, left }
     }
 
-    /// Whether one follows. After the last, the container is what is being read.
+    /// Returns whether an element follows. After the last, the container is the item that is being read.
     #[inline]
     fn advance(&mut self) -> bool {
         if self.left == Self::UNTIL_BREAK && self.reader.take_break() {
@@ -50,7 +50,7 @@ impl<'r, 'de> Entries<'r, 'de> {
         }
     }
 
-    /// Refuses what the type did not read.
+    /// Refuses a container that the type did not read to its end.
     #[inline]
     pub(super) fn end(mut self) -> Result<(), Refused> {
         if self.advance() { Err(left(&mut self)) } else { Ok(()) }

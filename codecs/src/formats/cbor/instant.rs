@@ -14,7 +14,7 @@ use crate::{
     instant::EXTENSION,
 };
 
-/// The seconds that a number is.
+/// Returns the seconds of a number.
 pub(super) fn seconds(head: Head) -> Option<Seconds> {
     let seconds = match head.major() {
         UNSIGNED => i64::try_from(head.argument).ok()?,
@@ -24,7 +24,7 @@ pub(super) fn seconds(head: Head) -> Option<Seconds> {
     Some(Seconds { seconds, micros: 0 })
 }
 
-/// The sequence that an [`INSTANT`](crate::instant::INSTANT) is handed over as.
+/// The sequence in which an [`INSTANT`](crate::instant::INSTANT) is passed to the type.
 pub(super) struct Extension {
     bytes: [u8; 12],
     next: u8,

@@ -94,7 +94,7 @@ fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T,
     read_from(&mut Reader::new(body, limits)).or_else(|error| read_again(body, limits, error))
 }
 
-/// Reads the body once more, with whole floats in untyped values as integers. If that fails too, explains `error`.
+/// Reads the body again, with whole floats in untyped values as integers. If that fails too, explains `error`.
 #[cold]
 #[inline(never)]
 fn read_again<'de, T: Deserialize<'de>>(

@@ -1,4 +1,4 @@
-//! Serde's side of reading: what each type takes of each kind of item. Tags are stepped over.
+//! Serde's side of reading: which kinds of item each type takes. Tags are skipped.
 
 use serde::de::{Deserializer, Error, Expected, Unexpected, Visitor};
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl<'de> Reader<'de> {
-    /// Any item as what it is.
+    /// Reads an item of any kind.
     fn any<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value, Refused> {
         match head.major() {
             UNSIGNED | NEGATIVE | SIMPLE if self.tag() == Some(1) => time(head, visitor),
@@ -135,7 +135,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// What asks for an [`INSTANT`].
+    /// Reads a value for a type that requests an [`INSTANT`].
     fn instant<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
         let head = self.head()?;
         match head.major() {
@@ -148,8 +148,8 @@ impl<'de> Reader<'de> {
     }
 }
 
-/// Seconds since 1970, of tag 1, where a type takes text or whatever comes. As a number they could not be told from
-/// milliseconds there.
+/// Reads seconds since 1970, of tag 1, for a type that takes text or any value. As a number they could not be distinguished
+/// from milliseconds there.
 #[cold]
 fn time<'de, V: Visitor<'de>>(head: Head, visitor: V) -> Result<V::Value, Refused> {
     match seconds(head).and_then(Seconds::to_text) {
@@ -171,7 +171,7 @@ fn negative<'de, V: Visitor<'de>>(argument: u64, visitor: V) -> Result<V::Value,
     }
 }
 
-/// A float or a simple value. One that is assigned to nothing is of no type.
+/// Reads a float or a simple value. An unassigned one is of no type.
 fn simple<'de, V: Visitor<'de>>(head: Head, visitor: V) -> Result<V::Value, Refused> {
     match head.first {
         FALSE => visitor.visit_bool(false),
@@ -291,7 +291,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     #[inline]
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        /// An array of no elements, which a unit is in older bodies.
+        /// An array of no elements, which is a unit in older bodies.
         const NOTHING: u8 = 0x80;
         let head = self.head()?;
         match head.first {
@@ -320,7 +320,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    /// A struct has names in CBOR, so an array is none.
+    /// A struct has names in CBOR, so it is not read from an array.
     #[inline]
     fn deserialize_struct<V: Visitor<'de>>(
         self,

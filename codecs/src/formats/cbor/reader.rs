@@ -36,13 +36,13 @@ impl Head {
     }
 }
 
-/// The place in a body that the walk over its limits has found well-formed.
+/// A position in a body that the walk over its limits has found well-formed.
 pub(super) struct Reader<'de> {
     len: usize,
     left: &'de [u8],
-    /// The bytes that were left where the item began that is being read.
+    /// The number of remaining bytes at the start of the item that is being read.
     item: usize,
-    /// The innermost tag that was stepped over, and the bytes that were left behind it.
+    /// The innermost tag that was skipped, and the number of remaining bytes after it.
     tag: (usize, u64),
     /// Options that may still be inside each other: a type of nothing but options recurses and reads no bytes.
     options: usize,
@@ -69,7 +69,7 @@ impl<'de> Reader<'de> {
         self.has_whole_integers
     }
 
-    /// Where the item begins that is being read, or was last.
+    /// Returns the start of the item that is being read, or was read last.
     #[cold]
     pub(super) fn offset(&self) -> usize {
         self.len - self.item
@@ -80,7 +80,7 @@ impl<'de> Reader<'de> {
         self.item
     }
 
-    /// Says that an item which [began](Self::item) earlier is being read.
+    /// Sets the item that is being read to one that [began](Self::item) earlier.
     #[inline]
     pub(super) const fn back_to(&mut self, item: usize) {
         self.item = item;
@@ -91,7 +91,7 @@ impl<'de> Reader<'de> {
         self.left.is_empty()
     }
 
-    /// Reads a head, and steps over the tags before it.
+    /// Reads a head, and skips the tags before it.
     #[inline]
     pub(super) fn head(&mut self) -> Result<Head, Refused> {
         if self.is_at_tag() {
@@ -101,7 +101,7 @@ impl<'de> Reader<'de> {
         self.bare_head()
     }
 
-    /// The innermost tag of the item whose head was read last.
+    /// Returns the innermost tag of the item whose head was read last.
     #[inline]
     pub(super) fn tag(&self) -> Option<u64> {
         (self.tag.0 == self.item).then_some(self.tag.1)
@@ -112,7 +112,7 @@ impl<'de> Reader<'de> {
         matches!(self.left.first(), Some(first) if first >> 5 == TAG)
     }
 
-    /// Steps over a null, in tags too, or over nothing.
+    /// Skips a null, in tags too, if there is one.
     #[inline]
     pub(super) fn take_null(&mut self) -> Result<bool, Refused> {
         let before = self.left;
@@ -128,7 +128,7 @@ impl<'de> Reader<'de> {
         Ok(false)
     }
 
-    /// Steps over a break, or over nothing.
+    /// Skips a break, if there is one.
     #[inline]
     pub(super) fn take_break(&mut self) -> bool {
         let Some((&BREAK, left)) = self.left.split_first() else { return false };
@@ -136,7 +136,7 @@ impl<'de> Reader<'de> {
         true
     }
 
-    /// Whether text follows.
+    /// Returns whether text follows.
     #[inline]
     pub(super) fn is_at_text(&self) -> bool {
         matches!(self.left.first(), Some(first) if first >> 5 == TEXT)
@@ -148,7 +148,7 @@ impl<'de> Reader<'de> {
             self.item = self.left.len();
             let tag = self.bare_head()?.argument;
             self.tag = (self.left.len(), tag);
-            // A string, or a value, that is elsewhere in the body; and what marks the values that others refer to.
+            // A reference to a string or a value elsewhere in the body; and a mark of values that others refer to.
             if matches!(tag, 25 | 28 | 29 | 256) {
                 let error = DecodeError::new(DecodeErrorKind::Type);
                 return Err(error
@@ -185,7 +185,7 @@ impl<'de> Reader<'de> {
         Ok(*bytes)
     }
 
-    /// The bytes of a string of a definite length.
+    /// Returns the bytes of a string of a definite length.
     #[inline]
     pub(super) fn bytes(&mut self, head: Head) -> Result<&'de [u8], Refused> {
         let split = usize::try_from(head.argument).ok().and_then(|len| self.left.split_at_checked(len));
@@ -194,7 +194,7 @@ impl<'de> Reader<'de> {
         Ok(bytes)
     }
 
-    /// The bytes of a string, which are put together if its length is indefinite.
+    /// Returns the bytes of a string, which are joined if its length is indefinite.
     #[inline]
     pub(super) fn string(&mut self, head: Head) -> Result<Cow<'de, [u8]>, Refused> {
         if !head.is_indefinite() {
@@ -213,7 +213,7 @@ impl<'de> Reader<'de> {
         str::from_utf8(self.bytes(head)?).map_err(|_| not_text())
     }
 
-    /// Steps over an item and whatever it contains. Only indefinite lengths recurse, as deep as the limits let them.
+    /// Skips an item and its contents. Only indefinite lengths recurse, as deep as the limits permit.
     pub(super) fn skip(&mut self) -> Result<(), Refused> {
         self.item = self.left.len();
         let mut items = 1_u64;

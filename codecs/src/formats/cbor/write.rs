@@ -60,7 +60,7 @@ impl Write for Sink<'_> {
     }
 }
 
-/// What a value's own `Serialize` said. It is small, since each write returns one or none.
+/// The error of a value's own `Serialize`. It is small, since each write returns one or none.
 #[derive(Debug)]
 pub(super) struct Refusal(Box<str>);
 
@@ -224,7 +224,7 @@ impl<'w, 'a> Serializer for &'w mut Writer<'a> {
     }
 }
 
-/// A container whose head is written. One that is open says at its end that it ends.
+/// A container whose head is written. One of indefinite length is closed at its end.
 pub(super) struct Containing<'w, 'a> {
     writer: &'w mut Writer<'a>,
     is_open: bool,

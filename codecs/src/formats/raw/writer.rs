@@ -6,7 +6,7 @@ use serde::{
 
 use crate::formats::opaque::{Refused, refuse};
 
-/// Takes one byte string, or a sequence of bytes.
+/// Accepts one byte string, or a sequence of bytes.
 pub(super) struct Writer<'a> {
     pub(super) out: &'a mut BytesMut,
 }

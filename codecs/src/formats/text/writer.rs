@@ -3,7 +3,7 @@ use serde::{Serialize, Serializer, ser::Impossible};
 
 use crate::formats::opaque::{Refused, refuse};
 
-/// Takes one string.
+/// Accepts one string.
 pub(super) struct Writer<'a> {
     pub(super) out: &'a mut BytesMut,
 }

@@ -121,8 +121,8 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<'_, T> {
     }
 }
 
-/// An element came, or the end did. Elements of no size are in no relation to the bytes of a body, so those that were not
-/// declared are counted as they come.
+/// Counts an element that was read, unless it was declared. Elements of no size are in no relation to the bytes of a body, so
+/// undeclared ones are counted as they are read.
 #[inline]
 fn came<E: Error>(is_element: bool, counted: &mut usize, level: Level<'_>) -> Result<(), E> {
     match counted.checked_sub(1) {

@@ -1,5 +1,5 @@
-//! Limits for decoders that cannot be scanned ahead: the bytes of a positional format mean nothing without the type, and
-//! those of a plug-in are unknown. A [`Guard`] stands between the type and the decoder and counts as the type asks.
+//! Limits for decoders whose bodies cannot be scanned ahead: the bytes of a positional format mean nothing without the type,
+//! and those of a plug-in are unknown. A [`Guard`] is between the type and the decoder and counts the requests of the type.
 
 mod access;
 mod visitor;
@@ -33,7 +33,7 @@ impl Watch {
         }
     }
 
-    /// The limit that was exceeded, which explains whatever error the decoder came back with.
+    /// Returns the limit that was exceeded, which explains any error of the decoder.
     pub(crate) fn breach(&self) -> Option<DecodeError> {
         self.breach.get().map(DecodeError::new)
     }
@@ -45,19 +45,19 @@ impl Watch {
     }
 }
 
-/// A deserializer that keeps to the limits of a [`Watch`].
+/// A deserializer that enforces the limits of a [`Watch`].
 ///
 /// Sequences, maps, structs, tuples and enum variants with data are a level of depth each, as in a self-describing
 /// format. An option is one only directly inside another: a list whose links are options has the depth of its structs.
 ///
-/// Elements are those of sequences and the entries of maps. A tuple or a struct that comes as a sequence has as many fields
-/// as the type says, whatever the body says, so these do not count.
+/// Elements are those of sequences and the entries of maps. A tuple or a struct that is encoded as a sequence has as many
+/// fields as the type declares, whatever the body says, so these do not count.
 pub(crate) struct Guard<'w, D> {
     inner: D,
     level: Level<'w>,
 }
 
-/// Where in the value a guard stands.
+/// The place of a guard in the value.
 #[derive(Clone, Copy)]
 struct Level<'w> {
     watch: &'w Watch,
@@ -78,7 +78,7 @@ impl<'w> Level<'w> {
         Ok(Self { in_option: true, ..level })
     }
 
-    /// Counts so many elements, before anything is made of them.
+    /// Counts so many elements, before they are read.
     #[inline]
     fn count<E: Error>(self, elements: usize) -> Result<(), E> {
         match self.watch.elements.get().checked_sub(elements) {
@@ -90,12 +90,13 @@ impl<'w> Level<'w> {
         }
     }
 
-    /// Takes back what was declared and did not come.
+    /// Subtracts declared elements that did not come.
     fn uncount(self, elements: usize) {
         self.watch.elements.set(self.watch.elements.get() + elements);
     }
 
-    /// What a type may reserve for. Elements of no size need nothing, and the others are at least a byte of the body.
+    /// Returns the capacity that a type may reserve. Elements of no size need nothing, and the others are at least a byte of
+    /// the body.
     fn reserve(self, hint: Option<usize>) -> Option<usize> {
         hint.map(|count| count.min(self.watch.body))
     }

@@ -10,14 +10,14 @@ use super::{
     access::{Enum, Map, Seq},
 };
 
-/// A visitor that hands guarded deserializers to the visitor of the type.
+/// A visitor that passes guarded deserializers to the visitor of the type.
 pub(super) struct Container<'w, V> {
     pub(super) visitor: V,
     pub(super) level: Level<'w>,
     pub(super) length: Length,
 }
 
-/// What decides how many elements a sequence has.
+/// The source of the number of elements of a sequence.
 #[derive(Clone, Copy)]
 pub(super) enum Length {
     OfBody,

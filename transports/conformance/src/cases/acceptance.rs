@@ -1,4 +1,4 @@
-//! K-01: a send that ends well has stored the message.
+//! K-01: a send that returns `Ok` has stored the message.
 
 use futures_util::future::try_join_all;
 
@@ -61,13 +61,13 @@ async fn m_15_an_enqueue_time_that_has_passed_means_now<B: Backend>(bench: &Benc
     Ok(())
 }
 
-/// A message that was received can be sent as it is: the broker says everything anew.
+/// A received message can be sent unchanged: the broker sets all its facts anew.
 async fn m_16_what_was_received_is_not_sent_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (from, to) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
     bench.send_bodies(&from, ["a", "b"]).await?;
     bench.receive(&from).await?.abandon().await?;
     let (first, second) = (bench.take(&from).await?, bench.take(&from).await?);
-    // Where the abandoned message comes is not what this is about.
+    // The place of the abandoned message is not tested here.
     let reversed = [text(&second), text(&first)];
     bench.send(&to, second).await?;
     bench.send(&to, first).await?;

@@ -43,7 +43,7 @@ async fn square(Body(number): Body<u64>) -> Reply<u64> {
     Reply(number * number)
 }
 
-/// Answers the requests that come meanwhile, with replies to one queue.
+/// Answers the requests that arrive meanwhile, with replies to one queue.
 async fn answering<B: Backend, T>(
     bench: &Bench<'_, B>,
     requests: &EntityPath,
@@ -89,7 +89,7 @@ async fn calling<B: Backend, T, F: Future<Output = T>>(
     Ok(result)
 }
 
-/// Two queues, for requests and for replies.
+/// Creates two queues, for requests and for replies.
 async fn queues<B: Backend>(bench: &Bench<'_, B>) -> Result<(EntityPath, EntityPath), Failure> {
     Ok((bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?))
 }
@@ -98,7 +98,7 @@ async fn source<B: Backend>(bench: &Bench<'_, B>, replies: &EntityPath) -> Resul
     Ok(ReplyQueue::new(replies.as_str(), bench.backend.receiver(replies, Mode::PeekLock).await?))
 }
 
-/// A request as another client sends it.
+/// Returns a request as another client sends it.
 fn request(replies: &EntityPath) -> consign::message::MessageBuilder {
     Message::builder().content_type("application/json").reply_to(replies.to_string())
 }
@@ -141,7 +141,7 @@ async fn r_200_the_deadline_travels_as_the_transport_can<B: Backend>(bench: &Ben
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let calls = calling(bench, &requests, source, LONG, async |requester| {
-        // It is given up when the request is there.
+        // It is given up when the request has arrived.
         let call = requester.oneshot(Message::new("7"));
         let received = bench.receive(&requests);
         match futures_util::future::select(std::pin::pin!(call), std::pin::pin!(received)).await {

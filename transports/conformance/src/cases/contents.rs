@@ -1,4 +1,4 @@
-//! K-01 and K-35: what was stored is what was sent.
+//! K-01 and K-35: the stored message equals the sent one.
 
 use bytes::Bytes;
 use consign::{
@@ -36,7 +36,7 @@ async fn m_23_a_body_comes_back_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-/// Sends a message with this body and answers the body that comes back.
+/// Sends a message with this body and returns the received body.
 async fn there_and_back<B: Backend>(bench: &Bench<'_, B>, body: Body) -> Result<Body, Failure> {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, Message::new(body)).await?;
@@ -219,7 +219,7 @@ async fn t_85_the_largest_message_is_a_setting<B: Backend>(bench: &Bench<'_, B>)
     let queue = bench.queue(spec).await?;
     refused(bench.send(&queue, Message::new(bytes((64 << 10) + 1))).await, &[ErrorKind::MessageSizeExceeded])?;
     bench.gone(&queue).await?;
-    // What a broker adds of its own may count, and is not much.
+    // Bytes that a broker adds may count, and are few.
     bench.send(&queue, Message::new(bytes(60 << 10))).await?;
     ensure_eq!(bench.take(&queue).await?.body().size(), 60 << 10);
     Ok(())

@@ -1,4 +1,4 @@
-//! K-11 and K-12: a dead letter says why, and is otherwise the message that it was.
+//! K-11 and K-12: a dead letter has a reason, and is otherwise the original message.
 
 use bytes::Bytes;
 use consign::message::Body;
@@ -97,7 +97,7 @@ fn claimed() -> ApplicationProperties {
     properties
 }
 
-/// The properties that tell why a message was dead-lettered.
+/// Returns the properties with the reason of the dead-lettering.
 fn told(message: &Message) -> [Option<&str>; 2] {
     [DeadLetter::REASON, DeadLetter::DESCRIPTION]
         .map(|name| message.application().get(name).and_then(PropertyValue::as_str))
@@ -182,13 +182,13 @@ async fn s_97_a_dead_letter_may_come_from_a_deferred_message<B: Backend>(bench: 
     refused(bench.fetch(&queue, number).await, &[ErrorKind::MessageNotFound])
 }
 
-/// Sends a message, dead-letters it, and answers it as it was received first and as it was received from there.
+/// Sends a message, dead-letters it, and returns it as it was received first and as it was received from there.
 async fn through_death<B: Backend>(bench: &Bench<'_, B>, message: Message) -> Result<(Message, Message), Failure> {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, message).await?;
     let delivery = bench.receive(&queue).await?;
     let before = delivery.message.clone();
-    // Time passes, so that a time that is set anew can be seen.
+    // Time passes, so that a new time would differ.
     bench.wait(bench.margin()).await;
     delivery.dead_letter(because("Why", "not")).await?;
     Ok((before, bench.take(&queue.dead_letter()).await?))
@@ -232,7 +232,7 @@ async fn s_105_number_and_time_survive<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-/// A queue with a dead letter for each body.
+/// Creates a queue with a dead letter for each body.
 async fn dead_queue<const N: usize, B: Backend>(
     bench: &Bench<'_, B>,
     bodies: [&'static str; N],

@@ -1,4 +1,4 @@
-//! K-20: messages that were set aside.
+//! K-20: deferred messages.
 
 use super::prelude::*;
 
@@ -18,7 +18,7 @@ cases! {
         s_33_several_are_fetched_at_once;
 }
 
-/// Sends messages and sets them aside; their numbers.
+/// Sends messages and defers them; returns their numbers.
 async fn deferred<const N: usize, B: Backend>(
     bench: &Bench<'_, B>,
     queue: &EntityPath,

@@ -1,4 +1,4 @@
-//! K-09 and K-10: what counts as a failed delivery, and when it was one too many.
+//! K-09 and K-10: which deliveries count as failed, and the maximum.
 
 use super::prelude::*;
 
@@ -24,7 +24,7 @@ cases! {
         s_90_the_dead_letter_says_so [DeadLetterReason];
 }
 
-/// How often the next delivery says that the message was delivered. The message stays locked in `held`.
+/// Returns the delivery count of the next delivery. The message stays locked in `held`.
 async fn next_count<B: Backend>(
     bench: &Bench<'_, B>,
     queue: &EntityPath,

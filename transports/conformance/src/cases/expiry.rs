@@ -1,4 +1,4 @@
-//! K-13 and K-14: how long a message waits, and what becomes of it then.
+//! K-13 and K-14: how long a message waits, and what happens then.
 
 use consign::time::Timestamp;
 
@@ -125,7 +125,7 @@ async fn t_22_a_deferred_message_is_not_fetched_after_its_time<B: Backend>(bench
     delivery.defer().await?;
     bench.wait_past(TTL).await;
     refused(bench.fetch(&queue, number).await, &[ErrorKind::MessageNotFound])?;
-    // It can still be looked at.
+    // A peek still shows it.
     ensure_eq!(numbers(&bench.peek(&queue).await?)?, [number.get()]);
     Ok(())
 }

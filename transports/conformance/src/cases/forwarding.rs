@@ -1,4 +1,4 @@
-//! K-31: an entity hands its messages on.
+//! K-31: an entity forwards its messages.
 
 use super::{prelude::*, topics::topic};
 use crate::SubscriptionSpec;
@@ -28,7 +28,7 @@ fn burying_in(destination: &EntityPath) -> QueueSpec {
     QueueSpec { forward_dead_letters_to: Some(destination.clone()), ..QueueSpec::default() }
 }
 
-/// A destination and a source that hands on to it.
+/// Creates a destination and a source that forwards to it.
 async fn pair<B: Backend>(bench: &Bench<'_, B>) -> Result<(EntityPath, EntityPath), Failure> {
     let destination = bench.queue(QueueSpec::default()).await?;
     let source = bench.queue(to(&destination)).await?;
@@ -48,7 +48,7 @@ async fn t_60_a_message_is_handed_on<B: Backend>(bench: &Bench<'_, B>) -> Verdic
 async fn t_60_the_source_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&source, ["a"]).await?;
-    // It may refuse a receiver, or have nothing to give.
+    // It may refuse a receiver, or have no message.
     if let Some(delivery) = bench.try_receive(&source, 1).await.unwrap_or_default().pop() {
         return Err(Failure::behaviour(format!("the source gives {:?}", text(&delivery.message))));
     }
@@ -119,7 +119,7 @@ async fn t_10_the_time_to_live_begins_again<B: Backend>(bench: &Bench<'_, B>) ->
 }
 
 async fn t_61_a_message_is_handed_on_four_times<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    // Each hands on to the one before it.
+    // Each forwards to the one before it.
     let mut chain = vec![bench.queue(QueueSpec::default()).await?];
     for _ in 0..5 {
         let next = to(&chain[chain.len() - 1]);

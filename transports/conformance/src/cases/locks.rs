@@ -1,4 +1,4 @@
-//! K-05 to K-08: how long a lock holds, what extends it, and what it is worth when it is gone.
+//! K-05 to K-08: how long a lock holds, what extends it, and what happens after its end.
 
 use super::prelude::*;
 
@@ -112,7 +112,7 @@ async fn s_57_a_renewed_lock_ends_too<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     let held = bench.receive(&queue).await?;
     bench.wait(bench.lock() / 4).await;
     held.lease.renew().await?;
-    // Not the old end and a full duration on top.
+    // Not added to the old end.
     bench.wait_past(bench.lock()).await;
     ensure_eq!(text(&bench.receive(&queue).await?.message), "a");
     drop(held);
@@ -156,7 +156,7 @@ async fn s_40_a_dead_letter_s_lock_is_renewed_too<B: Backend>(bench: &Bench<'_, 
     Ok(held.complete().await?)
 }
 
-/// A delivery of the only message whose lock has run out.
+/// Returns a delivery of the only message whose lock has run out.
 async fn stale<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
     bench.send_bodies(queue, ["a"]).await?;
     let held = bench.receive(queue).await?;
@@ -224,7 +224,7 @@ async fn s_56_after_a_failed_complete_the_message_comes_again<B: Backend>(bench:
     Ok(())
 }
 
-/// Only where the transport lets the application see it.
+/// Only if the transport shows it to the application.
 async fn m_10_each_delivery_has_a_lock_token_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
@@ -239,7 +239,7 @@ async fn m_10_each_delivery_has_a_lock_token_of_its_own<B: Backend>(bench: &Benc
     Ok(())
 }
 
-/// A delivery whose receiver is gone.
+/// Returns a delivery whose receiver is dropped.
 async fn orphan<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<B::Lease, Failure> {
     bench.send_bodies(queue, ["a"]).await?;
     let mut receiver = bench.receiver(queue).await?;

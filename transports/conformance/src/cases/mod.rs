@@ -1,4 +1,4 @@
-//! The cases, in rooms by what they are about.
+//! The cases, in modules by capability.
 
 mod acceptance;
 mod calls;
@@ -29,7 +29,7 @@ mod transactions;
 
 use crate::{Backend, Case};
 
-/// Every case, in the order of the rooms.
+/// Returns every case, in the order of the modules.
 pub(crate) fn all<B: Backend>() -> Vec<Case<B>> {
     let mut cases = Vec::new();
     for add in [
@@ -65,7 +65,7 @@ pub(crate) fn all<B: Backend>() -> Vec<Case<B>> {
     cases
 }
 
-/// What nearly every room uses.
+/// Imports of nearly every module.
 mod prelude {
     pub(super) use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! K-27: a receiver is given the session that waits longest.
+//! K-27: a receiver gets the session that has waited longest.
 
 use consign::transport::Session;
 use futures_util::future::join;
@@ -19,7 +19,7 @@ cases! {
         n_04_each_receiver_gets_a_session_of_its_own;
 }
 
-/// The next session, which must be there.
+/// Accepts the next session, which must exist.
 async fn next<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<B::Session, Failure> {
     Ok(bench.backend.accept_next_session(queue, bench.arrival()).await?)
 }
@@ -63,7 +63,7 @@ async fn n_04_held_sessions_are_passed_over<B: Backend>(bench: &Bench<'_, B>) ->
 async fn n_04_without_a_session_the_wait_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     no_session(bench, &queue).await?;
-    // A wait that ended took nothing.
+    // A wait that ended has taken nothing.
     send(bench, &queue, [("one", "a")]).await?;
     ensure_eq!(bench.drain_by(&mut next(bench, &queue).await?).await?, ["a"]);
     Ok(())

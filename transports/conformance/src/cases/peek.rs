@@ -1,4 +1,4 @@
-//! K-19: looking at messages without a trace.
+//! K-19: peeking messages without a trace.
 
 use super::prelude::*;
 use crate::Counts;

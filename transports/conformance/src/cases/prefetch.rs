@@ -1,4 +1,4 @@
-//! K-34: several messages taken by one receive.
+//! K-34: several messages in one receive.
 
 use super::prelude::*;
 
@@ -14,7 +14,7 @@ cases! {
         t_91_the_locks_run_from_the_receive [LockDuration];
 }
 
-/// Takes `count` messages by as few receives as the transport needs.
+/// Receives `count` messages by as few receives as the transport needs.
 async fn take_all<B: Backend>(
     bench: &Bench<'_, B>,
     queue: &EntityPath,
@@ -48,7 +48,7 @@ async fn t_88_a_receive_does_not_wait_for_more<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-/// The first receive may take what has come so far, so that there are several.
+/// The first receive may take the messages so far, so that there are several.
 async fn t_88_a_receive_takes_several<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e", "f"]).await?;

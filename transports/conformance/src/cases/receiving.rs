@@ -1,4 +1,4 @@
-//! K-03 and K-04: the two ways to take a message.
+//! K-03 and K-04: the two receive modes.
 
 use futures_util::future::join;
 
@@ -119,7 +119,7 @@ async fn s_27_a_dropped_delivery_is_abandoned<B: Backend>(bench: &Bench<'_, B>) 
     Ok(again.complete().await?)
 }
 
-/// A receive that is given up while it waits leaves no lock behind, and the next receiver gets the message fresh.
+/// A dropped receive leaves no lock, and the next receiver gets the message as its first delivery.
 async fn s_29_a_dropped_receive_takes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut first = bench.receiver(&queue).await?;

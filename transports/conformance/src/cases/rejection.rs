@@ -1,4 +1,4 @@
-//! K-02: what is refused says why, and leaves nothing behind.
+//! K-02: a refusal has a reason, and stores nothing.
 
 use consign::message::{Body, Properties, Value, limits};
 
@@ -123,7 +123,7 @@ async fn t_86_a_full_queue_refuses<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     };
     refused(refusal, &[ErrorKind::QuotaExceeded])?;
     ensure!(stored > 0, "an empty queue is full");
-    // What is in the dead-letter sub-queue still counts.
+    // Messages in the dead-letter sub-queue still count.
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
     refused(bench.send(&queue, Message::new(vec![0; 100 << 10])).await, &[ErrorKind::QuotaExceeded])?;
     bench.take(&queue.dead_letter()).await?;

@@ -1,4 +1,4 @@
-//! K-33: an answer finds its way.
+//! K-33: a reply reaches its requester.
 
 use super::prelude::*;
 
@@ -69,7 +69,7 @@ async fn r_01_answers_are_told_apart<B: Backend>(bench: &Bench<'_, B>) -> Verdic
 async fn r_05_requesters_share_a_queue_by_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let requests = bench.queue(QueueSpec::default()).await?;
     let replies = bench.queue(QueueSpec { requires_session: true, ..QueueSpec::default() }).await?;
-    // A requester waits on its own session before there is anything in it.
+    // A requester waits on its own session before it has messages.
     let mut one = bench.backend.accept_session(&replies, "requester-1").await?;
     let mut two = bench.backend.accept_session(&replies, "requester-2").await?;
     for (id, session) in [("q-2", "requester-2"), ("q-1", "requester-1")] {

@@ -1,4 +1,4 @@
-//! K-21, K-22, K-23 and K-37: how a message comes back.
+//! K-21, K-22, K-23 and K-37: how a message is redelivered.
 
 use consign::{
     middleware::retry::{Backoff, DelayedRetries, RetryHistory, RetryLayer},
@@ -44,7 +44,7 @@ async fn s_52_several_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>)
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
     let mut held = bench.receive_each(&queue, 3).await?;
-    // In another order than they came.
+    // In another order than that of the deliveries.
     for index in [1, 0, 0] {
         held.remove(index).abandon().await?;
     }
@@ -130,7 +130,7 @@ async fn s_36_a_lost_lock_is_not_released<B: Backend>(bench: &Bench<'_, B>) -> V
 
 const DELAY: Duration = Duration::from_secs(5);
 
-/// Fails a delivery under a policy of delayed retries, and settles it as the stack answers.
+/// Fails a delivery under a policy of delayed retries, and settles it by the answer of the stack.
 async fn retry<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, delivery: Delivery<B::Lease>) -> Verdict {
     let sender = bench.backend.sender(queue).await?;
     let clock = ManualClock::new(bench.backend.now().await);
@@ -198,7 +198,7 @@ async fn k_211_each_failure_waits_and_is_in_the_history<B: Backend>(bench: &Benc
     Ok(())
 }
 
-/// Receives `count` messages by a receiver of its own, and loses it.
+/// Receives `count` messages by a receiver of its own, and breaks it.
 async fn lose<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, count: usize) -> Verdict {
     let mut receiver = bench.backend.separate_receiver(queue).await?;
     let mut held = Vec::new();
@@ -208,7 +208,7 @@ async fn lose<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, count: usize
     Ok(bench.backend.disconnect(receiver, held).await?)
 }
 
-/// Receives all that is there, which must be these bodies in this order. None may have been counted.
+/// Receives all available messages, which must be these bodies in this order, uncounted.
 async fn drain_uncounted<B: Backend, const N: usize>(
     bench: &Bench<'_, B>,
     queue: &EntityPath,

@@ -1,4 +1,4 @@
-//! K-29 and K-30: which messages a subscription lets in, and what it does to them.
+//! K-29 and K-30: which messages a subscription gets, and how its actions change them.
 
 use super::{prelude::*, topics::topic};
 use crate::{Correlation, Filter, RuleSpec, SubscriptionSpec};
@@ -25,7 +25,7 @@ cases! {
         t_57_an_expression_that_cannot_be_read_is_refused [Topics];
 }
 
-/// A subscription that lets in what `filter` matches.
+/// Creates a subscription for the messages that `filter` matches.
 async fn filtered<B: Backend>(
     bench: &Bench<'_, B>,
     topic: &EntityPath,
@@ -81,7 +81,7 @@ async fn t_54_every_field_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-/// What a subscription with the filter lets in, of the messages with these subjects and correlation ids.
+/// Returns which messages a subscription with the filter gets, of those with these subjects and correlation ids.
 async fn let_in<B: Backend>(
     bench: &Bench<'_, B>,
     filter: Correlation,

@@ -1,4 +1,4 @@
-//! K-15 and K-16: messages for later, and messages that are not to come after all.
+//! K-15 and K-16: scheduled messages, and their cancellation.
 
 use futures_util::future::join;
 

@@ -1,4 +1,4 @@
-//! K-17 and K-18: the numbers and times that the broker gives.
+//! K-17 and K-18: the sequence numbers and enqueued times of the broker.
 
 use consign::{message::Properties, time::Timestamp};
 

@@ -1,4 +1,4 @@
-//! K-26: what a session remembers.
+//! K-26: the state of a session.
 
 use bytes::Bytes;
 use consign::transport::Session;
@@ -20,7 +20,7 @@ async fn session<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, id: &str)
     Ok(bench.backend.accept_session(queue, id).await?)
 }
 
-/// Sets the state of session `one` by a holder that goes away.
+/// Sets the state of session `one` by a holder that then closes it.
 async fn set<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, state: Option<&'static [u8]>) -> Verdict {
     let mut session = session(bench, queue, "one").await?;
     bench.backend.set_session_state(&mut session, state.map(Bytes::from_static)).await?;

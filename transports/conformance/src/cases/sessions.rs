@@ -1,4 +1,4 @@
-//! K-25: messages that belong together go to one receiver, in order.
+//! K-25: the messages of a session go to one receiver, in order.
 
 use consign::transport::Session;
 use futures_util::future::join;
@@ -141,10 +141,10 @@ async fn n_06_the_lock_of_a_session_is_that_of_its_messages<B: Backend>(bench: &
     ensure_eq!(session.lock_duration(), bench.lock());
     bench.wait(bench.lock() / 2).await;
     let delivery = bench.receive_by(&mut session).await?;
-    // Since the accept, and not since the receive.
+    // From the accept, not from the receive.
     let until = facts(&delivery.message)?.locked_until.unwrap_or_default();
     ensure!(bench.is_near(until, expected), "the lock holds until {until:?}, and should until {expected:?}");
-    // Without one it counts as removed, and nobody settles it.
+    // Without one it counts as removed, and is not settled.
     ensure!(delivery.lease.lock_duration().is_some(), "the message has no lock");
     Ok(delivery.complete().await?)
 }
@@ -220,7 +220,7 @@ async fn n_08_without_the_session_nothing_is_settled<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-/// How often the next holder reads that the first message of session `one` was delivered.
+/// Returns the delivery count of the first message of session `one` at the next holder.
 async fn count_of_next_holder<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<u32, Failure> {
     let mut session = accept(bench, queue, "one").await?;
     let delivery = bench.receive_by(&mut session).await?;

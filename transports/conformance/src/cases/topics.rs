@@ -1,4 +1,4 @@
-//! K-28: one message, many copies.
+//! K-28: one message, several copies.
 
 use super::prelude::*;
 use crate::{Filter, RuleSpec, SubscriptionSpec, TopicSpec};
@@ -26,7 +26,7 @@ pub(super) async fn topic<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath
     bench.topic(TopicSpec::default()).await
 }
 
-/// A topic with two subscriptions.
+/// Creates a topic with two subscriptions.
 async fn with_two<B: Backend>(bench: &Bench<'_, B>) -> Result<[EntityPath; 3], Failure> {
     let topic = topic(bench).await?;
     let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;

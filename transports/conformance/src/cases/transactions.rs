@@ -24,7 +24,7 @@ cases! {
         t_71_an_empty_transaction_commits;
 }
 
-/// What is refused may be refused at once, or with the commit.
+/// The refusal may come at once, or with the commit.
 async fn end<T: Transaction>(transaction: T, last: Verdict) -> Verdict {
     last?;
     transaction.commit().await.map(drop)
@@ -52,7 +52,7 @@ async fn t_71_a_rollback_makes_none_of_it_happen<B: Backend>(bench: &Bench<'_, B
     transaction.settle(delivery.lease, Disposition::Complete).await?;
     transaction.send(&queue, Message::new("b")).await?;
     let mut leases = transaction.rollback().await?;
-    // The lock is as it was.
+    // The lock is unchanged.
     bench.nothing(&queue).await?;
     let Some(lease) = leases.pop() else {
         return Err(Failure::behaviour("the right to settle did not come back"));

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-/// What became of every message of a run, by its MessageId.
+/// The account of every message of a run, by its MessageId.
 #[derive(Debug, Default)]
 pub struct Account {
     book: Mutex<Book>,
@@ -40,40 +40,40 @@ pub(super) struct Totals {
     pub(super) recovered: u64,
     /// Messages that were acknowledged and did not arrive.
     pub(super) lost: u64,
-    /// Arrivals of messages that nobody sent.
+    /// Arrivals of messages that were not sent.
     pub(super) unexpected: u64,
     /// Arrivals beyond the first of each message.
     pub(super) duplicated: u64,
     /// Arrivals after a completion that had succeeded.
     pub(super) after_completion: u64,
-    /// Calls that did not end.
+    /// Calls that did not return.
     pub(super) hung: u64,
-    /// The longest that a worker took to be back after a fault of its own connection.
+    /// The longest recovery of a worker after a fault of its own connection.
     pub(super) slowest_return: Duration,
-    /// The longest that one took after a restart of the server.
+    /// The longest recovery after a restart of the server.
     pub(super) slowest_return_after_restart: Duration,
 }
 
 impl Account {
-    /// What is kept of failures.
+    /// The maximum of stored failures.
     const FAILURES: usize = 20;
 
-    /// A message is about to be sent.
+    /// Records that a message is about to be sent.
     pub fn attempts(&self, id: &str) {
         self.book().entry(id).attempts += 1;
     }
 
-    /// It was acknowledged.
+    /// Records that it was acknowledged.
     pub fn accepted(&self, id: &str) {
         self.book().entry(id).is_accepted = true;
     }
 
-    /// Whether it was accepted is unknown.
+    /// Records that its outcome is unknown.
     pub fn unknown(&self, id: &str) {
         self.book().entry(id).is_unknown = true;
     }
 
-    /// It was received.
+    /// Records that it was received.
     pub fn arrived(&self, id: &str) {
         let mut book = self.book();
         let entry = book.entry(id);
@@ -84,30 +84,30 @@ impl Account {
         }
     }
 
-    /// Its completion succeeded.
+    /// Records that its completion succeeded.
     pub fn completed(&self, id: &str) {
         self.book().entry(id).completions += 1;
     }
 
-    /// A call did not end.
+    /// Records that a call did not return.
     pub fn hung(&self, call: &str) {
         self.book().totals.hung += 1;
         self.failed(format!("{call} did not end"));
     }
 
-    /// A worker was back so long after a fault of its connection.
+    /// Records how long a worker took to recover from a fault of its connection.
     pub fn returned(&self, after: Duration) {
         let mut book = self.book();
         book.totals.slowest_return = book.totals.slowest_return.max(after);
     }
 
-    /// A worker was back so long after the server listened again.
+    /// Records how long a worker took to recover after the server listened again.
     pub fn returned_after_restart(&self, after: Duration) {
         let mut book = self.book();
         book.totals.slowest_return_after_restart = book.totals.slowest_return_after_restart.max(after);
     }
 
-    /// Something happened that no fault explains.
+    /// Records a failure that no fault explains.
     pub fn failed(&self, why: String) {
         let mut book = self.book();
         if book.failures.len() < Self::FAILURES {
@@ -115,7 +115,7 @@ impl Account {
         }
     }
 
-    /// Messages that were acknowledged and have not arrived so far.
+    /// Returns how many messages were acknowledged and have not arrived so far.
     pub(super) fn missing(&self) -> usize {
         self.book().messages.values().filter(|entry| entry.is_accepted && entry.arrivals == 0).count()
     }

@@ -14,7 +14,7 @@ const SIZE: u64 = 1 << 20;
 const BODY: usize = 100 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A queue that is full refuses, keeps what it has, and takes messages again when there is room.
+/// Checks that a full queue refuses messages, keeps those that it has, and accepts messages again when it has space.
 pub(super) async fn run<B: Backend>(direct: &B, queue: &EntityPath, report: &mut FaultReport) -> Result<(), Failure> {
     let spec = QueueSpec { max_size: Some(SIZE), ..QueueSpec::default() };
     match direct.create_queue(queue, &spec).await {

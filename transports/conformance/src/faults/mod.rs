@@ -1,5 +1,5 @@
-//! Faults between a transport and its real server: a [`Proxy`] on loopback that cuts, tears and freezes connections, and
-//! an [`Account`] of what became of every message.
+//! Faults between a transport and its real server: a [`Proxy`] on loopback that cuts, tears and freezes connections, and an
+//! [`Account`] of every message.
 //!
 //! A transport implements [`Server`], and its test runs a [`Plan`]:
 //!
@@ -16,22 +16,22 @@
 //! `cargo xtask faults --transport NAME` runs the test `faults_lose_nothing` of the test binary `faults` of the package
 //! `consign-NAME`, and reads the line that begins with `faults: `.
 //!
-//! # What happens
+//! # Parts of a run
 //!
-//! 1. *Steps*: a connection sends, receives and completes one message. It is cut before its first step, then after it, then
-//!    in the middle of the server's answer, and so on for every step until there is none left. A step is what one read from
-//!    the socket gives.
-//! 2. *Random*: producers and consumers with a connection each, and one message at a time. Each connection is cut, torn,
-//!    frozen or refused at random steps; now and then the server is restarted, where [`Server::restart`] can.
-//! 3. *Full*: a queue is filled until it refuses, and goes on when there is room again.
+//! 1. *Steps*: a connection sends, receives and completes one message. It is cut before its first step, then after it, then in
+//!    the middle of the server's answer, and so on for every step until there is none left. A step is the result of one read
+//!    from the socket.
+//! 2. *Random*: producers and consumers with a connection each, and one message at a time. Each connection is cut, torn, frozen
+//!    or refused at random steps. Now and then the server is restarted, where [`Server::restart`] can.
+//! 3. *Full*: a queue is filled until it refuses messages, and continues when it has space again.
 //!
-//! A producer repeats what was not acknowledged, under the same MessageId. As each connection has one message under way, a
-//! fault costs one repetition at most.
+//! A producer repeats an unacknowledged send under the same MessageId. As each connection has one message in flight, a fault
+//! costs one repetition at most.
 //!
-//! # What must hold
+//! # Requirements
 //!
-//! What was acknowledged arrives; nothing arrives that nobody sent; of each message the arrivals beyond the first are no
-//! more than the faults; no call hangs; each worker is back soon after its fault.
+//! Acknowledged messages arrive. No message arrives that was not sent. Of each message the arrivals beyond the first are no
+//! more than the faults. No call hangs. Each worker recovers soon after its fault.
 
 mod account;
 mod full;

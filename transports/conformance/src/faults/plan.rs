@@ -5,7 +5,7 @@ use consign::{message::EntityPath, transport::Capability};
 use super::{Server, full, random, report::FaultReport, steps};
 use crate::{Backend, Failure};
 
-/// How much is done to a server.
+/// The plan of a run: its seed, and how many faults it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     seed: u64,
@@ -22,7 +22,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The default with the seed of `SEED` and the number of random faults of `CONSIGN_FAULTS`, where they are set.
+    /// Returns the default with the seed of `SEED` and the number of random faults of `CONSIGN_FAULTS`, where they are set.
     #[must_use]
     pub fn from_env() -> Self {
         let number = |name| env::var(name).ok().and_then(|text| text.parse().ok());
@@ -31,7 +31,7 @@ impl Plan {
         plan.faults(number("CONSIGN_FAULTS").unwrap_or(plan.faults))
     }
 
-    /// How many faults happen at random. There is one restart for each 100 of them.
+    /// Sets how many faults happen at random. There is one restart for each 100 of them.
     #[must_use]
     pub fn faults(mut self, faults: u64) -> Self {
         self.faults = faults;

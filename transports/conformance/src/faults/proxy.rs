@@ -16,7 +16,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-/// Connections to a server, by way of loopback, that can be cut, torn and frozen.
+/// A proxy for connections to a server, on loopback, that can cut, tear and freeze them.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -24,7 +24,7 @@ pub struct Proxy {
     accepting: JoinHandle<()>,
 }
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the transport.
@@ -38,7 +38,7 @@ pub enum Direction {
 pub enum How {
     /// The bytes of the step do not arrive.
     Before,
-    /// They arrive, and nothing that comes behind them in either direction.
+    /// They arrive, and no later bytes in either direction.
     After,
     /// The first half of them arrives.
     Torn,
@@ -47,7 +47,7 @@ pub enum How {
 /// A cut that waits for its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trip {
-    /// Which way the bytes of the step go.
+    /// The direction of the bytes of the step.
     pub direction: Direction,
     /// How many steps of that direction pass first, over all connections.
     pub steps: u64,
@@ -59,7 +59,7 @@ pub struct Trip {
 struct Shared {
     server: SocketAddr,
     trip: Mutex<Option<Trip>>,
-    /// Whose change ends all connections.
+    /// A change ends all connections.
     cut: watch::Sender<u64>,
     is_frozen: watch::Sender<bool>,
     is_refusing: watch::Sender<bool>,
@@ -81,24 +81,24 @@ impl Proxy {
         Ok(Self { address, shared, accepting })
     }
 
-    /// What to connect to.
+    /// Returns the address to connect to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Sets a cut, in place of one that still waits.
+    /// Sets a cut, in place of a waiting one.
     pub fn arm(&self, trip: Trip) {
         *self.shared.trip() = Some(trip);
     }
 
-    /// Takes back a cut that still waits. `false` if there is none: it has happened.
+    /// Removes a waiting cut. `false` if there is none: it has happened.
     #[must_use]
     pub fn disarm(&self) -> bool {
         self.shared.trip().take().is_some()
     }
 
-    /// Whether a cut still waits.
+    /// Returns whether a cut waits.
     #[must_use]
     pub fn is_armed(&self) -> bool {
         self.shared.trip().is_some()
@@ -109,7 +109,7 @@ impl Proxy {
         self.shared.cut();
     }
 
-    /// Holds all bytes back in both directions, or lets them go on.
+    /// Holds all bytes back in both directions, or forwards them again.
     pub fn freeze(&self, is_frozen: bool) {
         self.shared.is_frozen.send_replace(is_frozen);
     }
@@ -135,7 +135,7 @@ impl Shared {
         self.cut.send_modify(|cuts| *cuts += 1);
     }
 
-    /// What becomes of a step.
+    /// Returns the fault of a step.
     fn step(&self, direction: Direction) -> Option<How> {
         let mut trip = self.trip();
         let waiting = trip.as_mut().filter(|trip| trip.direction == direction)?;
@@ -166,7 +166,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 async fn connect(client: TcpStream, shared: Arc<Shared>) {
     let mut cut = shared.cut.subscribe();
     let Ok(server) = TcpStream::connect(shared.server).await else { return };
-    // A delay of small packets is no fault that anyone asked for.
+    // A delay of small packets is not one of the faults.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
@@ -182,7 +182,7 @@ async fn connect(client: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// Hands bytes on until the connection ends. What it answers is the way to the server, if what was written to it has to
+/// Forwards bytes until the connection ends. Returns the write half to the server, if the bytes that were written to it must
 /// arrive.
 async fn pump(
     mut from: OwnedReadHalf,
@@ -208,7 +208,8 @@ async fn pump(
     }
 }
 
-/// A socket that is closed while the server has sent something would make the server forget what it has not read.
+/// Closes the connection to the server after a pause. Closing a socket while the server has sent something would make the
+/// server drop bytes that it has not read.
 async fn let_arrive(mut server: OwnedWriteHalf) {
     let _ = server.shutdown().await;
     tokio::time::sleep(Duration::from_millis(50)).await;

@@ -22,7 +22,7 @@ pub(super) struct Random<'r, S: Server> {
     pub(super) restarts: u64,
 }
 
-/// What the tasks of a run share.
+/// State that the tasks of a run share.
 struct Shared {
     faults: Cell<u64>,
     restarts: Cell<u64>,
@@ -36,10 +36,10 @@ struct Shared {
 }
 
 impl<S: Server> Random<'_, S> {
-    /// Producers wait while so many messages do.
+    /// Producers wait above this number of waiting messages.
     const WAITING: i64 = 200;
     const IS_BACK: Duration = Duration::from_secs(60);
-    /// How long messages that were accepted may be missing.
+    /// How long accepted messages may be missing.
     const ARRIVES: Duration = Duration::from_secs(45);
 
     pub(super) async fn run(&self, report: &mut FaultReport) -> Result<(), Failure> {
@@ -71,7 +71,8 @@ impl<S: Server> Random<'_, S> {
         worked.into_iter().collect()
     }
 
-    /// A third of the workers send, and stop when there are no more faults. The others receive until all has come.
+    /// Runs a worker. A third of them send, and stop when there are no more faults. The others receive until all messages have
+    /// arrived.
     async fn work(&self, number: usize, worker: &Worker<'_, S>, shared: &Shared) -> Result<(), Failure> {
         let mut is_over = shared.is_over.subscribe();
         let backend = worker.connect().await;
@@ -112,7 +113,7 @@ impl<S: Server> Random<'_, S> {
                 sleep(Duration::from_millis(20)).await;
             }
         });
-        // What is missing then is lost, which the account says.
+        // Messages that are missing then are lost, which the account reports.
         let _ = arrives.await;
         shared.is_over.send_replace(true);
     }
@@ -132,7 +133,7 @@ impl<S: Server> Random<'_, S> {
             worker.fault_is_over();
             shared.faults.set(shared.faults.get() + u64::from(has_broken));
             let successes = worker.successes();
-            // The first may have been under way.
+            // The first one may have been in flight.
             let is_back = async {
                 while worker.successes() < successes + 2 && shared.faults.get() < self.faults {
                     sleep(Duration::from_millis(5)).await;
@@ -145,7 +146,7 @@ impl<S: Server> Random<'_, S> {
         }
     }
 
-    /// Whether something was broken.
+    /// Returns whether something was broken.
     async fn break_once(&self, worker: &Worker<'_, S>, random: &mut Rng) -> bool {
         let proxy = &worker.proxy;
         let how = [How::Before, How::After, How::Torn][random.usize(0..3)];

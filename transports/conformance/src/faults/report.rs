@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 
 use super::account::{Account, Totals};
 
-/// What came of a run, counted as Jepsen counts.
+/// The result of a run, with the counts of Jepsen.
 #[derive(Clone, Debug)]
 pub struct FaultReport {
     pub(super) transport: &'static str,
     pub(super) seed: u64,
     pub(super) faults: u64,
-    /// How many faults there were to be at random.
+    /// How many random faults were planned.
     pub(super) planned: u64,
     pub(super) restarts: u64,
     pub(super) steps: u64,
     pub(super) totals: Totals,
     pub(super) answers_settlements: bool,
-    /// The server was restarted, and need not know what was settled before.
+    /// The server was restarted, and may have lost earlier settlements.
     pub(super) may_forget: bool,
     pub(super) failures: Vec<String>,
     pub(super) left_out: Vec<&'static str>,
@@ -40,13 +40,13 @@ impl FaultReport {
         self.failures.extend(failures);
     }
 
-    /// Whether all holds that must hold.
+    /// Returns whether all requirements hold.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         self.verdicts().iter().all(|(holds, _)| *holds)
     }
 
-    /// The parts that were not run, because the server or the transport cannot.
+    /// Returns the parts that were not run, because the server or the transport cannot.
     #[must_use]
     pub fn left_out(&self) -> &[&'static str] {
         &self.left_out
@@ -54,7 +54,7 @@ impl FaultReport {
 
     fn verdicts(&self) -> [(bool, &'static str); 8] {
         let totals = &self.totals;
-        // What a server forgets when it is killed has a verdict of its own, and is no fault's duplicate.
+        // Settlements that a killed server loses have a verdict of their own, and are not duplicates of a fault.
         let forgotten = if self.may_forget { totals.after_completion } else { 0 };
         [
             (totals.accepted > 0 && self.steps > 0, "messages are sent, and connections cut at each of their steps"),
@@ -71,7 +71,7 @@ impl FaultReport {
         ]
     }
 
-    /// The figures, on one line.
+    /// Returns the figures, on one line.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let totals = &self.totals;

@@ -9,19 +9,19 @@ pub trait Server: Send + Sync + 'static {
     /// The transport over one connection.
     type Backend: Backend;
 
-    /// Where the server listens, on loopback.
+    /// Returns the address of the server, on loopback.
     fn address(&self) -> SocketAddr;
 
-    /// Connects to `address`, which is that of a [`Proxy`](super::Proxy) or of the server itself. The connection is of its
-    /// own: a fault of it touches no other. Its calls should give up after [`deadline`](Self::deadline).
+    /// Connects to `address`, which is that of a [`Proxy`](super::Proxy) or of the server itself. The connection is separate: a
+    /// fault of it affects no other. Its calls should end after [`deadline`](Self::deadline).
     fn connect(&self, address: SocketAddr) -> impl Future<Output = Result<Self::Backend, Failure>> + Send;
 
-    /// The deadline of one call over a connection from [`connect`](Self::connect). 2 s.
+    /// Returns the deadline of one call over a connection from [`connect`](Self::connect). 2 s.
     fn deadline(&self) -> Duration {
         Duration::from_secs(2)
     }
 
-    /// The settings of the queues. A message must survive many deliveries, and a lock that is lost should not last long.
+    /// Returns the settings of the queues. A message must survive many deliveries, and a lost lock should not last long.
     fn queue(&self) -> QueueSpec {
         QueueSpec {
             lock_duration: Some(Duration::from_secs(5)),
@@ -30,19 +30,19 @@ pub trait Server: Send + Sync + 'static {
         }
     }
 
-    /// Whether the server answers a settlement. Where it does not, as in AMQP 0-9-1, a completion may be lost although it
-    /// seemed to succeed, and the message comes again.
+    /// Returns whether the server answers a settlement. Otherwise, as in AMQP 0-9-1, a completion may be lost although it
+    /// seemed to succeed, and the message is redelivered.
     fn answers_settlements(&self) -> bool {
         true
     }
 
-    /// Whether a settlement that was answered holds when the server is killed. Where it does not, a run with restarts is not
-    /// held to that nothing comes again after its completion.
+    /// Returns whether an answered settlement survives a kill of the server. Otherwise a run with restarts does not require
+    /// that no message is redelivered after its completion.
     fn keeps_settlements(&self) -> bool {
         true
     }
 
-    /// Kills the server, starts it again with what it has on its disk, and returns when it listens. Only for a server of the
+    /// Kills the server, starts it again with the data on its disk, and returns when it listens. Only for a server of the
     /// test's own.
     fn restart(&self) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err(Failure::answer(ErrorKind::NotSupported, "the server is not the test's own")) }

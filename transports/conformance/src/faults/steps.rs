@@ -10,12 +10,12 @@ use tokio::time::sleep;
 use super::{Account, Direction, How, Server, Trip, report::FaultReport, worker::Worker};
 use crate::{Backend, Failure, Mode, failure::ensure};
 
-/// The three ends of a connection at one step.
+/// The three kinds of a cut at one step.
 const ENDS: [(Direction, How); 3] =
     [(Direction::ToServer, How::Before), (Direction::ToServer, How::After), (Direction::ToClient, How::Torn)];
-/// Connections that are under way at once: after a cut most of a step is waiting for a lock to end.
+/// Connections at once: after a cut most of a step is waiting for a lock to end.
 const AT_ONCE: usize = 12;
-/// More than any protocol takes for one message.
+/// More than any protocol needs for one message.
 const STEPS: u64 = 120;
 
 /// Cuts a connection before and after each step of connecting, sending, receiving and completing.
@@ -31,14 +31,14 @@ pub(super) async fn run<S: Server>(
         report.faults += cuts.iter().filter(|is_cut| **is_cut).count() as u64;
         report.steps = cuts.len() as u64 / 3;
     }
-    // What was received and not completed is behind a lock.
+    // A message that was received and not completed is locked.
     let mut receiver = direct.receiver(queue, Mode::PeekLock).await?;
     drain(server, &account, &mut receiver).await;
     report.take(&account);
     ran.map(drop)
 }
 
-/// Whether each cut happened. Groups of steps are tried until one has no cut at all.
+/// Returns whether each cut happened. Groups of steps are tried until one has no cut at all.
 async fn cut_each<S: Server>(server: &S, queue: &EntityPath, account: &Account) -> Result<Vec<bool>, Failure> {
     let mut cuts = Vec::new();
     loop {
@@ -55,7 +55,7 @@ async fn cut_each<S: Server>(server: &S, queue: &EntityPath, account: &Account) 
     }
 }
 
-/// One message over a connection that is cut once.
+/// Sends and completes one message over a connection that is cut once.
 async fn one<S: Server>(server: &S, queue: &EntityPath, account: &Account, trip: Trip) -> Result<bool, Failure> {
     let worker = Worker::new(server, queue, account).await?;
     worker.proxy.arm(trip);
@@ -63,7 +63,7 @@ async fn one<S: Server>(server: &S, queue: &EntityPath, account: &Account, trip:
     let id = format!("{:?}-{:?}-{}", trip.direction, trip.how, trip.steps);
     worker.send(&backend, &id).await?;
     let mut receiver = worker.receiver(&backend).await;
-    // Another may have taken the message, and has then left its own.
+    // Another worker may have taken the message, and has then left its own.
     let mut tries = 0;
     while !worker.handle(&mut receiver).await && tries < 40 {
         tries += 1;
@@ -72,7 +72,7 @@ async fn one<S: Server>(server: &S, queue: &EntityPath, account: &Account, trip:
     Ok(!worker.proxy.is_armed())
 }
 
-/// Receives what is left, until nothing has come for longer than a lock holds.
+/// Receives the remaining messages, until none has arrived for longer than a lock holds.
 pub(super) async fn drain<S: Server>(server: &S, account: &Account, receiver: &mut <S::Backend as Backend>::Receiver) {
     let quiet = server.queue().lock_duration.unwrap_or_default() + Duration::from_secs(2);
     let mut failures = 0;

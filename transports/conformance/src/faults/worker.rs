@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Account, Proxy, Server};
 use crate::{Backend, Failure, Mode};
 
-/// A connection of its own to a server, behind a proxy of its own, and what it does over it.
+/// A worker with a connection of its own to a server, behind a proxy of its own.
 pub(super) struct Worker<'w, S: Server> {
     pub(super) server: &'w S,
     pub(super) queue: &'w EntityPath,
@@ -27,7 +27,7 @@ pub(super) struct Worker<'w, S: Server> {
 }
 
 impl<'w, S: Server> Worker<'w, S> {
-    /// A call may take this much longer than its deadline: to connect again, and on a machine that is busy.
+    /// A call may take this much longer than its deadline: to reconnect, and on a busy machine.
     const GRACE: Duration = Duration::from_secs(20);
     const PAUSE: Duration = Duration::from_millis(20);
 
@@ -50,19 +50,19 @@ impl<'w, S: Server> Worker<'w, S> {
         self.successes.get()
     }
 
-    /// The last fault of the connection is over.
+    /// Records the end of the last fault of the connection.
     pub(super) fn fault_is_over(&self) {
         self.faulty_until.set(Instant::now());
         self.was_restarted.set(false);
     }
 
-    /// The server goes down, or listens again.
+    /// Records that the server goes down, or listens again.
     pub(super) fn restarts(&self) {
         self.faulty_until.set(Instant::now());
         self.was_restarted.set(true);
     }
 
-    /// Connects, however often it takes.
+    /// Connects, with as many attempts as necessary.
     pub(super) async fn connect(&self) -> S::Backend {
         loop {
             if let Some(backend) = self.call("connecting", self.server.connect(self.proxy.address())).await {
@@ -89,7 +89,7 @@ impl<'w, S: Server> Worker<'w, S> {
         }
     }
 
-    /// A receiver, however often it takes.
+    /// Creates a receiver, with as many attempts as necessary.
     pub(super) async fn receiver(&self, backend: &S::Backend) -> <S::Backend as Backend>::Receiver {
         loop {
             let made = self.call("making a receiver", backend.receiver(self.queue, Mode::PeekLock)).await;
@@ -99,7 +99,7 @@ impl<'w, S: Server> Worker<'w, S> {
         }
     }
 
-    /// Waits for a message, completes it once, and answers whether there was one within a while.
+    /// Waits for a message, completes it once, and returns whether there was one within a while.
     pub(super) async fn handle(&self, receiver: &mut <S::Backend as Backend>::Receiver) -> bool {
         match receiver.receive_within(Duration::from_millis(500)).await {
             Ok(delivery) => {
@@ -107,7 +107,7 @@ impl<'w, S: Server> Worker<'w, S> {
                 self.complete(delivery).await;
                 return true;
             }
-            // Nothing was there, or so it seems while the connection is frozen.
+            // There was no message, or so it seems while the connection is frozen.
             Err(error) if error.kind() == ErrorKind::ServiceTimeout => {}
             Err(error) => self.failed("receiving", &error.into()).await,
         }
@@ -125,13 +125,13 @@ impl<'w, S: Server> Worker<'w, S> {
                 self.succeeded();
                 self.account.completed(&id);
             }
-            // The lock did not outlast the fault.
+            // The lock ended during the fault.
             Err(error) if error.kind() == ErrorKind::MessageLockLost => {}
             Err(error) => self.failed("completing", &error.into()).await,
         }
     }
 
-    /// What the call answers; `None` if it failed as calls may while the connection is broken.
+    /// Returns the result of the call; `None` if it failed as calls may while the connection is broken.
     async fn call<T, E: Into<Failure>>(&self, what: &str, call: impl Future<Output = Result<T, E>>) -> Option<T> {
         match timeout(self.limit(), call).await {
             Err(_) => self.account.hung(what),

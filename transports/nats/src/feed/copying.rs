@@ -1,4 +1,4 @@
-//! Messages of a topic that a feed has in its hand, and their copies.
+//! The messages of a topic that a feed has received, and their copies.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -9,17 +9,17 @@ use tokio::time::{Instant, sleep};
 use super::{ACK_WAIT, Running};
 use crate::{connection::Inner, deliver::Facts, error::Fault, rules::Stored as Rules};
 
-/// How soon a feed looks again whether it has all that is on its way.
+/// How soon a feed checks again whether it has received all its messages.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// By their numbers in the topic.
+/// The messages by their numbers in the topic.
 pub(super) struct Hand {
     running: Arc<Running>,
     messages: BTreeMap<u64, (async_nats::Message, Facts, Subject)>,
     rules: Option<Rules>,
-    /// What the consumer delivers next, if nobody else gets anything.
+    /// The next number of the consumer, if no other task gets anything.
     next: u64,
-    /// Since when another task may have older messages in its hand.
+    /// Since when another task may have received older messages.
     in_doubt: Option<Instant>,
 }
 
@@ -44,8 +44,8 @@ impl Hand {
         self.messages.insert(facts.number, (message, facts, reply));
     }
 
-    /// Whether all that is on its way is in this hand. What a task has left that died comes here when its time is over, and
-    /// goes before what is younger.
+    /// Returns whether all messages in transit are here. Messages that a dead task has left are redelivered here when their
+    /// time is over, and are copied before younger ones.
     pub(super) async fn is_in_order(&mut self) -> Result<bool, Fault> {
         let Some(since) = self.in_doubt else { return Ok(true) };
         let on_its_way = self.running.progress().await?.num_ack_pending;
@@ -57,7 +57,8 @@ impl Hand {
         Ok(true)
     }
 
-    /// Stores all copies, and then acknowledges. After an error all of it is done again, and what is stored stays as it is.
+    /// Stores all copies, and then acknowledges. After an error all of it is repeated, and copies that are stored stay
+    /// unchanged.
     pub(super) async fn copy(&mut self) -> Result<(), Fault> {
         let Running { inner, target, topic, .. } = &*self.running;
         let rules = Rules::read(inner, &target.beside, self.rules.as_ref()).await?;
@@ -68,7 +69,7 @@ impl Hand {
         self.rules = Some(rules);
         stored.into_iter().collect::<Result<(), Fault>>()?;
         for (_, _, reply) in std::mem::take(&mut self.messages).into_values() {
-            // One that gets lost makes the same copies again, which are there.
+            // A lost acknowledgement makes the same copies again, which exist.
             let _ = inner.client.publish(reply, Bytes::from_static(b"+ACK")).await;
         }
         Ok(())

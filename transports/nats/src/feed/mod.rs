@@ -1,9 +1,9 @@
-//! What brings the messages of a topic to a subscription: a task of whoever receives from it.
+//! The feed of a subscription: a task in a receiving process that copies the messages of the topic.
 //!
 //! A message is stored once, in the stream of its topic, which keeps it until each subscription's consumer there has
-//! acknowledged it. The task pulls from that consumer, evaluates the rules, stores the copies in the subscription's own
-//! stream, and acknowledges when the server has confirmed them. Whoever dies in between leaves the message unacknowledged, and
-//! the next task makes the same copies with the same ids.
+//! acknowledged it. The task pulls from that consumer, evaluates the rules, and stores the copies in the subscription's own
+//! stream. It acknowledges when the server has confirmed them. A task that dies in between leaves the message unacknowledged,
+//! and the next task makes the same copies with the same ids.
 
 mod copying;
 mod pull;
@@ -25,18 +25,18 @@ use tokio::time::{Instant, sleep};
 
 use crate::{connection::Inner, copies::Target, error::Fault, settings::Stored, source::Beside, wire};
 
-/// How long a message may be on its way from its topic before another task gets it.
+/// How long a message may be in transit from its topic before another task gets it.
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(5);
-/// Messages that are on their way at once.
+/// How many messages are in transit at once.
 pub(crate) const AT_ONCE: usize = 128;
-/// How long an operation waits until what was sent before it has its copies: by then another task has what one left behind.
+/// How long an operation waits until earlier messages have their copies: by then another task has the messages of a dead one.
 const CATCH_UP: Duration = Duration::from_secs(8);
 
 /// The feeds of a connection, by the streams of their subscriptions.
 #[derive(Default)]
 pub(crate) struct Feeds(Mutex<HashMap<String, Arc<Running>>>);
 
-/// A task, while somebody wants it.
+/// A task, while it has users.
 pub(crate) struct Running {
     inner: Arc<Inner>,
     topic: String,
@@ -45,10 +45,10 @@ pub(crate) struct Running {
     users: AtomicUsize,
 }
 
-/// A share in a running feed. Without one it ends when its request does.
+/// A share in a running feed. A feed without shares ends with its request.
 pub(crate) struct Feed(Arc<Running>);
 
-/// The consumer of a subscription at its topic.
+/// Returns the consumer of a subscription at its topic.
 pub(crate) fn consumer(subscription: &str) -> String {
     wire::token(&subscription.to_lowercase())
 }
@@ -66,7 +66,7 @@ struct Floor {
 }
 
 impl Feed {
-    /// The feed of a subscription, which begins with its first user.
+    /// Returns the feed of a subscription, which starts with its first user.
     pub(crate) fn of(inner: &Arc<Inner>, path: &EntityPath, settings: &Stored) -> Result<Self, Fault> {
         let path = path.parent();
         let Some((topic, name)) = path.subscription() else {
@@ -94,7 +94,7 @@ impl Feed {
         Ok(Self(running))
     }
 
-    /// Waits until what was sent before has its copies, at most for as long as it may take a task to be missed.
+    /// Waits until earlier messages have their copies, at most until the loss of a task is detected.
     pub(crate) async fn catch_up(&self) -> Result<(), Fault> {
         #[derive(Deserialize)]
         struct Info {
@@ -108,7 +108,7 @@ impl Feed {
         let info = inner.request::<Info>(&format!("STREAM.INFO.{topic}"), &json!({})).await;
         let last = match info {
             Ok(info) => info.state.last_seq,
-            // Without its topic nothing comes any more.
+            // Without its topic no message arrives any more.
             Err(fault) if fault.is_gone() => return Ok(()),
             Err(fault) => return Err(fault),
         };
@@ -146,7 +146,7 @@ impl Running {
         self.inner.request(&format!("CONSUMER.INFO.{}.{}", self.topic, self.consumer), &json!({})).await
     }
 
-    /// Ends the feed, unless somebody wants it. A new user begins another one.
+    /// Ends the feed, unless it has users. A new user starts another one.
     fn ends(self: &Arc<Self>, is_forced: bool) -> bool {
         let mut all = self.inner.feeds.0.lock();
         if !is_forced && self.users.load(Ordering::Acquire) > 0 {

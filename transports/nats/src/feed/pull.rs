@@ -1,4 +1,4 @@
-//! The task of a feed. The server lets one request wait at the consumer, so of several tasks one gets the messages, in their
+//! The task of a feed. The server lets one request wait at the consumer. So of several tasks one gets the messages, in their
 //! order, and the others get a turn when it ends.
 
 use std::{sync::Arc, time::Duration};
@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout};
 use super::{AT_ONCE, Running, copying::Hand};
 use crate::{deliver, error::Fault, log, park::EXPIRES};
 
-/// How often a task looks whether it is still wanted and connected, and asks again if another one had its turn.
+/// How often a task checks that it has users and a connection, and repeats its request if another task had its turn.
 const TICK: Duration = Duration::from_millis(250);
-/// How long a task that met an error waits.
+/// How long a task waits after an error.
 const PAUSE: Duration = Duration::from_millis(100);
 
 struct Pull {
@@ -22,9 +22,9 @@ struct Pull {
     subscriber: Subscriber,
     /// When the request that waits at the server was made.
     asked: Option<Instant>,
-    /// What has not come of it. With the last one it is over.
+    /// How many messages of it have not arrived. It ends with the last one.
     outstanding: usize,
-    /// Not before.
+    /// The earliest time of the next request.
     ask_at: Instant,
     connects: u64,
     hand: Hand,
@@ -69,7 +69,7 @@ pub(super) async fn run(running: Arc<Running>) {
                         &fault,
                     );
                 }
-                // What is in the hand comes to the next task when its time is over.
+                // Messages that are here are redelivered to the next task when their time is over.
                 if running.ends(false) {
                     return;
                 }
@@ -82,13 +82,13 @@ pub(super) async fn run(running: Arc<Running>) {
 }
 
 impl Pull {
-    /// Takes what is there, and copies it. `false` if there is nothing, and no request at the server.
+    /// Takes available messages, and copies them. `false` if there is none, and no request at the server.
     async fn turn(&mut self) -> Result<bool, Fault> {
         let now = Instant::now();
         let inner = Arc::clone(&self.running.inner);
         let connects = inner.connects();
         if connects != self.connects || self.asked.is_some_and(|asked| now - asked > EXPIRES * 2) {
-            // The server may have forgotten the request.
+            // The server may have lost the request.
             (self.connects, self.asked) = (connects, None);
         }
         if self.asked.is_none() && now >= self.ask_at && self.is_wanted() {
@@ -148,7 +148,7 @@ impl Pull {
             self.ask_at = Instant::now();
             return Ok(());
         }
-        // Another task has the turn, nobody leads the consumer, or it is gone.
+        // Another task has the turn, no server leads the consumer, or it is deleted.
         self.ask_at = Instant::now() + TICK;
         let description = message.description.as_deref().unwrap_or_default();
         if status == StatusCode::NO_RESPONDERS || description.eq_ignore_ascii_case("Consumer Deleted") {

@@ -1,4 +1,4 @@
-//! What arrives at a receiver, until it is a delivery.
+//! The steps from an arrived message to a delivery.
 
 use std::{
     future::Future,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl NatsReceiver {
-    /// Polls what the server sends. `true` if something was taken that `poll_receive` should look at.
+    /// Polls for messages of the server. `true` if `poll_receive` should look at the result.
     pub(super) fn poll_messages(&mut self, cx: &mut Context<'_>, max: usize) -> Result<bool, ReceiveError> {
         let mut has_taken = false;
         let max = max + usize::from(self.awaits_since.is_some());
@@ -61,7 +61,7 @@ impl NatsReceiver {
         self.empty_at.max(self.asked_at) + self.source.settings.lock()
     }
 
-    /// Finds a place for what has come. Without one it stays here, in its order, and has one later.
+    /// Assigns places to arrived messages. A message without one stays here, in its order, and gets one later.
     pub(super) fn place_all(&mut self) -> Result<(), ReceiveError> {
         while !self.unplaced.is_empty() {
             let Some(place) = self.source.inner.place() else {
@@ -104,7 +104,7 @@ impl NatsReceiver {
         Ok(())
     }
 
-    /// Whether a message that this connection has given back should come before those that are ready.
+    /// Returns whether a message that this connection has returned should precede the ready ones.
     pub(super) fn awaits_older(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(first) = self.ready.front().and_then(number) else { return false };
         let Some(older) = self.source.inner.returned.before(&self.source, first) else {
@@ -123,7 +123,7 @@ impl NatsReceiver {
         false
     }
 
-    /// Puts a delivery where it belongs: the oldest message is the first.
+    /// Inserts a delivery at its place: the oldest message is the first.
     fn is_ready(&mut self, delivery: Delivery<NatsLease>) {
         let place = self.ready.iter().rposition(|earlier| number(earlier) < number(&delivery));
         self.ready.insert(place.map_or(0, |place| place + 1), delivery);
@@ -131,7 +131,7 @@ impl NatsReceiver {
 
     pub(super) fn poll_preparing(&mut self, cx: &mut Context<'_>) -> Result<(), ReceiveError> {
         while let Poll::Ready(Some(prepared)) = self.preparing.poll_next_unpin(cx) {
-            // What could not be prepared comes again when its lock ends.
+            // A message that could not be prepared is redelivered when its lock ends.
             if let Some(delivery) = prepared? {
                 self.is_ready(delivery);
             }
@@ -142,7 +142,7 @@ impl NatsReceiver {
 
 pub(super) type Preparing = BoxFuture<Result<Option<Delivery<NatsLease>>, Fault>>;
 
-/// Prepares a delivery in a task of its own: if nobody waits for it any more, it is dropped there, and so given back.
+/// Prepares a delivery in a task of its own: without a waiting receive it is dropped there, and so released.
 fn prepare(
     arriving: impl Future<Output = Result<Arrival, Fault>> + Send + 'static,
     place: OwnedPermit<Work>,
@@ -163,7 +163,7 @@ fn prepare(
     })
 }
 
-/// Removes a message before it is handed out.
+/// Removes a message before it is dispatched.
 async fn remove(delivery: Delivery<NatsLease>) -> Result<Delivery<NatsLease>, Fault> {
     let Delivery { mut message, lease } = delivery;
     if let Some(mut received) = message.received().copied() {
@@ -179,7 +179,7 @@ fn number(delivery: &Delivery<NatsLease>) -> Option<u64> {
     delivery.message.received().map(|received| received.sequence_number.get())
 }
 
-/// A delivery. If it is the last one of its message, the end of its lock is watched.
+/// Returns a delivery. If it is the last one of its message, the end of its lock is watched.
 pub(crate) fn delivery(mut held: Box<Held>, place: OwnedPermit<Work>) -> Delivery<NatsLease> {
     let source = Arc::clone(&held.source);
     if held.count >= source.settings.max_delivery_count

@@ -36,60 +36,66 @@ use crate::{
 
 /// Receives from a queue, a subscription, or a dead-letter sub-queue.
 ///
-/// It asks the server for as many messages as [`poll_receive`](Receiver::poll_receive) may take, and for no more: none is
-/// locked ahead. The server has no way to withdraw a request; what still comes of one that was given up, by
-/// [`stop`](Receiver::stop) or a drop, within the 4.65 s that a request lasts, is given back uncounted.
+/// It requests as many messages from the server as [`poll_receive`](Receiver::poll_receive) may take, and no more: none is
+/// locked ahead. The server cannot withdraw a request, which lasts 4.65 s. Messages that arrive in that time after
+/// [`stop`](Receiver::stop) or a drop are released uncounted.
 ///
-/// When the connection breaks a receive fails once, as a
-/// [`CommunicationProblem`](ErrorKind::CommunicationProblem) that may pass; later ones wait for the client to connect again,
-/// and go on.
+/// When the connection breaks a receive fails once, as a [`CommunicationProblem`](ErrorKind::CommunicationProblem), which is
+/// transient. Later receives wait for the client to reconnect, and continue.
 pub struct NatsReceiver {
     source: Arc<Source>,
     deletes: bool,
     subscriber: Option<Subscriber>,
     inbox: String,
-    /// The request that is being made.
+    /// The request that is being sent.
     asking: Option<BoxFuture<Result<Option<Subscriber>, Fault>>>,
-    /// What has to be known before more is asked for: why nobody answered, or whether a session has all that was delivered.
+    /// A check before the next request: why there was no answer, or whether a session has all its deliveries.
     looking: Option<BoxFuture<Result<(), Fault>>>,
-    /// What was asked for and has not come.
+    /// How many requested messages have not arrived.
     outstanding: usize,
-    /// Whether anything has come of the request. The server ends it then as soon as it has no more.
+    /// Whether a message of the request has arrived. The server then ends the request as soon as it has no more.
     has_begun: bool,
     asked_at: Instant,
-    /// What is there now has come after this.
+    /// All present messages have arrived after this.
     empty_at: Instant,
-    /// What came while there were too many unsettled deliveries, and until when it is locked.
+    /// Messages that arrived while there were too many unsettled deliveries, and until when they are locked.
     unplaced: VecDeque<(async_nats::Message, Instant)>,
-    /// What takes more than a look.
+    /// Messages that need a further request to the server.
     preparing: FuturesOrdered<Preparing>,
     ready: VecDeque<Delivery<NatsLease>>,
     tick: Pin<Box<Sleep>>,
     connects: u64,
-    /// Whether it was said that the connection is broken.
+    /// Whether the broken connection was reported.
     is_broken: bool,
     cleanup: Option<OwnedPermit<Work>>,
     parked: Option<Parked>,
     awaits_since: Option<Instant>,
 }
 
-/// How often a receiver that waits looks whether the connection holds.
+/// How often a waiting receiver checks the connection.
 const TICK: Duration = Duration::from_millis(250);
 /// More than the server delivers at once.
 const MANY: usize = 1 << 20;
-/// How long a message that was given back may be on its way.
+/// How long a returned message may be in transit.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 impl Nats {
-    /// A receiver that locks messages. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound);
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a topic, and for an entity that requires sessions; and those of
-    /// the connection.
+    /// Creates a receiver that locks messages.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound); [`InvalidOperation`](ErrorKind::InvalidOperation) for a topic, and for an
+    /// entity that requires sessions; and those of the connection.
     pub async fn receiver(&self, path: &str) -> Result<NatsReceiver, ReceiveError> {
         self.receive(path, false).await
     }
 
-    /// A receiver that removes messages as it delivers them: each is acknowledged, and the server has confirmed it, before
-    /// it is handed out. Errors: those of [`receiver`](Self::receiver).
+    /// Creates a receiver that removes messages as it delivers them: each is acknowledged, and the server has confirmed that,
+    /// before it is dispatched.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`receiver`](Self::receiver).
     pub async fn receive_and_delete(&self, path: &str) -> Result<NatsReceiver, ReceiveError> {
         self.receive(path, true).await
     }
@@ -131,7 +137,7 @@ impl NatsReceiver {
         }
     }
 
-    /// Whether the connection is as it was. A change is said once.
+    /// Checks whether the connection is unchanged. A change is reported once.
     fn look_at_connection(&mut self) -> Result<(), ReceiveError> {
         let inner = &self.source.inner;
         if inner.is_closed() {
@@ -139,7 +145,7 @@ impl NatsReceiver {
         }
         let connects = inner.connects();
         if connects != self.connects {
-            // Nobody there knows of the request any more.
+            // The new connection has lost the request.
             self.connects = connects;
             self.doubt();
             self.looking = None;
@@ -161,7 +167,7 @@ impl NatsReceiver {
         self.say_broken()
     }
 
-    /// A message may be lost on its way.
+    /// Records that a message may be lost in transit.
     fn doubt(&self) {
         if let Some(hold) = self.source.hold() {
             hold.doubt();
@@ -193,7 +199,7 @@ impl Receiver for NatsReceiver {
             if let Some(looking) = &mut self.looking {
                 let Poll::Ready(found) = looking.as_mut().poll(cx) else {
                     if self.source.hold().is_some() {
-                        // What comes meanwhile is what it looks for.
+                        // Messages that arrive meanwhile are part of the check.
                         self.poll_messages(cx, MANY)?;
                     }
                     return Poll::Pending;
@@ -249,7 +255,7 @@ impl Receiver for NatsReceiver {
                 continue;
             }
             if self.outstanding > 0 && self.asked_at.elapsed() > EXPIRES * 2 {
-                // The server has forgotten it.
+                // The server has lost it.
                 self.give_up();
                 continue;
             }
@@ -260,7 +266,7 @@ impl Receiver for NatsReceiver {
         }
     }
 
-    /// In a session the request stays: its messages are for nobody else, and another request would get what is behind them.
+    /// In a session the request stays: its messages are for this session only, and another request would get later ones.
     fn stop(&mut self) {
         if self.source.hold().is_none() && self.outstanding > 0 && !self.has_begun {
             self.park();
@@ -276,7 +282,7 @@ impl Receiver for NatsReceiver {
     }
 }
 
-/// Gives back what was not handed out. What was for a session goes with its consumer.
+/// Releases messages that were not dispatched. Those of a session are dropped with its consumer.
 impl Drop for NatsReceiver {
     fn drop(&mut self) {
         if self.source.hold().is_none() {

@@ -1,4 +1,4 @@
-//! What a receiver asks the server for, and what becomes of a request that nobody waits for.
+//! The requests of a receiver, and those without a waiting receive.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl NatsReceiver {
-    /// Asks the server for up to `max` messages: those that are there, or the next one. The request ends when one has come
-    /// and there are no more.
+    /// Requests up to `max` messages: the available ones, or the next one. The request ends when one has arrived and there are
+    /// no more.
     pub(super) fn ask(&mut self, max: usize) {
         let expires = u64::try_from(EXPIRES.as_nanos()).unwrap_or(u64::MAX);
         let payload = format!(r#"{{"batch":{max},"expires":{expires},"no_wait":true}}"#);
@@ -40,8 +40,8 @@ impl NatsReceiver {
         }));
     }
 
-    /// Gives a request up that may be lost. A session goes on at the same inbox: if the request is there yet, what comes of
-    /// it comes before what the next one gets.
+    /// Gives up a request that may be lost. A session keeps the same inbox: if the request still exists, its messages precede
+    /// those of the next one.
     pub(super) fn give_up(&mut self) {
         if self.source.hold().is_none() {
             self.park();
@@ -50,7 +50,7 @@ impl NatsReceiver {
         }
     }
 
-    /// Leaves what was asked for to the connection's task: it gives back what is on its way.
+    /// Gives the request to the connection's task, which releases messages in transit.
     pub(super) fn park(&mut self) {
         self.asking = None;
         let outstanding = std::mem::take(&mut self.outstanding);
@@ -59,7 +59,7 @@ impl NatsReceiver {
         if outstanding == 0 && self.unplaced.is_empty() {
             return;
         }
-        // Without a place in the queue the messages come again when their locks end.
+        // Without a place in the queue the messages are redelivered when their locks end.
         if let Some(place) = self.cleanup.take() {
             let (at, empty_at) = (self.asked_at, self.empty_at);
             let arrived = self.unplaced.drain(..).map(|(message, _)| message).collect();
@@ -71,12 +71,12 @@ impl NatsReceiver {
         self.cleanup = self.source.inner.place();
     }
 
-    /// Waits again for what was parked.
+    /// Waits for a parked request again.
     pub(super) fn unpark(&mut self, max: usize) -> Result<(), ReceiveError> {
         let Some(asked) = self.parked.take().and_then(|parked| parked.take(max)) else { return Ok(()) };
         (self.subscriber, self.inbox) = (Some(asked.subscriber), asked.inbox);
         (self.outstanding, self.has_begun, self.asked_at) = (asked.outstanding, false, asked.at);
-        // The lock of what came meanwhile has begun then.
+        // The locks of messages that arrived meanwhile have begun then.
         self.empty_at = asked.empty_at;
         if asked.is_over {
             self.outstanding = 0;
@@ -86,7 +86,7 @@ impl NatsReceiver {
         self.place_all()
     }
 
-    /// The request is over, or the server says that it lives.
+    /// Handles the end of the request, or the heartbeat of the server.
     pub(super) fn ended(&mut self, status: StatusCode, description: Option<&str>) -> Result<(), ReceiveError> {
         if status == StatusCode::IDLE_HEARTBEAT {
             return Ok(());

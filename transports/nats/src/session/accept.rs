@@ -1,4 +1,4 @@
-//! Taking the lock of a session.
+//! Locking a session.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -56,7 +56,7 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
         return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
     }
     let before = record.owner.take();
-    // A name that no other hold has: acknowledgements of the one before reach nobody.
+    // A name that no other hold has: acknowledgements of the previous one are ignored.
     let name = format!("s{}", uuid::Uuid::new_v4().simple());
     let (at, lock) = (Instant::now(), entity.settings.lock());
     record.owner = Some(name.clone());
@@ -72,7 +72,7 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
             Ok(NatsSession::new(hold, source, place))
         }
         Err(fault) => {
-            // Nobody has it, so nobody is to wait for the end of its lock.
+            // It has no holder, so no caller has to wait for the end of its lock.
             (record.owner, record.until) = (None, Timestamp::EPOCH);
             let _ = record.write(entity, id).await;
             Err(fault.into())
@@ -80,13 +80,14 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
     }
 }
 
-/// In a task of its own: dropped half-way it would leave a lock. A session that nobody waits for any more is given up there.
+/// Accepts a session in a task of its own: dropped half-way it would leave a lock. If the caller is gone, the session is given
+/// up there.
 pub(crate) async fn accept_in_task(entity: Arc<Source>, id: String) -> Result<NatsSession, ReceiveError> {
     let accepting = tokio::spawn(async move { accept(&entity, &id).await });
     accepting.await.unwrap_or_else(|error| Err(Fault::new(ErrorKind::General, error.to_string()).into()))
 }
 
-/// Makes the consumer of a new holder, and clears up behind the one before.
+/// Creates the consumer of a new holder, and removes that of the previous one.
 async fn take_over(
     entity: &Arc<Source>,
     id: &str,
@@ -99,10 +100,10 @@ async fn take_over(
     let inner = &entity.inner;
     let subject = entity.session_subject(id);
     let mut config = consumer_config(name, &subject, &entity.settings);
-    // The session's lock says how long, and what is given back stays with the holder.
+    // The session's lock limits the time, and returned messages stay with the holder.
     config["ack_wait"] = json!(365_u64 * 24 * 3_600 * 1_000_000_000);
     match inner.create_consumer(&entity.stream, name, &config).await {
-        // A process that died between taking the lock and clearing up has left an older one, which no record names.
+        // A process that died between locking and cleaning up has left an older one, which no record names.
         Err(fault) if fault.code == Some(ErrorCode(NOT_UNIQUE)) => {
             for left in consumers_at(entity, &subject).await? {
                 inherit(entity, id, &left).await?;
@@ -114,7 +115,7 @@ async fn take_over(
     marks(entity, id).await
 }
 
-/// The consumers of a subject.
+/// Returns the consumers of a subject.
 async fn consumers_at(entity: &Source, subject: &str) -> Result<Vec<String>, Fault> {
     #[derive(Deserialize)]
     struct Page {
@@ -146,7 +147,7 @@ async fn consumers_at(entity: &Source, subject: &str) -> Result<Vec<String>, Fau
     }
 }
 
-/// The marks of the messages of a session.
+/// Returns the marks of the messages of a session.
 async fn marks(entity: &Source, id: &str) -> Result<BTreeMap<u64, Mark>, Fault> {
     let mut marks = BTreeMap::new();
     for subject in subjects(entity, &entity.beside.mark_of_session(id, '*')).await? {
@@ -159,7 +160,7 @@ async fn marks(entity: &Source, id: &str) -> Result<BTreeMap<u64, Mark>, Fault> 
     Ok(marks)
 }
 
-/// The lock of the holder before has run out: what it was delivered and has not settled counts, and may have been the last
+/// Counts the deliveries of the previous holder, whose lock has run out: an unsettled one counts, and may have been the last
 /// delivery.
 async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), Fault> {
     let inner = &entity.inner;
@@ -180,7 +181,7 @@ async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), F
         let found = inner.last_at(&entity.beside.stream, &at).await?;
         let mut mark =
             found.map(|found| Mark::read(&found.headers, &found.payload, found.sequence)).unwrap_or_default();
-        // Either the holder has said so itself, or who came after it has died half-way through this.
+        // Either the holder has recorded it itself, or its successor has died half-way through this.
         if mark.counted_for.as_deref() == Some(consumer) {
             continue;
         }
@@ -200,7 +201,7 @@ async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), F
     }
 }
 
-/// Locks the session that has the oldest message, of those that nobody holds.
+/// Locks the session with the oldest message, of those without a holder.
 pub(crate) async fn accept_oldest(entity: &Arc<Source>) -> Result<Option<NatsSession>, ReceiveError> {
     let (mut next, mut seen) = (1, std::collections::HashSet::new());
     while let Some(message) = entity.inner.next_at(&entity.stream, &entity.subjects, next).await? {

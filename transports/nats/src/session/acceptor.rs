@@ -17,25 +17,28 @@ use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 use super::{NatsSession, accept, record};
 use crate::{CAPABILITIES, Nats, error::Fault, source::Source};
 
-/// Where the sessions of one entity come from.
+/// The source of the sessions of one entity.
 ///
-/// It finds the session with the oldest message by reading messages from the oldest on, so with many messages in sessions
-/// that are held it reads many. While there is none it listens to what is sent and to locks that are given up, and looks
-/// again once a second for locks that have run out.
+/// It finds the session with the oldest message by reading messages from the oldest on, so with many messages in held sessions
+/// it reads many. While there is none it listens for new messages and released locks, and checks once a second for locks that
+/// have run out.
 pub struct SessionAcceptor {
     entity: Arc<Source>,
     /// The search, in a task of its own: dropped half-way it would leave a lock. It ends when the other end of the channel is
-    /// dropped, and what it finds then is given up.
+    /// dropped, and a session that it finds then is given up.
     search: Option<Search>,
 }
 
 type Search = (JoinHandle<Result<NatsSession, ReceiveError>>, oneshot::Sender<()>);
 
-/// How often locks that have run out are looked for.
+/// How often it checks for locks that have run out.
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Nats {
-    /// Locks one session, which may have no message so far. It does not wait. Errors:
+    /// Locks one session, which may have no message so far. It does not wait.
+    ///
+    /// # Errors
+    ///
     /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it;
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity without sessions;
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units; those of
@@ -45,7 +48,11 @@ impl Nats {
         accept::accept_in_task(entity, id.to_owned()).await
     }
 
-    /// Accepts one session after the other. Errors: those of [`accept_session`](Self::accept_session).
+    /// Accepts one session after the other.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`accept_session`](Self::accept_session).
     pub async fn session_acceptor(&self, path: &str) -> Result<SessionAcceptor, ReceiveError> {
         let entity = self.inner.source(&EntityPath::new(path)?).await?;
         if !entity.settings.requires_session || entity.is_dead_letter() {
@@ -56,7 +63,7 @@ impl Nats {
 }
 
 impl SessionAcceptor {
-    /// Waits for a session that has messages and that nobody holds.
+    /// Waits for a session that has messages and no holder.
     pub async fn accept_next(&mut self) -> Result<NatsSession, ReceiveError> {
         let waiting = Waiting(self);
         poll_fn(|cx| waiting.0.poll_accept(cx)).await
@@ -79,7 +86,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Holders write their records all the time.
+/// Waits until another holder releases a lock. Holders write their records all the time.
 async fn given_up_by_another(locks: &mut async_nats::Subscriber) {
     while let Some(written) = locks.next().await {
         if record::is_free(written.headers.as_ref()) {
@@ -92,7 +99,7 @@ async fn given_up_by_another(locks: &mut async_nats::Subscriber) {
 async fn search(entity: Arc<Source>, mut given_up: oneshot::Receiver<()>) -> Result<NatsSession, ReceiveError> {
     let broken = |error: async_nats::SubscribeError| Fault::new(ErrorKind::CommunicationProblem, error.to_string());
     let inner = Arc::clone(&entity.inner);
-    // First listen, then look: what comes in between is heard.
+    // Subscribe first, then search: so no message in between is missed.
     let mut sent = inner.client.subscribe(entity.subjects.clone()).await.map_err(broken)?;
     let mut locks = inner.client.subscribe(entity.beside.any_session()).await.map_err(broken)?;
     loop {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::record::Record;
 use crate::{error::Fault, lease::Held, marks::Mark, source::Source};
 
-/// How long what was delivered before a connection broke may take to arrive, by an inbox that nobody waits at.
+/// How long deliveries from before a broken connection may take to arrive, by an inbox without a waiting receive.
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
 
 #[derive(Deserialize)]
@@ -30,10 +30,10 @@ struct Delivered {
     consumer_seq: u64,
 }
 
-/// For how long the record of a session locks it at most. The holder writes it again meanwhile, so that the session of a process
-/// that has died is free well before its lock ends.
+/// For how long the record of a session locks it at most. The holder writes it again meanwhile, so that the session of a
+/// process that has died is free well before its lock ends.
 const LEASE: Duration = Duration::from_secs(10);
-/// How often.
+/// How often the holder writes it.
 const BEAT: Duration = Duration::from_secs(3);
 
 /// A session that this process holds.
@@ -43,25 +43,25 @@ pub(crate) struct Hold {
     entity: Arc<Source>,
     consumer: String,
     state: Mutex<State>,
-    /// The record as it was written last. It is written by one at a time.
+    /// The record as it was written last. One writer at a time.
     record: tokio::sync::Mutex<Record>,
 }
 
 struct State {
     /// When the lock ends.
     until: Instant,
-    /// When the record ends that was written last. Others may have the session from then on.
+    /// When the last written record ends. Others may have the session from then on.
     leased_until: Instant,
     /// When the lock ends by the server's clock.
     server_until: Timestamp,
     until_utc: Timestamp,
     is_over: bool,
     marks: BTreeMap<u64, Mark>,
-    /// Messages that have come.
+    /// How many messages have arrived.
     arrived: u64,
-    /// Whether more may have been delivered than has come.
+    /// Whether more may have been delivered than has arrived.
     is_in_doubt: bool,
-    /// What was given back, and comes before all that was not delivered so far.
+    /// Returned messages, which precede all that were not delivered so far.
     returned: BTreeMap<u64, Held>,
     waker: Option<Waker>,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Locked {
     pub(crate) server: Timestamp,
 }
 
-/// For how long a record locks.
+/// Returns for how long a record locks.
 pub(crate) fn lease(lock: Duration) -> Duration {
     lock.min(LEASE)
 }
@@ -149,7 +149,7 @@ impl Hold {
         &self.id
     }
 
-    /// The consumer of this hold, and of no other.
+    /// Returns the consumer of this hold, and of no other.
     pub(crate) fn consumer(&self) -> &str {
         &self.consumer
     }
@@ -170,7 +170,7 @@ impl Hold {
         self.state.lock().marks.get(&number).cloned()
     }
 
-    /// A message was given back. It stays with the holder, and is the next one.
+    /// Adds a returned message. It stays with the holder, and is the next one.
     pub(crate) fn returned(&self, held: Held, mark: Mark) {
         let mut state = self.state.lock();
         if mark.is_stored() || mark.failed > 0 {
@@ -182,12 +182,12 @@ impl Hold {
         }
     }
 
-    /// It stays the next one.
+    /// Puts a message back: it stays the next one.
     pub(crate) fn put_back(&self, held: Held) {
         self.state.lock().returned.insert(held.number, held);
     }
 
-    /// The oldest message that was given back. Without one `waker` is woken when there is.
+    /// Returns the oldest returned message. Without one `waker` is woken when there is.
     pub(crate) fn next_returned(&self, waker: &Waker) -> Option<Held> {
         let mut state = self.state.lock();
         if state.returned.is_empty() {
@@ -196,12 +196,12 @@ impl Hold {
         state.returned.pop_first().map(|(_, held)| held)
     }
 
-    /// A message has come.
+    /// Counts an arrived message.
     pub(crate) fn arrived(&self) {
         self.state.lock().arrived += 1;
     }
 
-    /// A message that was delivered may not come: the receiver has to find out before it goes on.
+    /// Records that a message that was delivered may not arrive: the receiver must check that before it continues.
     pub(crate) fn doubt(&self) {
         self.state.lock().is_in_doubt = true;
     }
@@ -210,8 +210,8 @@ impl Hold {
         self.state.lock().is_in_doubt
     }
 
-    /// Whether all has come that the server has delivered. What was lost on its way would not come again as long as the
-    /// session is held, and what is behind it would come first; so the session is given up then.
+    /// Checks whether all deliveries of the server have arrived. A message that was lost in transit would not be redelivered as
+    /// long as the session is held, and later ones would come first. So the session is given up then.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), Fault> {
         let inner = &self.entity.inner;
         let subject = format!("CONSUMER.INFO.{}.{}", self.entity.stream, self.consumer);
@@ -234,7 +234,7 @@ impl Hold {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // In a task: who polls this sees at once that the session is lost, and polls no more.
+        // In a task: a poll of this sees at once that the session is lost, and there is no further poll.
         let hold = Arc::clone(self);
         tokio::spawn(async move { hold.close().await });
         Err(Fault::new(ErrorKind::SessionLockLost, "a message was lost on its way when the connection broke"))
@@ -280,7 +280,7 @@ impl Hold {
         if record.write(&self.entity, &self.id).await? {
             return Ok(());
         }
-        // It may have been a write of our own whose answer was lost.
+        // It may have been an own write whose answer was lost.
         let now = Record::read(&self.entity, &self.id).await?;
         if now.owner.as_deref() == Some(&*self.consumer) {
             record.stored = now.stored;
@@ -292,14 +292,14 @@ impl Hold {
         Err(SettleError::new(ErrorKind::SessionLockLost))
     }
 
-    /// Gives the session up. Deliveries do not count, and the acknowledgements of this holder reach nobody any more.
+    /// Gives the session up. Deliveries do not count, and the acknowledgements of this holder are ignored from then on.
     pub(crate) async fn close(&self) -> Result<(), SettleError> {
         let mut record = self.record.lock().await;
         {
             let mut state = self.state.lock();
             let is_lost = state.is_lost();
             if std::mem::replace(&mut state.is_over, true) || is_lost {
-                // The next holder clears up behind a lock that has run out, and counts.
+                // The next holder cleans up after a lock that has run out, and counts.
                 return Err(SettleError::new(ErrorKind::SessionLockLost));
             }
             state.returned.clear();
@@ -309,7 +309,7 @@ impl Hold {
         (record.owner, record.until) = (None, Timestamp::EPOCH);
         self.write(&mut record).await?;
         if record.state.is_none() {
-            // Nothing is left to remember. If another has taken the session by now, this number is not there any more.
+            // There is nothing left to store. If another has taken the session by now, this number does not exist any more.
             inner.remove(&self.entity.beside.stream, record.stored).await?;
         }
         Ok(())

@@ -25,14 +25,14 @@ use crate::{
 
 /// A session that is held: its messages in order, and its state.
 ///
-/// The lock is a message beside the entity that each writer replaces, and a consumer that no other hold has. The server
-/// forgets that consumer when the session is given up or taken over, so an acknowledgement of a holder that was too slow
-/// reaches nobody. What is given back stays with the holder and is the next message.
+/// The lock is a message beside the entity that each writer replaces, and a consumer that no other hold has. The consumer is
+/// deleted when the session is given up or taken over, so a late acknowledgement of a former holder has no effect. A released
+/// message stays with the holder and is the next one.
 pub struct NatsSession {
     hold: Arc<Hold>,
     source: Arc<Source>,
     receiver: NatsReceiver,
-    /// What a peek looks at next.
+    /// The next number of a peek.
     peeked: u64,
     place: Option<OwnedPermit<Work>>,
 }
@@ -43,21 +43,25 @@ impl NatsSession {
         Self { hold, source, receiver, peeked: 0, place: Some(place) }
     }
 
-    /// The state of the session; `None` if there is none. [`SessionLockLost`](ErrorKind::SessionLockLost) if it is held no
-    /// more.
+    /// Returns the state of the session; `None` if there is none. [`SessionLockLost`](ErrorKind::SessionLockLost) if the
+    /// session is not held any more.
     pub fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
         let hold = Arc::clone(&self.hold);
         async move { hold.state().await }
     }
 
-    /// Sets the state, or clears it. Errors: that of [`state`](Self::state).
+    /// Sets the state, or clears it.
+    ///
+    /// # Errors
+    ///
+    /// That of [`state`](Self::state).
     pub fn set_state(&self, to: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
         let hold = Arc::clone(&self.hold);
         async move { hold.set_state(to).await }
     }
 
-    /// Locks messages of this session that were set aside; see [`Nats::receive_deferred`](crate::Nats::receive_deferred). They
-    /// have locks of their own.
+    /// Locks deferred messages of this session; see [`Nats::receive_deferred`](crate::Nats::receive_deferred). They have locks
+    /// of their own.
     pub async fn receive_deferred(
         &mut self,
         numbers: &[SequenceNumber],
@@ -66,7 +70,7 @@ impl NatsSession {
         deferred::receive_deferred(&self.source, numbers).await
     }
 
-    /// Looks at up to `max` messages of this session, going on behind the last one that was looked at.
+    /// Returns up to `max` messages of this session, continuing after the last peeked one.
     pub async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
         self.check()?;
         self.source.catch_up().await?;

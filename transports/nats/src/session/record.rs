@@ -1,5 +1,5 @@
-//! What is stored of a session: who holds it until when, and its state, in one message. A write says which one it replaces,
-//! so of two writers one fails.
+//! The stored record of a session: its holder, the end of the lock, and the state, in one message. A write names the one that
+//! it replaces, so of two writers one fails.
 
 use async_nats::{HeaderMap, jetstream::ErrorCode};
 use bytes::Bytes;
@@ -19,11 +19,11 @@ pub(crate) struct Record {
     /// By the server's clock.
     pub(crate) until: Timestamp,
     pub(crate) state: Option<Bytes>,
-    /// Where it is stored; 0 is nowhere.
+    /// Where it is stored; 0 if it is not stored.
     pub(crate) stored: u64,
 }
 
-/// Whether a record that was written says that the session is free.
+/// Returns whether a written record reports a free session.
 pub(crate) fn is_free(headers: Option<&HeaderMap>) -> bool {
     headers.is_none_or(|headers| headers.get(OWNER).is_none())
 }
@@ -43,7 +43,7 @@ impl Record {
         })
     }
 
-    /// Writes the record in place of the one that was read or written before. `false` if another has done so.
+    /// Writes the record in place of the one that was read or written before. `false` if another process has done so.
     pub(crate) async fn write(&mut self, source: &Source, id: &str) -> Result<bool, Fault> {
         let mut headers = HeaderMap::new();
         headers.insert(async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.stored.to_string());

@@ -1,4 +1,4 @@
-//! Headers and a payload as a message.
+//! Messages from headers and a payload.
 
 use std::borrow::Cow;
 
@@ -22,14 +22,14 @@ use crate::reply;
 /// Why the headers of a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
-    /// This header of this transport is not what it writes.
+    /// This header of this transport has a value that it does not write.
     Header(String),
     /// The headers are larger than the properties of a message may be.
     TooLarge,
 }
 
 impl Malformed {
-    /// The reason and the description of its dead letter.
+    /// Returns the reason and the description of its dead letter.
     pub(crate) fn why(&self) -> DeadLetter {
         match self {
             Self::Header(name) => {
@@ -49,7 +49,7 @@ impl Malformed {
     }
 }
 
-/// The message that headers and a payload say: what `Sb-` headers say, and over it what those of other clients do.
+/// Returns the message of headers and a payload. Headers of other clients override `Sb-` headers.
 pub(crate) fn decode(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message, Malformed> {
     let Some(headers) = headers.filter(|headers| !headers.is_empty()) else {
         return Ok(Message::new(payload));
@@ -79,8 +79,8 @@ fn mark(headers: &HeaderMap, to: &mut Properties) {
     }
 }
 
-/// The payload of a message with a header of this transport that cannot be read. Those are properties as they are, under
-/// their names.
+/// Returns the payload of a message with an unreadable header of this transport. Such headers become properties, unchanged and
+/// under their names.
 pub(crate) fn bare(headers: Option<&HeaderMap>, payload: Bytes) -> Message {
     let mut properties = Properties::new();
     if let Some(headers) = headers {
@@ -96,7 +96,7 @@ pub(crate) fn bare(headers: Option<&HeaderMap>, payload: Bytes) -> Message {
     Message::from_parts(properties, payload.into())
 }
 
-/// Sets what one header says. `None` if it cannot be read; a header that is not known says nothing.
+/// Sets the property of one header. `None` if it cannot be read; an unknown header sets nothing.
 fn set(to: &mut Properties, name: &str, text: &str) -> Option<()> {
     let owned = || text.to_owned();
     match name {

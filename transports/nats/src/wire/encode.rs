@@ -1,4 +1,4 @@
-//! A message as headers and a payload.
+//! Headers and a payload from a message.
 
 use async_nats::{HeaderMap, HeaderName};
 use bytes::Bytes;
@@ -15,18 +15,18 @@ use super::{
     value::{property_text, value_json},
 };
 
-/// The headers and the payload of a message. A body of one data section is the payload as it is.
+/// Returns the headers and the payload of a message. A body of one data section is the payload unchanged.
 pub(crate) fn encode(message: &Message) -> Result<(HeaderMap, Bytes), SendError> {
     encode_copy(message, &HeaderMap::new())
 }
 
-/// The same for a copy of a message that came with these headers. An application property that is as one of them says is
-/// written as that header, and not in this transport's own way.
+/// Returns the same for a copy of a message with these original headers. An application property with the value of such a
+/// header is written as that header, and not in this transport's own form.
 pub(crate) fn encode_copy(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes), SendError> {
     let (mut headers, payload) = encode_own(message, came)?;
     plain::write(message, &mut headers);
     if size(&headers) + ROOM_FOR_OWN > MAX_HEADERS {
-        // There is no room to say anything twice.
+        // There is no space to write a value twice.
         return encode_own(message, came);
     }
     Ok((headers, payload))

@@ -1,4 +1,4 @@
-//! How a message looks in NATS.
+//! The form of a message in NATS.
 
 mod decode;
 mod encode;
@@ -16,7 +16,7 @@ pub(crate) use self::{
 
 /// Bytes of headers that a stream takes at most.
 pub(crate) const MAX_HEADERS: usize = 0xffff;
-/// What is kept free of these for headers that only a stored message has: its number, its time, an id.
+/// Bytes of these that are reserved for headers that only a stored message has: its number, its time, an id.
 pub(crate) const ROOM_FOR_OWN: usize = 512;
 
 /// Bytes that headers take on the wire.
@@ -56,8 +56,8 @@ pub(crate) mod name {
         DELIVERY_COUNT "Sb-Delivery-Count"
     }
 
-    /// What every header of this transport begins with.
+    /// The prefix of every header of this transport.
     pub(crate) const PREFIX: &str = "Sb-";
-    /// What the header of an application property begins with.
+    /// The prefix of the header of an application property.
     pub(crate) const PROPERTY: &str = "Sb-P-";
 }

@@ -1,4 +1,4 @@
-//! Headers that are not this transport's: what other clients of NATS write, and read.
+//! Headers of other clients of NATS, read and written.
 
 use std::{borrow::Cow, str::FromStr};
 
@@ -13,15 +13,15 @@ use super::{name::PREFIX, text, value::property_text};
 
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("Content-Type");
 const CONTENT_ENCODING: HeaderName = HeaderName::from_static("Content-Encoding");
-/// What each header of the server begins with.
+/// The prefix of the headers of the server.
 const SERVER: &str = "Nats-";
-/// What the header of an attribute of a CloudEvent begins with.
+/// The prefix of the header of an attribute of a CloudEvent.
 const EVENT: &str = "ce-";
 /// Application properties that are also written as plain headers. They are read in any case.
 const PROPERTIES: [&str; 4] =
     [TraceContext::TRACEPARENT, TraceContext::TRACESTATE, TraceContext::DIAGNOSTIC_ID, "baggage"];
 
-/// What a header says.
+/// The meaning of a header.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Meaning<'a> {
     ContentType,
@@ -34,7 +34,7 @@ enum Meaning<'a> {
 }
 
 impl<'a> Meaning<'a> {
-    /// `None` for a header of this transport, and for an instruction to the server.
+    /// Returns the meaning of a header. `None` for a header of this transport, and for an instruction to the server.
     fn of(name: &'a str) -> Option<Self> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("Content-Type") {
@@ -71,8 +71,8 @@ impl<'a> Meaning<'a> {
     }
 }
 
-/// Reads what the plain headers say, over what the headers of this transport have said: where they differ, another program
-/// has changed the plain one since. The `MessageId` is the exception, for `Nats-Msg-Id` is what a stream finds duplicates by.
+/// Reads the plain headers, which override the headers of this transport: where they differ, another program has changed the
+/// plain one since. The `MessageId` is the exception, because a stream detects duplicates by `Nats-Msg-Id`.
 pub(super) fn read(headers: &HeaderMap, to: &mut Properties) {
     let mut all: Vec<_> = headers
         .iter()
@@ -123,7 +123,7 @@ pub(super) fn read(headers: &HeaderMap, to: &mut Properties) {
     }
 }
 
-/// One value as it is, several as one list.
+/// Joins several values as one list; one value is unchanged.
 fn joined(values: &[HeaderValue]) -> Cow<'_, str> {
     match values {
         [one] => Cow::Borrowed(one.as_str()),
@@ -131,7 +131,7 @@ fn joined(values: &[HeaderValue]) -> Cow<'_, str> {
     }
 }
 
-/// A property of another type stays, if its text is the same.
+/// Sets a property. A property of another type stays, if its text is the same.
 fn set(to: &mut Properties, name: &str, value: &str) {
     let present = to.application().get(name);
     let is_same = present.is_some_and(|present| match present {
@@ -143,7 +143,7 @@ fn set(to: &mut Properties, name: &str, value: &str) {
     }
 }
 
-/// Writes what other clients read: in addition to the headers of this transport, where a plain header can hold the value.
+/// Writes headers for other clients, in addition to the headers of this transport, where a plain header can hold the value.
 pub(super) fn write(message: &Message, headers: &mut HeaderMap) {
     if let Some(value) = message.content_type().filter(|value| is_plain(value)) {
         headers.insert(CONTENT_TYPE, value);
@@ -166,12 +166,12 @@ pub(super) fn write(message: &Message, headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a value is read as it was written.
+/// Returns whether a value is read as it was written.
 fn is_plain(value: &str) -> bool {
     !value.is_empty() && value.trim().len() == value.len() && !value.bytes().any(|byte| byte.is_ascii_control())
 }
 
-/// The headers that say this property as the message has it, if there are any: its copies keep them as they came.
+/// Returns the headers with the value of this property, if there are any: copies keep them as they arrived.
 pub(super) fn kept(headers: &HeaderMap, key: &str, value: &PropertyValue) -> Option<(HeaderName, Vec<HeaderValue>)> {
     let text = value.as_str()?;
     let Some(Meaning::Property(_)) = Meaning::of(key) else { return None };
@@ -191,7 +191,7 @@ pub(crate) fn add_unread(from: &HeaderMap, message: &Message, to: &mut HeaderMap
             Some(Meaning::Property(key)) => message.application().get(key).is_none(),
             Some(Meaning::MessageId) | None => false,
         };
-        // A dead letter without a description has removed the one that the message came with.
+        // A dead letter without a description has removed the previous one.
         let is_unread = is_unread && ![DeadLetter::REASON, DeadLetter::DESCRIPTION].contains(&text);
         if is_unread && to.get(name.clone()).is_none() {
             for value in values {
@@ -201,7 +201,7 @@ pub(crate) fn add_unread(from: &HeaderMap, message: &Message, to: &mut HeaderMap
     }
 }
 
-/// A value of an attribute behind the percent-encoding of the HTTP binding of CloudEvents. What is not encoded that way
+/// Decodes the value of an attribute from the percent-encoding of the HTTP binding of CloudEvents. A text that is not encoded
 /// is the value itself.
 fn decoded(value: &str) -> Cow<'_, str> {
     if value == "%" { None } else { text::unescape(value) }.unwrap_or(Cow::Borrowed(value))

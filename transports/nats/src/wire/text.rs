@@ -1,9 +1,9 @@
-//! Text where NATS allows little: in header values, and in one token of a subject.
+//! Text in header values, and in one token of a subject, which permit few characters.
 
 use std::borrow::Cow;
 
-/// A text as the value of a header: control characters of ASCII, `%`, and white space at the ends become `%XX` for each of
-/// their bytes, an empty text `%`.
+/// Returns a text as the value of a header: control characters of ASCII, `%`, and white space at the ends become `%XX` for each
+/// of their bytes, an empty text `%`.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if text.is_empty() {
         return Cow::Borrowed("%");
@@ -23,7 +23,7 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8(out).unwrap_or_default())
 }
 
-/// A text with `%XX` in place of each byte that is special.
+/// Returns a text with `%XX` in place of each special byte.
 pub(super) fn percent(text: &str, is_special: impl Fn(u8) -> bool) -> Cow<'_, str> {
     if !text.bytes().any(&is_special) {
         return Cow::Borrowed(text);
@@ -32,7 +32,7 @@ pub(super) fn percent(text: &str, is_special: impl Fn(u8) -> bool) -> Cow<'_, st
     for byte in text.bytes() {
         if is_special(byte) { push_hex(&mut out, b'%', byte) } else { out.push(byte) }
     }
-    // What is not ASCII is special in whole characters, or not at all.
+    // Characters outside ASCII are special as a whole, or not at all.
     String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
@@ -40,7 +40,7 @@ fn is_special(byte: u8) -> bool {
     byte == b'%' || byte.is_ascii_control()
 }
 
-/// The text behind [`escape`]. `None` if it is not what that writes.
+/// Reverses [`escape`]. `None` for a text that it does not write.
 pub(crate) fn unescape(value: &str) -> Option<Cow<'_, str>> {
     if value == "%" {
         return Some(Cow::Borrowed(""));
@@ -51,8 +51,8 @@ pub(crate) fn unescape(value: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(unhex(value, b'%')?).ok().map(Cow::Owned)
 }
 
-/// A text as one token of a subject, or as part of the name of a stream: letters, digits and `-` stay, other bytes become
-/// `=XX`, an empty text `=`.
+/// Returns a text as one token of a subject, or as part of the name of a stream: letters, digits and `-` stay, other bytes
+/// become `=XX`, an empty text `=`.
 pub(crate) fn token(text: &str) -> String {
     if text.is_empty() {
         return "=".into();
@@ -64,7 +64,7 @@ pub(crate) fn token(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// The text behind [`token`].
+/// Reverses [`token`].
 pub(crate) fn untoken(token: &str) -> Option<String> {
     if token == "=" {
         return Some(String::new());

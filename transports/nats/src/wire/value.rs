@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::text::{bytes_of, hex};
 
-/// `tag:value`. `None` for a type that came after this was written.
+/// Returns `tag:value`. `None` for a type that is newer than this code.
 pub(crate) fn property_text(value: &PropertyValue) -> Option<String> {
     Some(match value {
         PropertyValue::Null => "null:".into(),
@@ -37,7 +37,7 @@ pub(crate) fn property_text(value: &PropertyValue) -> Option<String> {
     })
 }
 
-/// The value behind [`property_text`].
+/// Reverses [`property_text`].
 pub(crate) fn property(text: &str) -> Option<PropertyValue> {
     let (tag, text) = text.split_once(':')?;
     Some(match tag {
@@ -66,7 +66,7 @@ pub(crate) fn property(text: &str) -> Option<PropertyValue> {
     })
 }
 
-/// A value of a body as JSON: a simple one is its text, others an object of one member.
+/// Returns a value of a body as JSON: a simple one is its text, others an object of one member.
 pub(super) fn value_json(value: &Value) -> Option<Json> {
     let all = |values: &[Value]| values.iter().map(value_json).collect::<Option<Vec<_>>>();
     Some(match value {
@@ -83,7 +83,7 @@ pub(super) fn value_json(value: &Value) -> Option<Json> {
     })
 }
 
-/// The value behind [`value_json`]. `None` if it has more levels than a value may have.
+/// Reverses [`value_json`]. `None` if it has more levels than a value may have.
 pub(super) fn value(json: &Json) -> Option<Value> {
     value_within(json).filter(|value| value.is_within(limits::VALUE_LEVELS))
 }

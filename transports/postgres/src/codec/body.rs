@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Unreadable, Unwritable, value::Any};
 
-/// What kind of body the bytes are.
+/// The kind of body that the bytes are.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Shape {
@@ -50,7 +50,7 @@ pub(super) fn write(body: &Body) -> Result<(Shape, Vec<u8>), Unwritable> {
     Ok((shape(body)?, bytes))
 }
 
-/// What is made of strings, numbers and lists of them has a form in JSON.
+/// Strings, numbers and lists of them have a form in JSON.
 fn json(value: &impl Serialize) -> Result<Vec<u8>, Unwritable> {
     serde_json::to_vec(value).map_err(|_| Unwritable::UnknownType)
 }

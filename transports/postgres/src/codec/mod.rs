@@ -1,7 +1,7 @@
-//! Messages as rows hold them: the properties as JSON that a person can read, the body as its bytes.
+//! Messages as rows: the properties as readable JSON, the body as its bytes.
 //!
-//! Every type comes back as what it was. What JSON has no word for is text in hexadecimal, and floating-point numbers are
-//! their bits, for a decimal fraction may come back as its neighbour.
+//! Every type is read as it was written. A value without a form in JSON is text in hexadecimal digits. Floating-point numbers
+//! are their bits, because a decimal fraction may be read as a neighbouring number.
 
 mod body;
 mod properties;
@@ -24,19 +24,19 @@ pub(crate) struct Written {
     pub(crate) body: Vec<u8>,
 }
 
-/// Properties and body of a message for a row.
+/// Returns properties and body of a message for a row.
 pub(crate) fn write(message: &Message) -> Result<Written, Unwritable> {
     let (shape, body) = body::write(message.body())?;
     let properties = properties::write(message.properties(), shape)?;
     Ok(Written { properties, body })
 }
 
-/// The properties alone, of a message whose body stays as it is.
+/// Returns the properties alone, of a message whose body does not change.
 pub(crate) fn write_properties(message: &Message, properties: &Properties) -> Result<String, Unwritable> {
     properties::write(properties, body::shape(message.body())?)
 }
 
-/// The message of a row.
+/// Returns the message of a row.
 pub(crate) fn read(properties: &str, body: Vec<u8>) -> Result<Message, Unreadable> {
     let (properties, shape) = properties::read(properties)?;
     Ok(Message::from_parts(properties, body::read(shape, body)?))
@@ -48,7 +48,7 @@ pub(crate) fn read(properties: &str, body: Vec<u8>) -> Result<Message, Unreadabl
 pub enum Unwritable {
     /// A value has more levels than are written.
     TooDeep,
-    /// A value or a body is of a type that the core has and this version of the transport does not write.
+    /// A value or a body is of a type that the core has and this version of the transport cannot write.
     UnknownType,
 }
 
@@ -103,11 +103,11 @@ impl From<InvalidArgument> for Unreadable {
 
 /// The value of an application property in other JSON.
 pub(crate) fn write_value(value: &PropertyValue) -> Result<serde_json::Value, Unwritable> {
-    // The kinds that are known have a form in JSON.
+    // Known kinds have a form in JSON.
     serde_json::to_value(Simple::of(value)?).map_err(|_| Unwritable::UnknownType)
 }
 
-/// What [`write_value`] wrote.
+/// Reverses [`write_value`].
 pub(crate) fn read_value(value: serde_json::Value) -> Result<PropertyValue, Unreadable> {
     serde_json::from_value::<Simple>(value)?.into_value()
 }

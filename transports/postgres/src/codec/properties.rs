@@ -15,13 +15,13 @@ use super::{
 
 type Text<'a> = Option<Cow<'a, str>>;
 
-/// The names are those of the model, in snake case. What is at its default is left out.
+/// The properties of a message in JSON. The names are those of the model, in snake case. Defaults are left out.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Text<'a>,
-    /// Whether it was made here, for the sender set none.
+    /// Whether the id was made here, because the sender set none.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     message_id_stamped: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -88,7 +88,7 @@ impl Simple {
             PropertyValue::TimeSpan(value) => Self::TimeSpan(*value),
             PropertyValue::Uri(value) => Self::Uri(value.clone()),
             PropertyValue::Bytes(value) => Self::Bytes(hex(value)),
-            // The type may get others. Stored as another value, they would be lost.
+            // The type may get other kinds. Stored as another value, they would be lost.
             _ => return Err(Unwritable::UnknownType),
         })
     }

@@ -1,4 +1,4 @@
-//! Publishing with confirms: one task owns a channel, and knows what of each message.
+//! Publishing with confirms: one task owns a channel, and tracks each message.
 
 mod returns;
 
@@ -34,7 +34,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Mandatory,
-    /// A topic without a subscription that takes the message is no failure.
+    /// A topic without a subscription that takes the message is not a failure.
     Optional,
 }
 
@@ -56,33 +56,33 @@ impl Publication {
 pub(crate) type Outcome = Result<(), Failure>;
 
 enum Command {
-    /// To be published when its turn comes.
+    /// To be published in its turn.
     Publish {
         publication: Box<Publication>,
-        /// When nobody waits for it any more.
+        /// The end of the deadline.
         until: Instant,
         done: oneshot::Sender<Outcome>,
     },
-    /// It is on its way.
+    /// Published, and not confirmed yet.
     Published { name: Name, publishing: Confirming, done: oneshot::Sender<Outcome> },
 }
 
-/// The routing key and the id of a message, by which a returned one is told: several queues may get the same id.
+/// The routing key and the id of a message, which identify a returned one: several queues may get the same id.
 type Name = (ShortString, Option<ShortString>);
 
 type Confirming = Pin<Box<dyn Future<Output = lapin::Result<Confirmation>> + Send>>;
 
-/// What whoever sends and the task share.
+/// State that senders and the task share.
 #[derive(Default)]
 struct Way {
     channel: Option<Channel>,
-    /// Commands that the task has still to publish. Nothing overtakes them.
+    /// Commands that the task has still to publish. No command overtakes them.
     queued: usize,
     /// Sends that were not answered.
     in_flight: usize,
 }
 
-/// The way to a task that publishes. The task ends when all clones are gone and everything is confirmed.
+/// The handle of a task that publishes. The task ends when all clones are dropped and everything is confirmed.
 #[derive(Clone)]
 pub(crate) struct Publisher {
     commands: mpsc::Sender<Command>,
@@ -90,7 +90,7 @@ pub(crate) struct Publisher {
     link: Arc<Link>,
 }
 
-/// What comes of a publication. The answer is awaited no longer than the deadline.
+/// The state of a publication. The answer is awaited no longer than the deadline.
 pub(crate) enum Publishing {
     /// It waits for its turn.
     Queued(Pin<Box<dyn Future<Output = Outcome> + Send>>),
@@ -102,17 +102,17 @@ impl Publisher {
         Self::spawn_with(link, None)
     }
 
-    /// With a consumer of replies on each channel that is opened.
+    /// Starts the task, with a consumer of replies on each channel that it opens.
     pub(crate) fn spawn_with(link: Arc<Link>, replies: Option<mpsc::Sender<Consumer>>) -> Self {
         let bound = link.options.sends_in_flight;
-        // Those that are on their way have their place, besides those that are not.
+        // Published messages have a place each, besides those that are not published yet.
         let (commands, received) = mpsc::channel(2 * bound);
         let way = Arc::new(Mutex::new(Way::default()));
         tokio::spawn(run(Arc::clone(&link), received, Arc::clone(&way), replies));
         Self { commands, way, link }
     }
 
-    /// Publishes, in the order of the calls while there is room.
+    /// Publishes in the order of the calls, up to the bound.
     pub(crate) fn start(&self, publication: Publication) -> Publishing {
         let until = Instant::now() + self.link.deadline();
         let (done, answer) = oneshot::channel();
@@ -120,7 +120,7 @@ impl Publisher {
         if way.in_flight < self.link.options.sends_in_flight {
             let command = match way.channel.clone() {
                 Some(channel) if way.queued == 0 && channel.status().connected() => {
-                    // Its frames are queued here, which spares a turn of the task.
+                    // Its frames are queued here, which saves a turn of the task.
                     let name = publication.name();
                     let mut publishing: Confirming = Box::pin(publish(channel, publication));
                     match publishing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -137,7 +137,7 @@ impl Publisher {
                 }
             };
             way.in_flight += 1;
-            // There is room for as many, unless the task has ended.
+            // The channel has capacity for as many, unless the task has ended.
             return match self.commands.try_send(command) {
                 Ok(()) => Publishing::Answer(answer),
                 Err(_) => Publishing::Queued(Box::pin(async { Err(ended()) })),
@@ -148,7 +148,7 @@ impl Publisher {
         Publishing::Queued(Box::pin(async move { answered(this.wait(publication).await?).await }))
     }
 
-    /// Publishes when there is room.
+    /// Publishes as soon as the bound permits.
     pub(crate) async fn enqueue(&self, publication: Publication) -> Result<Publishing, Failure> {
         Ok(Publishing::Answer(self.wait(publication).await?))
     }
@@ -208,9 +208,9 @@ async fn run(
             biased;
             Some(confirmed) = in_flight.next() => {
                 settled.push(confirmed);
-                // lapin hands a returned message to whichever confirm of one acknowledgement it resolves first. What has come
-                // is taken in, and whatever of it is ready is seen before any is answered.
-                // Those that are on their way already are never beyond the bound.
+                // lapin gives a returned message to whichever confirm of one acknowledgement it resolves first. So all arrived
+                // results are collected before any is answered.
+                // Published messages are never beyond the bound.
                 while in_flight.len() < bound && let Ok(command) = commands.try_recv() {
                     take(command, &link, &way, &mut leased, replies.as_ref(), &mut in_flight, &mut returns).await;
                 }
@@ -235,7 +235,7 @@ async fn run(
     }
 }
 
-/// Publishes what is not on its way yet.
+/// Publishes a message that is not published yet.
 async fn take(
     command: Command,
     link: &Link,
@@ -274,7 +274,7 @@ async fn take(
     in_flight.push(Box::pin(async move { Confirmed { name, done, result: publishing.await } }));
 }
 
-/// A channel that works.
+/// Returns a working channel.
 async fn channel(
     link: &Link,
     way: &Mutex<Way>,
@@ -305,7 +305,7 @@ async fn open(link: &Link, until: Instant, replies: Option<&mpsc::Sender<Consume
             let none = FieldTable::default();
             let consuming = leased.channel.basic_consume(reply::QUEUE.into(), "".into(), options, none);
             let consumer = within(link.deadline(), "basic.consume", consuming).await?;
-            // Nobody may look for replies any more.
+            // There may be no receiver of replies any more.
             let _ = replies.try_send(consumer);
         }
         Ok(leased)

@@ -1,4 +1,4 @@
-//! What has come of messages that were published, when the broker returned some of them.
+//! The results of published messages, when the broker has returned some of them.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use tokio::sync::oneshot;
 use super::{Name, Outcome};
 use crate::error::Failure;
 
-/// A message on its way: what it is called, who waits, and what came of it.
+/// A published message: its name, its sender and its result.
 pub(super) struct Confirmed {
     pub(super) name: Name,
     pub(super) done: oneshot::Sender<Outcome>,
     pub(super) result: lapin::Result<Confirmation>,
 }
 
-/// How many messages of a name the broker returned whose confirm has not come: lapin may have handed them to another's.
+/// How many messages of a name the broker returned whose confirm has not arrived: lapin may have given them to another's.
 #[derive(Default)]
 pub(super) struct Returns(HashMap<Name, usize>);
 
 impl Returns {
-    /// Answers all of `settled`, in which every returned message is seen before it is answered.
+    /// Answers all of `settled`. Every returned message among them is counted before any is answered.
     pub(super) fn answer(&mut self, settled: &mut Vec<Confirmed>) {
         for confirmed in settled.iter() {
             if let Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) = &confirmed.result {
@@ -53,7 +53,7 @@ impl Returns {
 fn outcome(result: lapin::Result<Confirmation>) -> Outcome {
     match result? {
         Confirmation::Ack(_) => Ok(()),
-        // RabbitMQ: Publisher Confirms, and Queue Length Limit with `reject-publish`. It does not say which.
+        // RabbitMQ: Publisher Confirms, and Queue Length Limit with `reject-publish`. It does not report which.
         Confirmation::Nack(_) => {
             Err(Failure::new(ErrorKind::General, "the broker refused the message: its queue is full or not available"))
         }
@@ -76,7 +76,7 @@ mod tests {
         Confirmation::Ack(Some(BasicReturnMessage { delivery, reply_code: 312, reply_text: "NO_ROUTE".into() }))
     }
 
-    /// Answers what has come of these ids, and the kinds of the failures.
+    /// Answers the results of these ids, and the kinds of the failures.
     fn answer<const N: usize>(returns: &mut Returns, settled: [(&str, Confirmation); N]) -> [Option<ErrorKind>; N] {
         let mut answers = Vec::new();
         let mut confirmed = settled
@@ -93,7 +93,7 @@ mod tests {
         answers.into_iter().map(kind).collect::<Vec<_>>().try_into().unwrap()
     }
 
-    /// lapin hands a returned message to the first confirm that it resolves.
+    /// lapin gives a returned message to the first confirm that it resolves.
     #[test]
     fn x_21_a_returned_message_fails_its_own_send_whoever_was_told() {
         let (ok, gone) = (None, Some(ErrorKind::EntityNotFound));

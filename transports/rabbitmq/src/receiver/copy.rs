@@ -1,4 +1,4 @@
-//! A delivery once more, in its queue or its dead-letter queue.
+//! Copies of a delivery, in its queue or its dead-letter queue.
 
 use consign::{
     Message,
@@ -13,7 +13,7 @@ use crate::{
     wire::{self, Expiration, Stamp},
 };
 
-/// The copy that takes the place of an abandoned message, at the end of its queue. It has one more failure.
+/// Returns the copy that replaces an abandoned message, at the end of its queue. It has one more failure.
 pub(super) fn abandoned(
     held: &Held,
     source: &Source,
@@ -30,14 +30,14 @@ pub(super) fn abandoned(
     copy(held, &message, source.path.as_str(), held.facts.failed + 1, expiration)
 }
 
-/// The copy that goes to the slot of its session.
+/// Returns the copy for the slot of its session.
 pub(crate) fn moved(held: &Held, queue: &str, now: Timestamp) -> Result<Publication, SendError> {
     let left = held.facts.expires_at.map(|at| at.saturating_since(now));
     let expiration = left.map_or(Expiration::Never, Expiration::In);
     copy(held, &held.message, queue, held.facts.failed, expiration)
 }
 
-/// The copy that goes to the dead-letter queue.
+/// Returns the copy for the dead-letter queue.
 pub(crate) fn dead(
     held: &Held,
     source: &Source,

@@ -1,4 +1,4 @@
-//! A delivery as it came, and what it is settled by.
+//! A delivery of the broker, and the ticket that settles it.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ use crate::{
     wire::{self, Facts},
 };
 
-/// Where a delivery is from, and where it is settled: the generation of its channel.
+/// The source of a delivery, on which it is settled: the generation of its channel.
 pub(crate) struct Origin {
     pub(crate) subscription: u64,
     pub(crate) leased: Leased,
 }
 
-/// A delivery that was handed out.
+/// A dispatched delivery.
 pub(crate) struct Held {
     pub(crate) ticket: Ticket,
     pub(crate) raw: BasicProperties,
@@ -39,11 +39,11 @@ pub(crate) struct Held {
     pub(crate) until: Instant,
 }
 
-/// What a delivery is settled by.
+/// The means to settle a delivery.
 pub(crate) struct Ticket {
     pub(crate) origin: Arc<Origin>,
     pub(crate) tag: u64,
-    /// It knows when its channel has ended, even if lapin has made the connection again and the channel works.
+    /// Reports the end of its channel, even if lapin has opened the connection again and the channel works.
     acker: Acker,
 }
 
@@ -52,12 +52,12 @@ impl Ticket {
         Self { origin, tag: delivery.delivery_tag, acker: delivery.acker.clone() }
     }
 
-    /// Whether the channel has ended, and the lock with it. The broker gives the message to another then.
+    /// Returns whether the channel has closed, and the lock with it. The broker then redelivers the message.
     pub(crate) fn is_lost(&self) -> bool {
         self.acker.poisoned() || !self.origin.leased.channel.status().connected()
     }
 
-    /// The frame goes out at the first poll: in the order of these, which that of an `Acker` is not.
+    /// Acknowledges the delivery. The frame is sent at the first poll: in the order of these, which that of an `Acker` is not.
     pub(crate) async fn ack(self) -> Result<(), Failure> {
         self.settle(async |channel, tag| channel.basic_ack(tag, BasicAckOptions::default()).await).await
     }
@@ -79,7 +79,7 @@ impl Ticket {
     }
 }
 
-/// Why a message with more headers than it may have is a dead letter.
+/// The reason of a dead letter with more headers than a message may have.
 pub(crate) fn too_large() -> DeadLetter {
     let why = format!(
         "the headers exceed the limits of a message: {} properties, {} bytes for one and {} bytes for all",
@@ -91,7 +91,7 @@ pub(crate) fn too_large() -> DeadLetter {
 }
 
 impl Held {
-    /// Reads what the broker delivered.
+    /// Reads a delivery of the broker.
     pub(crate) fn read(
         source: &Source,
         origin: Arc<Origin>,
@@ -105,23 +105,23 @@ impl Held {
         let (mut message, mut facts) = wire::read(&properties, payload.clone());
         let is_dead = source.path.is_dead_letter();
         let default = source.settings.default_time_to_live.filter(|_| !is_dead);
-        // A subscription's is not known to the sender.
+        // The sender does not have the default of a subscription.
         if let Some(shorter) = default.filter(|default| message.time_to_live().is_none_or(|own| own > *default)) {
             let _ = message.properties_mut().set_time_to_live(shorter);
             facts.expires_at = Some(facts.enqueued.saturating_add(shorter));
         }
-        // The timestamp of another publisher, if there is one, is not when the broker took the message. Had that expired, it
-        // would not have come.
+        // The timestamp of another publisher, if there is one, is not when the broker took the message. If the message had
+        // expired by it, the broker would not have delivered it.
         if !facts.is_stamped && (facts.enqueued == Timestamp::default() || facts.expires_at.is_some_and(|at| at <= now))
         {
             facts.enqueued = now;
             facts.expires_at = message.time_to_live().map(|ttl| now.saturating_add(ttl));
         }
         if !is_dead {
-            // Another publisher may have sent them.
+            // Another publisher may have set them.
             DeadLetter::remove_reason(&mut message);
         } else if message.dead_letter_reason().is_none() {
-            // What the broker has put here says nothing itself.
+            // A message that the broker has dead-lettered has no reason of its own.
             let reason = match facts.is_expired {
                 true => Some(DeadLetterReason::TtlExpired),
                 false if source.settings.requires_session && message.session_id().is_none() => {
@@ -136,7 +136,7 @@ impl Held {
         Self { ticket, raw: properties, payload, message, facts, until }
     }
 
-    /// What is said of it when it is handed out.
+    /// Returns the metadata of a dispatched delivery.
     pub(crate) fn received(&self, is_dead: bool) -> Received {
         let facts = &self.facts;
         let mut received = Received::new(SequenceNumber::new(facts.number), facts.enqueued, facts.failed + 1);

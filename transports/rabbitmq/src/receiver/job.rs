@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{client, error::Failure, log, publisher::Publication};
 
-/// A delivery that nobody else settles any more, and what is to become of it.
+/// A delivery that only this job settles, and the settlement.
 pub(super) struct Job {
     pub(super) held: Held,
     pub(super) action: Action,
@@ -25,7 +25,7 @@ pub(super) struct Job {
 
 pub(super) enum Action {
     Complete,
-    /// Give it back to the broker, which counts that, while this crate does not.
+    /// Returns it to the broker, which counts that; this crate does not.
     GiveBack,
     /// The delivery failed.
     Abandon(Changes),
@@ -34,7 +34,7 @@ pub(super) enum Action {
     Expire,
 }
 
-/// Settles. If a copy cannot be published the message is given back, and stays what it was.
+/// Settles. If a copy cannot be published the message is released unchanged.
 pub(super) async fn run(job: Job, shared: Arc<Shared>) {
     let Job { held, action, done } = job;
     let origin = Arc::clone(&held.ticket.origin);
@@ -57,7 +57,7 @@ async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), Settl
     let is_expired = held.facts.expires_at.is_some_and(|at| at <= now);
     match action {
         Action::Complete => ack(held, shared).await,
-        // Nothing counts there.
+        // A dead-letter queue does not count.
         Action::Abandon(_) | Action::Expire if source.path.is_dead_letter() => give_back(held, shared).await,
         Action::Abandon(_) | Action::Expire if is_expired => {
             if !settings.dead_letter_on_expiration {
@@ -81,9 +81,9 @@ async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), Settl
     }
 }
 
-/// Publishes the copy, awaits its confirm, and acknowledges the original: in between there are two, and never none.
+/// Publishes the copy, awaits its confirm, and acknowledges the original: a failure in between leaves two messages, never none.
 async fn replace_by(copy: Result<Publication, SendError>, held: Held, shared: &Shared) -> Result<(), SettleError> {
-    // Its lock is lost, and the broker has given it to another.
+    // Its lock is lost, and the broker redelivers it.
     if held.ticket.is_lost() {
         return Err(lost());
     }
@@ -100,7 +100,7 @@ async fn replace_by(copy: Result<Publication, SendError>, held: Held, shared: &S
     }
 }
 
-/// A queue that somebody else has made may have no dead-letter queue. It gets one when it is needed.
+/// Publishes a copy. A queue of another program may have no dead-letter queue: it is created when it is needed.
 pub(crate) async fn publish(client: &client::Shared, source: &Source, copy: Publication) -> Result<(), Failure> {
     let moves = client.moves();
     let again = copy.clone();

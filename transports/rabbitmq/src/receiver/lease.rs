@@ -22,10 +22,10 @@ use super::{
 };
 use crate::{error::Failure, session::SessionLock};
 
-/// The right to settle one delivery. It belongs to the channel that delivered: when that is gone the lock is lost.
+/// The right to settle one delivery. It belongs to the channel of the delivery: when that closes, the lock is lost.
 ///
-/// AMQP 0-9-1 does not answer an acknowledgement. A settlement has succeeded when it is written to the connection; if that
-/// breaks before the broker has read it, the message comes again.
+/// AMQP 0-9-1 does not answer an acknowledgement. A settlement has succeeded when it is written to the connection. If the
+/// connection breaks before the broker has read it, the message is redelivered.
 #[must_use = "a lease that is dropped abandons its message"]
 pub struct RabbitMqLease(Right);
 
@@ -34,7 +34,7 @@ enum Right {
     OfSession(SessionLock),
     /// The message was removed as it was delivered.
     Removed,
-    /// A reply that was in no queue: there is nothing to be done.
+    /// A reply that was in no queue: there is nothing to settle.
     Reply,
 }
 
@@ -205,7 +205,7 @@ impl transport::Lease for RabbitMqLease {
     }
 }
 
-/// The future of a renewal, which is there at once: the lock is kept by this process.
+/// The future of a renewal, which is ready at once: this process keeps the lock.
 pub type RabbitMqRenew = Ready<Result<Timestamp, SettleError>>;
 
 /// The future of a settlement.
@@ -219,12 +219,12 @@ enum Settling {
         timer: Option<Pin<Box<Sleep>>>,
         error: fn(SettleError) -> SettleError,
     },
-    /// The receiver's task does it, with deadlines of its own.
+    /// The receiver's task settles, with deadlines of its own.
     Left(oneshot::Receiver<Result<(), SettleError>>),
 }
 
 impl RabbitMqSettle {
-    /// Writes an acknowledgement. It is on its way from here on, whether the future is driven or not.
+    /// Writes an acknowledgement. It is being written from here on, whether the future is polled or not.
     pub(crate) fn writing(
         ack: impl Future<Output = Result<(), Failure>> + Send + 'static,
         deadline: Duration,
@@ -237,7 +237,7 @@ impl RabbitMqSettle {
         }
     }
 
-    /// Somebody else does it, with deadlines of its own.
+    /// Returns a settlement that a task does, with deadlines of its own.
     pub(crate) fn left(answer: oneshot::Receiver<Result<(), SettleError>>) -> Self {
         Self(Settling::Left(answer))
     }

@@ -1,4 +1,4 @@
-//! Receiving: a consumer with as much credit as the caller asked for.
+//! Receiving: a consumer with as much credit as the caller requests.
 
 pub(crate) mod copy;
 pub(crate) mod delivered;
@@ -26,10 +26,10 @@ use crate::client;
 
 /// Receives from one queue, subscription or dead-letter queue, on a channel of its own.
 ///
-/// It takes as many messages as its caller asks for. While nobody asks it gives back what has come, uncounted. When the
-/// connection breaks all locks are lost, the next receive answers that once, and from then on it receives by a new one.
+/// It locks as many messages as its caller requests. Without a waiting receive it releases arrived messages, uncounted. When
+/// the connection breaks all locks are lost, and the next receive returns that error once. Later receives use a new connection.
 ///
-/// Dropped, it keeps its channel until the last of its leases is settled or has run out.
+/// A dropped receiver keeps its channel until the last of its leases is settled or has run out.
 pub struct RabbitMqReceiver {
     shared: Arc<Shared>,
     path: EntityPath,
@@ -49,7 +49,7 @@ impl RabbitMqReceiver {
         Self { shared, path }
     }
 
-    /// Where it receives from.
+    /// Returns the path of the entity.
     #[must_use]
     pub fn path(&self) -> &EntityPath {
         &self.path

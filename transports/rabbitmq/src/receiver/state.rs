@@ -1,4 +1,4 @@
-//! What a receiver, its leases and its task share.
+//! State that a receiver, its leases and its task share.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -32,7 +32,7 @@ pub(crate) enum Mode {
     ReceiveAndDelete,
 }
 
-/// What a receiver receives from.
+/// The source of a receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) path: EntityPath,
@@ -41,7 +41,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// For log lines. Of a dead letter no number of deliveries is the last.
+    /// Returns the entity for log lines. No number of deliveries of a dead letter is the last.
     pub(crate) fn info(&self) -> EntityInfo {
         let info = EntityInfo::new(self.path.as_str());
         if self.path.is_dead_letter() { info } else { info.with_max_delivery_count(self.settings.max_delivery_count) }
@@ -58,38 +58,38 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) is_ended: bool,
-    /// What the last poll asked for; 0 while nobody waits.
+    /// How many messages the last poll requested; 0 without a waiting receive.
     pub(super) wanted: usize,
-    /// When nobody waited any more.
+    /// Since when there is no waiting receive.
     pub(super) idle_since: Option<Instant>,
     pub(super) waker: Option<Waker>,
     pub(super) subscription: Option<Subscription>,
-    /// A subscription with this much credit is to take the place of the present one.
+    /// A subscription with this much credit is to replace the present one.
     pub(super) asked: Option<usize>,
-    /// What the next poll answers.
+    /// The result of the next poll.
     pub(super) failure: Option<Failure>,
-    /// Messages of a subscription that has ended, which were asked for.
+    /// Requested messages of a subscription that has ended.
     pub(super) spare: VecDeque<(Arc<Origin>, lapin::message::Delivery)>,
     pub(super) held: HashMap<u64, Held>,
     /// Settlements that are neither held any more nor written.
     pub(super) passing: usize,
-    /// When which lock ends, in order: all hold for the same time.
+    /// The ends of locks, in order: all locks have the same duration.
     pub(super) locks: VecDeque<(Instant, u64)>,
     pub(super) jobs: Vec<Job>,
-    /// Deliveries that are given back after younger ones were.
+    /// Deliveries that are released after younger ones were.
     pub(super) restores: Vec<Job>,
-    /// What was given back of late, and when.
+    /// Recently released deliveries, and when.
     given_back: VecDeque<(Instant, u64)>,
     last_id: u64,
 }
 
-/// A consumer of the broker's.
+/// A consumer at the broker.
 pub(super) struct Subscription {
     pub(super) origin: Arc<Origin>,
     pub(super) consumer: Consumer,
     pub(super) subscribed: Subscribed,
     pub(super) credit: usize,
-    /// Deliveries of it that are not settled, whether they were handed out or not.
+    /// Unsettled deliveries of it, dispatched or not.
     pub(super) unsettled: usize,
 }
 
@@ -150,7 +150,7 @@ impl Shared {
         Poll::Pending
     }
 
-    /// Makes a delivery of what the broker delivered; `None` if it is expired, or has more headers than a message may.
+    /// Dispatches a delivery of the broker; `None` if it is expired, or has more headers than a message may.
     fn hand_out(
         self: &Arc<Self>,
         state: &mut State,
@@ -192,7 +192,7 @@ impl Shared {
         Some(Delivery { message: message.with_received(received), lease: RabbitMqLease::held(Arc::clone(self), key) })
     }
 
-    /// Nobody waits for now.
+    /// Records that there is no waiting receive for now.
     pub(super) fn stop(&self) {
         let mut state = self.state();
         state.wanted = 0;
@@ -208,7 +208,7 @@ impl Shared {
         }
     }
 
-    /// The receiver is gone; its leases may not be.
+    /// Records that the receiver is dropped; its leases may not be.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.wanted = 0;
@@ -224,22 +224,22 @@ impl Shared {
         state.held.remove(&key)
     }
 
-    /// Keeps the channel of a receiver that is gone while a settlement is neither held any more nor written.
+    /// Keeps the channel of a dropped receiver while a settlement is neither held any more nor written.
     pub(super) fn pass(&self) -> Passing<'_> {
         self.state().passing += 1;
         Passing(self)
     }
 
-    /// Leaves to the task what takes more than one step.
+    /// Gives a settlement of more than one step to the task.
     pub(super) fn leave(&self, job: Job) {
         self.state().jobs.push(job);
         self.changed.notify_one();
     }
 
-    /// Gives a delivery back. RabbitMQ puts it behind those that came back before, at the front of the queue, so if one of
-    /// these is younger it is fetched again.
+    /// Releases a delivery. RabbitMQ puts it behind earlier returned ones, at the front of the queue. So if one of these is
+    /// younger, it is fetched again.
     pub(super) fn give_back(&self, key: u64, job: Job) {
-        /// Further ones are where they are.
+        /// Further ones stay where they are.
         const MOST: usize = 64;
         const OF_LATE: Duration = Duration::from_secs(1);
         let now = Instant::now();
@@ -271,10 +271,10 @@ impl Shared {
         Some(self.client.now().saturating_add(self.lock_duration()))
     }
 
-    /// A delivery was settled, and makes room for another.
+    /// Records that a delivery was settled, which permits another.
     pub(super) fn settled(&self, origin: &Origin) {
         let mut state = self.state();
-        // A message that takes its place may be on its way.
+        // A message that takes its place may be in transit.
         if let Some(since) = &mut state.idle_since {
             *since = Instant::now();
         }
@@ -300,7 +300,7 @@ impl Drop for Passing<'_> {
 }
 
 impl State {
-    /// The next message that the broker has delivered.
+    /// Polls for the next message that the broker has delivered.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Arc<Origin>, lapin::message::Delivery), Failure>> {
         if let Some(spare) = self.spare.pop_front() {
             return Poll::Ready(Ok(spare));
@@ -316,7 +316,7 @@ impl State {
                 self.subscription = None;
                 Poll::Ready(Err(error.into()))
             }
-            // The broker has ended it, as it does when the queue is deleted. Asking for another tells.
+            // The broker has ended it, as it does when the queue is deleted. Subscribing again shows the reason.
             Poll::Ready(None) => {
                 self.subscription = None;
                 Poll::Pending
@@ -329,12 +329,12 @@ impl State {
         self.last_id
     }
 
-    /// What is to be restored, and how many messages may have to be fetched for it.
+    /// Returns the deliveries to restore, and how many messages may have to be fetched for that.
     pub(super) fn take_restores(&mut self) -> Option<(Vec<Job>, usize)> {
         (!self.restores.is_empty()).then(|| (std::mem::take(&mut self.restores), self.given_back.len()))
     }
 
-    /// Whether the broker would send so little of what is wanted that another subscription is due.
+    /// Returns whether the credit is so small for the request that another subscription is due.
     fn lacks_credit(&self, wanted: usize) -> bool {
         if self.asked == Some(wanted) {
             return false;
@@ -348,7 +348,7 @@ impl State {
         }
     }
 
-    /// Notes when a lock ends. Most are settled before, and what stands for them is not kept for long.
+    /// Records the end of a lock. Most are settled before, and their entries are removed soon.
     fn lock_until(&mut self, until: Instant, key: u64) {
         if self.locks.len() > 64 + 2 * self.held.len() {
             let held = &self.held;
@@ -364,7 +364,7 @@ impl State {
     }
 }
 
-/// The name of a lock: the queue's channel does not matter, for every lock of this process has another key.
+/// The token of a lock: the queue's channel does not matter, because every lock of this process has another key.
 pub(super) fn token(shared: &Arc<Shared>, key: u64) -> LockToken {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&shared.client.salt.to_be_bytes());

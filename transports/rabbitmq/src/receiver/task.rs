@@ -1,4 +1,4 @@
-//! The task that owns a receiver's channel: it subscribes, lets locks run out, and settles what takes more than one step.
+//! The task that owns a receiver's channel: it subscribes, expires locks, and does settlements of more than one step.
 
 use std::{
     future::pending,
@@ -30,12 +30,12 @@ use crate::{
     wire,
 };
 
-/// What is under way on the channel. Nothing else of that kind begins before it ends.
+/// The operation in progress on the channel. No other begins before it ends.
 type Step = Pin<Box<dyn Future<Output = Stepped> + Send>>;
 
 enum Stepped {
     Subscribed(Box<Subscription>),
-    /// A subscription ended, and these had come.
+    /// A subscription ended, and these messages had arrived.
     Ended {
         origin: Arc<Origin>,
         deliveries: Vec<Delivery>,
@@ -86,12 +86,12 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// What is to be done on the channel, if anything is.
+/// Returns the next operation on the channel, if there is one.
 fn next_step(shared: &Arc<Shared>, state: &mut State, leased: Option<&Leased>, now: Instant) -> Option<Step> {
     if let Some((jobs, fetched)) = state.take_restores() {
         match leased {
             Some(leased) => {
-                // What comes by a subscription meanwhile is not in order either.
+                // Messages that arrive by a subscription meanwhile are not in order either.
                 let subscription = state.subscription.take();
                 return Some(restore(Arc::clone(shared), leased.clone(), subscription, jobs, fetched));
             }
@@ -113,7 +113,7 @@ fn next_step(shared: &Arc<Shared>, state: &mut State, leased: Option<&Leased>, n
     if state.failure.is_some() {
         return None;
     }
-    // What is there already was asked for too.
+    // Spare messages were requested too.
     let credit = credit.saturating_sub(state.spare.len());
     state.asked = None;
     if credit == 0 {
@@ -156,19 +156,19 @@ async fn try_subscribe(
     let limiting = channel.basic_qos(prefetch, BasicQosOptions { global: false });
     let options = BasicConsumeOptions::default();
     let consuming = channel.basic_consume(shared.source.path.as_str().into(), tag(id), options, FieldTable::default());
-    // Both are on their way before either is answered, in this order.
+    // Both are sent before either is answered, in this order.
     let both = async { futures_util::future::try_join(limiting, consuming).await };
     let ((), consumer) = within(link.deadline(), "basic.consume", both).await?;
     drop(turn);
     Ok((leased, consumer))
 }
 
-/// RabbitMQ gives back what several consumers of a lost channel held by the order of their tags.
+/// Returns a consumer tag. RabbitMQ requeues the messages of several consumers of a lost channel in the order of their tags.
 fn tag(id: u64) -> ShortString {
     format!("consign-{id:016x}").into()
 }
 
-/// Ends a subscription, and takes what the broker has sent before it knew.
+/// Ends a subscription, and takes the messages that the broker has sent until then.
 fn end(shared: &Arc<Shared>, subscription: Subscription) -> Step {
     let deadline = shared.client.link.deadline();
     let Subscription { origin, mut consumer, subscribed, .. } = subscription;
@@ -195,7 +195,7 @@ fn end(shared: &Arc<Shared>, subscription: Subscription) -> Step {
     })
 }
 
-/// Gives deliveries back in the order of their numbers, with those that came back too early.
+/// Releases deliveries in the order of their numbers, with those that were released too early.
 fn restore(
     shared: Arc<Shared>,
     leased: Leased,
@@ -253,7 +253,7 @@ fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, stepped: Stepped) {
             *leased = Some(subscription.origin.leased.clone());
             state.subscription = Some(*subscription);
             if state.wanted == 0 {
-                // Whoever asked has gone.
+                // The caller has gone.
                 state.idle_since.get_or_insert_with(Instant::now);
             }
         }
@@ -272,7 +272,7 @@ fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, stepped: Stepped) {
             *leased = leased.take().filter(|leased| leased.channel.status().connected());
             state.spare.clear();
             state.asked = None;
-            // Whoever receives next is told, even if nobody waited.
+            // The next receive gets the error, even if none waited.
             if !state.is_ended {
                 state.failure = Some(failure);
             }
@@ -281,8 +281,8 @@ fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, stepped: Stepped) {
     state.wake();
 }
 
-/// Gives back what nobody has seen. The frames are written in the order of the calls, for lapin writes at the first poll. What
-/// it may have left to do then, a task does.
+/// Releases a message that was not dispatched. The frames are written in the order of the calls, because lapin writes at the
+/// first poll. A task does what may be left then.
 fn give_back(ticket: Ticket) {
     let mut nack = Box::pin(async move { drop(ticket.nack().await) });
     if nack.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
@@ -291,12 +291,12 @@ fn give_back(ticket: Ticket) {
 }
 
 impl State {
-    /// Whether the receiver is gone, and nothing that it has handed out is left to be settled.
+    /// Returns whether the receiver is dropped and all dispatched deliveries are settled.
     fn is_done(&self) -> bool {
         self.is_ended && self.held.is_empty() && self.passing == 0 && self.restores.is_empty()
     }
 
-    /// Abandons what was held for too long.
+    /// Abandons deliveries whose lock has run out.
     fn end_locks(&mut self, now: Instant) {
         while let Some(&(at, key)) = self.locks.front() {
             let until = self.held.get(&key).map(|held| held.until);

@@ -29,32 +29,38 @@ use crate::{
     settings::check_path,
 };
 
-/// Where the sessions of one entity come from.
+/// The source of the sessions of one entity.
 ///
-/// It asks the broker which slots have messages and no reader, and reads these until it has found the session with the
-/// oldest one. While there is none it asks again, for all slots at once and up to four times a second.
+/// It asks the broker which slots have messages and no reader, and reads these until it has found the session with the oldest
+/// one. While there is none it repeats that, for all slots at once and up to four times a second.
 pub struct SessionAcceptor {
     client: Arc<Shared>,
     source: Source,
     search: Option<BoxFuture<Result<RabbitMqSession, ReceiveError>>>,
 }
 
-/// Between two questions: at first, and at most.
+/// The pause between two searches: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
-/// How long the first message of a slot may take that has some.
+/// How long the first message of a slot with messages may take.
 const FIRST: Duration = Duration::from_millis(500);
 
 impl RabbitMq {
-    /// Locks one session, which may have no message so far. It does not wait for one.
+    /// Locks one session, which may have no message so far. It does not wait for one. It must be called within a runtime.
     ///
-    /// Errors: `SessionCannotBeLocked` while it is held, or while another client holds a session of the same slot;
-    /// `InvalidOperation` for an entity without sessions, or if a channel was wrapped; `InvalidArgument` for an id of more than
-    /// 128 UTF-16 code units; `EntityNotFound`. It must be called within a runtime.
+    /// # Errors
+    ///
+    /// `SessionCannotBeLocked` while it is held, or while another client holds a session of the same slot; `InvalidOperation`
+    /// for an entity without sessions, or if a channel was wrapped; `InvalidArgument` for an id of more than 128 UTF-16 code
+    /// units; `EntityNotFound`.
     pub async fn accept_session(&self, path: &str, id: &str) -> Result<RabbitMqSession, ReceiveError> {
         accept(Arc::clone(&self.0), self.session_source(path)?, id.to_owned()).await
     }
 
-    /// Accepts one session after the other. Errors: those of a path, and `InvalidOperation` for an entity without sessions.
+    /// Accepts one session after the other.
+    ///
+    /// # Errors
+    ///
+    /// Those of a path, and `InvalidOperation` for an entity without sessions.
     pub fn session_acceptor(&self, path: &str) -> Result<SessionAcceptor, ReceiveError> {
         Ok(SessionAcceptor { client: Arc::clone(&self.0), source: self.session_source(path)?, search: None })
     }
@@ -79,7 +85,7 @@ async fn accept(client: Arc<Shared>, source: Source, id: String) -> Result<Rabbi
     pin.hold(&id).map(RabbitMqSession::new)
 }
 
-/// Nothing is locked that this does not answer: whatever it keeps open goes when it is dropped.
+/// Finds a session. It locks nothing but its result: slots that it keeps open are given up when it is dropped.
 async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, ReceiveError> {
     let mut asking: Option<Leased> = None;
     let mut pause = PAUSES.0;
@@ -102,14 +108,14 @@ async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, 
         let mut oldest: Vec<_> = open.iter().filter_map(|pin| Some((pin.slot().oldest()?, pin))).collect();
         oldest.sort_by(|one, two| one.0.cmp(&two.0));
         for ((_, id), pin) in oldest {
-            // Another search may have been quicker.
+            // Another search may have been faster.
             if let Ok(hold) = pin.hold(&id) {
                 return Ok(RabbitMqSession::new(hold));
             }
         }
         drop(open);
         if !elsewhere.is_empty() {
-            // Whoever has two more slots than this client gives one up, so one request at a time is enough.
+            // A client with two more slots than this one gives one up, so one request at a time is enough.
             let lock = lock(&source.path, elsewhere[fastrand::usize(..elsewhere.len())], source.settings.session_slots);
             let (kept, _) = client.slots.count(&source);
             within(client.link.deadline(), "basic.publish", request::publish(&channel.channel, lock, kept)).await?;
@@ -124,9 +130,9 @@ async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, 
 }
 
 struct Candidates {
-    /// Slots that may have a session to accept, and whether a message is on its way.
+    /// Slots that may have a session to accept, and whether a message is in transit.
     pins: Vec<(slot::Pin, bool)>,
-    /// Slots that other clients have.
+    /// Slots of other clients.
     elsewhere: Vec<u16>,
 }
 
@@ -177,7 +183,7 @@ async fn first(pin: slot::Pin, has_some: bool) -> Result<slot::Pin, Failure> {
 }
 
 impl SessionAcceptor {
-    /// Waits for a session that has messages and that nobody holds.
+    /// Waits for a session that has messages and no holder.
     pub async fn accept_next(&mut self) -> Result<RabbitMqSession, ReceiveError> {
         let waiting = Waiting(self);
         poll_fn(|cx| waiting.0.poll_accept(cx)).await

@@ -1,4 +1,4 @@
-//! What the holder of a session does.
+//! Operations of the holder of a session.
 
 use std::{
     sync::Arc,
@@ -27,7 +27,7 @@ use crate::{
 pub(super) struct Hold {
     pub(super) slot: Arc<Slot>,
     pub(super) id: Arc<str>,
-    /// Which of the holds of this slot it is.
+    /// The number of this hold of the slot.
     number: u64,
 }
 
@@ -77,7 +77,7 @@ impl Hold {
         if taken > 0 { Poll::Ready(Ok(taken)) } else { Poll::Pending }
     }
 
-    /// Nobody waits for now.
+    /// Records that there is no waiting receive for now.
     pub(super) fn stop(&self) {
         if let Some((_, holder)) = self.slot.state().holder(&self.id, self.number) {
             holder.waker = None;
@@ -113,7 +113,7 @@ impl Hold {
         RabbitMqSettle::left(answer)
     }
 
-    /// Gives the session up. What was delivered and not settled does not count.
+    /// Gives the session up. Unsettled deliveries do not count.
     pub(super) fn give_up(&self) -> bool {
         let was_held = self.slot.state().give_up(&self.id, self.number);
         if was_held {
@@ -125,7 +125,7 @@ impl Hold {
 }
 
 impl Slot {
-    /// Takes what was handed out and is held still.
+    /// Takes a dispatched delivery that is still held.
     pub(super) fn take(&self, id: &str, hold: u64, tag: u64) -> Option<Held> {
         let mut state = self.state();
         let (_, holder) = state.holder(id, hold)?;
@@ -136,7 +136,7 @@ impl Slot {
         Some(held)
     }
 
-    /// A delivery has failed: its message is the next one again, or a dead letter.
+    /// Records a failed delivery: its message is the next one again, or a dead letter.
     pub(super) fn fail(&self, state: &mut State, id: &str, mut held: Held, changes: Changes, done: Done) {
         let now = self.client.now();
         if held.facts.expires_at.is_some_and(|at| at <= now) {
@@ -168,7 +168,7 @@ impl Slot {
         self.changed.notify_one();
     }
 
-    /// The time of a message is over.
+    /// Records that the time to live of a message is over.
     pub(super) fn expire(&self, state: &mut State, id: &str, held: Held, done: Done) {
         let work = if self.source.settings.dead_letter_on_expiration {
             Work::DeadLetter(held, Box::new(DeadLetter::new(DeadLetterReason::TtlExpired, "")))

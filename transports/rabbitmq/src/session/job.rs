@@ -1,4 +1,4 @@
-//! What a slot's task does for holders.
+//! The jobs of a slot's task for holders.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::{
     },
 };
 
-/// The reason of a dead letter that another client has published to the queue of a slot that its session does not belong to.
+/// The reason of a dead letter that another client has published to the queue of a wrong slot.
 const WRONG_SLOT: &str = "WrongSessionSlot";
 
-/// Who waits for the end, if anybody does.
+/// The caller that waits for the end, if there is one.
 pub(super) type Done = Option<oneshot::Sender<Result<(), SettleError>>>;
 
 pub(super) struct Job {
@@ -35,13 +35,13 @@ pub(super) struct Job {
 }
 
 pub(super) enum Work {
-    /// Store what has failed, and what of that is settled.
+    /// Store which messages have failed, and which of these are settled.
     Record,
-    /// Store the state. If that fails it is what it was before.
+    /// Store the state. If that fails the previous state remains.
     State { before: Option<Bytes>, to: Option<Bytes> },
     /// Publish a copy as a dead letter, and acknowledge the original.
     DeadLetter(Held, Box<DeadLetter>),
-    /// Acknowledge what has expired.
+    /// Acknowledge an expired message.
     Drop(Held),
     /// Publish a copy to the slot of its session, and acknowledge the original.
     Move(Held),
@@ -52,7 +52,7 @@ impl Job {
         Self { id: id.into(), work, done: None }
     }
 
-    /// It is too late for it.
+    /// Fails the job: it is too late for it.
     pub(super) fn fail(self) {
         if let Some(done) = self.done {
             let _ = done.send(Err(SettleError::new(ErrorKind::SessionLockLost)));
@@ -100,7 +100,8 @@ async fn write(slot: &Slot, id: &str, channel: &Channel, undo: impl FnOnce(&mut 
     Ok(result?)
 }
 
-/// In between there are two, and never none. If no copy can be published the message is the next one again.
+/// Dead-letters a message. A failure in between leaves two messages, never none. If no copy can be published the message is the
+/// next one again.
 async fn bury(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Result<(), SettleError> {
     if held.ticket.is_lost() {
         return Err(SettleError::new(ErrorKind::SessionLockLost));
@@ -119,8 +120,8 @@ async fn bury(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Res
     }
 }
 
-/// In between there are two, and never none. A message that its slot refuses is a dead letter. If that is refused too, it stays
-/// unacknowledged until this slot is given up.
+/// Moves a message to its slot. A failure in between leaves two messages, never none. A message that its slot refuses is
+/// dead-lettered. If that is refused too, it stays unacknowledged until this slot is given up.
 async fn move_to_slot(slot: &Slot, id: &str, held: Held) -> Result<(), SettleError> {
     let source = &slot.source;
     let queue = layout::queue_of(&source.path, id, source.settings.session_slots);
@@ -147,7 +148,7 @@ async fn ack(slot: &Slot, id: &str, held: Held) -> Result<(), SettleError> {
     written("basic.ack", held.ticket.ack(), slot.client.link.deadline()).await
 }
 
-/// In a session there are no locks of messages.
+/// Messages of a session have no locks of their own.
 pub(super) fn of_session(error: SettleError) -> SettleError {
     match error.kind() {
         ErrorKind::MessageLockLost => SettleError::new(ErrorKind::SessionLockLost).with_source(error),

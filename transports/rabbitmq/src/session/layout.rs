@@ -18,8 +18,8 @@ use crate::{
     wire::names,
 };
 
-/// Sessions are spread over as many buckets, and buckets over slots, so that a topic need not know how many slots a
-/// subscription has.
+/// Sessions are spread over as many buckets, and buckets over slots, so that a topic does not depend on the number of slots of
+/// a subscription.
 pub(crate) const MOST_SLOTS: u16 = 64;
 
 /// The bucket of a session, the same in every process: FNV-1a of its id.
@@ -35,23 +35,23 @@ pub(super) fn slot_of(id: &str, slots: u16) -> u16 {
     bucket(id) % slots
 }
 
-/// The queue of a slot. The number of slots is a part of it: one that goes by another number finds no queue, and never the
-/// wrong one.
+/// Returns the queue of a slot. The number of slots is a part of its name: a client with another number finds no queue, and
+/// never the wrong one.
 pub(crate) fn queue(path: &EntityPath, slot: u16, slots: u16) -> String {
     format!("{path}/$slot-{slot:02}-{slots:02}")
 }
 
-/// The queue of a session.
+/// Returns the queue of a session.
 pub(crate) fn queue_of(path: &EntityPath, id: &str, slots: u16) -> String {
     queue(path, slot_of(id, slots), slots)
 }
 
-/// Where the records of a slot's sessions are.
+/// Returns the queue for the records of a slot's sessions.
 pub(super) fn notes(path: &EntityPath, slot: u16, slots: u16) -> String {
     format!("{path}/$note-{slot:02}-{slots:02}")
 }
 
-/// The exclusive queue that is the lock of a slot.
+/// Returns the exclusive queue that is the lock of a slot.
 pub(super) fn lock(path: &EntityPath, slot: u16, slots: u16) -> String {
     format!("{path}/$lock-{slot:02}-{slots:02}")
 }
@@ -101,8 +101,8 @@ pub(crate) async fn delete(shared: &Shared, path: &EntityPath, settings: &QueueS
     Ok(())
 }
 
-/// Declares what spreads the messages of a subscription over its slots, an exchange that its rules lead to. What says
-/// nothing of a session is a dead letter.
+/// Declares the exchange that spreads the messages of a subscription over its slots, and that its rules are bound to. A message
+/// without a session id is dead-lettered.
 pub(crate) async fn declare_exchange(shared: &Shared, path: &EntityPath, slots: u16) -> Result<(), Failure> {
     let declaring = async |leased: &Leased| {
         let channel = &leased.channel;
@@ -132,7 +132,8 @@ pub(crate) async fn declare_exchange(shared: &Shared, path: &EntityPath, slots: 
 mod tests {
     use super::*;
 
-    /// Other processes, older ones and other clients must find the same: `README.md` specifies it, and has the same vectors.
+    /// Other processes, older versions and other clients must compute the same: `README.md` specifies it, and has the same
+    /// vectors.
     #[test]
     fn n_05_k_220_a_session_has_the_same_slot_everywhere() {
         #[derive(serde::Deserialize)]

@@ -61,7 +61,7 @@ impl SessionLock {
         }
     }
 
-    /// The message is the next one again.
+    /// Releases the message: it is the next one again.
     pub(crate) fn release(&mut self) -> RabbitMqSettle {
         self.is_used = true;
         let Some(held) = self.slot.take(&self.id, self.hold, self.tag) else { return RabbitMqSettle::err(lost()) };
@@ -69,12 +69,12 @@ impl SessionLock {
         RabbitMqSettle::done()
     }
 
-    /// That of the session.
+    /// Returns the lock duration of the session.
     pub(crate) fn lock_duration(&self) -> Duration {
         self.slot.source.settings.lock_duration
     }
 
-    /// Why a message is not renewed.
+    /// Returns the reason why a message is not renewed.
     pub(crate) fn renewal() -> SettleError {
         SettleError::new(ErrorKind::InvalidOperation).with_detail("the session is renewed, and not its messages")
     }
@@ -89,7 +89,7 @@ impl SessionLock {
     }
 }
 
-/// What is dropped has failed, unless its session was given up before.
+/// A dropped delivery has failed, unless its session was given up before.
 impl Drop for SessionLock {
     fn drop(&mut self) {
         if !self.is_used

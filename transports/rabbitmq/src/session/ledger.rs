@@ -1,4 +1,4 @@
-//! What must outlive the holder of a session: its state, and which of its messages failed how often.
+//! The records that outlive the holder of a session: its state, and the failures of its messages.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use lapin::{
 use crate::{error::Failure, wire::names};
 
 const PERSISTENT: u8 = 2;
-/// How many records of no use the log of a slot may have while it is open.
+/// How many outdated records the log of a slot may have while it is open.
 const SPARE: usize = 256;
 
 /// The record of one session.
@@ -22,7 +22,7 @@ pub(super) struct Record {
     pub(super) state: Option<Bytes>,
     /// Failed deliveries by sequence number.
     pub(super) failures: BTreeMap<u64, u32>,
-    /// Whether the log has something else.
+    /// Whether the log differs.
     pub(super) is_dirty: bool,
 }
 
@@ -36,7 +36,7 @@ impl Record {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     records: HashMap<String, Record>,
-    /// Of the newest record.
+    /// The version of the newest record.
     version: u64,
     /// Records that were written since the log was read.
     written: usize,
@@ -60,14 +60,14 @@ impl Ledger {
         record.is_dirty = true;
     }
 
-    /// A message is gone.
+    /// Records that a message was settled.
     pub(super) fn settled(&mut self, id: &str, number: u64) {
         if let Some(record) = self.records.get_mut(id) {
             record.is_dirty |= record.failures.remove(&number).is_some();
         }
     }
 
-    /// What is to be written of a session. The newest record counts, in whichever order they are stored.
+    /// Returns the next record of a session. The newest record counts, in whichever order they are stored.
     pub(super) fn note(&mut self, id: &str) -> Note {
         self.version += 1;
         self.written += 1;
@@ -80,14 +80,14 @@ impl Ledger {
         note
     }
 
-    /// What the log does not have so far.
+    /// Returns records that the log does not have so far.
     pub(super) fn dirty(&mut self) -> Vec<Note> {
         let dirty = self.records.iter().filter(|(_, record)| record.is_dirty);
         let ids: Vec<String> = dirty.map(|(id, _)| id.clone()).collect();
         ids.iter().map(|id| self.note(id)).collect()
     }
 
-    /// Whether the log has grown far beyond what is in it.
+    /// Returns whether the log is far longer than its contents.
     pub(super) fn is_long(&self) -> bool {
         self.written > SPARE + self.records.len()
     }
@@ -96,7 +96,7 @@ impl Ledger {
         self.written = 0;
     }
 
-    /// Reads a log, and removes from it what is of no use any more.
+    /// Reads a log, and removes outdated records from it.
     pub(super) async fn read(channel: &Channel, queue: &str) -> lapin::Result<Self> {
         let mut newest: HashMap<String, (u64, u64, Record)> = HashMap::new();
         let mut useless = Vec::new();
@@ -131,7 +131,7 @@ impl Ledger {
 }
 
 impl Note {
-    /// Writes the record, by a channel that confirms.
+    /// Writes the record, by a channel with confirms.
     pub(super) async fn write(self, channel: &Channel, queue: &str) -> Result<(), Failure> {
         let mut headers = FieldTable::default();
         headers.insert(names::SESSION_ID.into(), AMQPValue::LongString(self.id.as_str().into()));

@@ -15,8 +15,8 @@ use crate::{RabbitMq, RabbitMqLease, RabbitMqSettle};
 
 /// A session that is held: its messages in order, and its state.
 ///
-/// What is given back stays with the holder and is the next message. When the connection breaks the session is lost, with
-/// the locks of its messages; nothing counts then.
+/// A released message stays with the holder and is the next one. When the connection breaks the session is lost, with the locks
+/// of its messages; nothing is counted then.
 pub struct RabbitMqSession(Hold);
 
 impl RabbitMqSession {
@@ -24,14 +24,18 @@ impl RabbitMqSession {
         Self(hold)
     }
 
-    /// The state of the session; `None` if there is none. [`SessionLockLost`](consign::transport::ErrorKind::SessionLockLost)
-    /// if it is held no more.
+    /// Returns the state of the session; `None` if there is none.
+    /// [`SessionLockLost`](consign::transport::ErrorKind::SessionLockLost) if the session is not held any more.
     pub fn state(&self) -> Result<Option<Bytes>, SettleError> {
         self.0.state()
     }
 
-    /// Sets the state, or clears it, and ends when the broker has stored that. It is at most as large as a message may be, and
-    /// counts toward no limit. Errors: that of [`state`](Self::state), and the broker's.
+    /// Sets the state, or clears it. The future ends when the broker has stored that. A state is at most as large as a message
+    /// may be, and counts toward no limit.
+    ///
+    /// # Errors
+    ///
+    /// That of [`state`](Self::state), and the broker's.
     pub fn set_state(&self, to: Option<Bytes>) -> RabbitMqSettle {
         self.0.set_state(to)
     }
@@ -78,7 +82,8 @@ impl Session for RabbitMqSession {
         std::future::ready(self.0.renew())
     }
 
-    /// Ends when other clients may have the session too, if no other session of its slot is held here.
+    /// Gives the session up. The future ends when other clients may have the session too, if no other session of its slot is
+    /// held here.
     fn close(self) -> Self::Close {
         let slot = std::sync::Arc::clone(&self.0.slot);
         let was_held = self.0.give_up();

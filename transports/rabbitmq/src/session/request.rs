@@ -1,4 +1,4 @@
-//! The request of a client that waits for sessions to one that holds a slot: a message to the exclusive queue that is the lock.
+//! The request of a client that waits for sessions to the holder of a slot: a message to the exclusive queue that is the lock.
 
 use lapin::{
     BasicProperties, Channel,
@@ -8,11 +8,11 @@ use lapin::{
 
 use crate::wire::names;
 
-/// A request that is not read by then is of no use: there is a newer one.
+/// A request that is not read by then is outdated: there is a newer one.
 const EXPIRATION_MS: &str = "1000";
 
-/// Requests the slot of a lock, with the number of slots that are open here. There is no answer, and no error if nobody holds
-/// the slot any more.
+/// Requests the slot of a lock, with the number of slots that are open here. There is no answer, and no error if the slot has
+/// no holder any more.
 pub(super) async fn publish(channel: &Channel, lock: String, open: usize) -> lapin::Result<()> {
     let mut headers = FieldTable::default();
     headers.insert(names::OPEN_SLOTS.into(), AMQPValue::LongLongInt(i64::try_from(open).unwrap_or(i64::MAX)));
@@ -21,7 +21,7 @@ pub(super) async fn publish(channel: &Channel, lock: String, open: usize) -> lap
     Ok(())
 }
 
-/// How many slots the client has; `None` if it is no request.
+/// Returns how many slots the client has; `None` if the message is not a request.
 pub(super) fn read(properties: &BasicProperties) -> Option<usize> {
     match properties.headers().as_ref()?.inner().get(names::OPEN_SLOTS)? {
         AMQPValue::LongLongInt(open) => usize::try_from(*open).ok(),

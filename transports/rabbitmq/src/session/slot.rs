@@ -1,4 +1,4 @@
-//! A slot that is read here: which sessions of it are held, and what waits for whom.
+//! A slot that this client reads: its held sessions, and the waiting messages.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -38,7 +38,7 @@ pub(super) struct Slot {
     pub(super) source: Source,
     pub(super) index: u16,
     pub(super) stage: watch::Sender<Stage>,
-    /// For the slot's task.
+    /// Notifies the slot's task.
     pub(super) changed: Notify,
     state: Mutex<State>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Slot {
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Opening,
-    /// Its messages come.
+    /// Its messages arrive.
     Open,
     Failed(Failure),
     /// Another may have it.
@@ -57,14 +57,14 @@ pub(super) enum Stage {
 pub(super) struct State {
     pins: usize,
     holders: usize,
-    /// Nobody wants it any more, or it is lost: it is no one's to use.
+    /// It is not in use any more, or lost: no session uses it.
     pub(super) is_over: bool,
     lines: HashMap<String, Line>,
     pub(super) ledger: Ledger,
     pub(super) jobs: Vec<Job>,
-    /// Messages that have come.
+    /// How many messages have arrived.
     pub(super) arrived: usize,
-    /// Whether a message that belongs into another slot was reported.
+    /// Whether a message of another slot was reported.
     has_warned: bool,
     /// Whether another client gets the slot when the sessions that are held are given up.
     pub(super) is_promised: bool,
@@ -74,7 +74,7 @@ pub(super) struct State {
 /// The messages of one session.
 #[derive(Default)]
 pub(super) struct Line {
-    /// What is to be handed out, by delivery tag, which is the order of the queue.
+    /// Messages to be dispatched, by delivery tag, which is the order of the queue.
     pub(super) ready: BTreeMap<u64, Held>,
     pub(super) holder: Option<Holder>,
 }
@@ -83,7 +83,7 @@ pub(super) struct Holder {
     pub(super) hold: u64,
     pub(super) until: Instant,
     pub(super) until_utc: Timestamp,
-    /// What was handed out.
+    /// Dispatched messages.
     pub(super) delivered: BTreeMap<u64, Held>,
     pub(super) waker: Option<Waker>,
 }
@@ -101,7 +101,7 @@ impl Slot {
         (Arc::clone(&slot), Pin(slot))
     }
 
-    /// Keeps it open, unless it is about to be given up.
+    /// Keeps the slot open, unless it is about to be given up.
     pub(super) fn pin(self: &Arc<Self>) -> Option<Pin> {
         let mut state = self.state();
         if state.is_over {
@@ -111,15 +111,16 @@ impl Slot {
         Some(Pin(Arc::clone(self)))
     }
 
-    /// As [`pin`](Self::pin), to accept the next session. A slot that another client gets has none.
+    /// As [`pin`](Self::pin), to accept the next session. A slot that is promised to another client has none.
     pub(super) fn pin_next(self: &Arc<Self>) -> Option<Pin> {
         if self.state().is_promised { None } else { self.pin() }
     }
 
-    /// Another client waits for sessions and has this many slots. If that is fewer than here it gets this one.
+    /// Handles the request of another client that waits for sessions and has this many slots. If that is fewer than here, it
+    /// gets this slot.
     pub(super) fn request(&self, theirs: usize) {
         let (kept, promised) = self.client.slots.count(&self.source);
-        // What was promised is theirs soon.
+        // Promised slots will be theirs soon.
         if kept > theirs.saturating_add(promised).saturating_add(1) {
             self.state().is_promised = true;
             self.changed.notify_one();
@@ -146,19 +147,19 @@ impl Slot {
         layout::lock(&self.source.path, self.index, self.slots())
     }
 
-    /// Waits until another may have it.
+    /// Waits until another client may have it.
     pub(super) async fn ended(&self) {
         let is_over = |stage: &Stage| matches!(stage, Stage::Ended | Stage::Failed(_));
         // The sender is here.
         let _ = self.stage.subscribe().wait_for(is_over).await;
     }
 
-    /// The broker has delivered a message.
+    /// Adds a message that the broker has delivered.
     pub(super) fn arrive(&self, mut held: Held) {
         let mut state = self.state();
         state.arrived += 1;
         let Some(id) = held.message.session_id().map(str::to_owned) else {
-            // Another publisher's, which belongs to no session.
+            // Another publisher's message, which belongs to no session.
             let dead_letter = DeadLetter::new(DeadLetterReason::SessionIdIsNull, "");
             state.jobs.push(Job::new("", Work::DeadLetter(held, Box::new(dead_letter))));
             self.changed.notify_one();
@@ -191,7 +192,7 @@ impl Slot {
         }
     }
 
-    /// The oldest message of a session that nobody holds: its number and the session.
+    /// Returns the oldest message of a session without a holder: its number and the session.
     pub(super) fn oldest(&self) -> Option<(u64, String)> {
         let state = self.state();
         let free = state.lines.iter().filter(|(_, line)| line.holder.is_none());
@@ -199,7 +200,7 @@ impl Slot {
         first.min_by_key(|((tag, _), _)| **tag).map(|((_, held), id)| (held.facts.number, id.clone()))
     }
 
-    /// Gives up all sessions: the broker has given the messages to another.
+    /// Gives up all sessions: the broker redelivers their messages.
     pub(super) fn lose(&self) {
         let mut state = self.state();
         state.is_over = true;
@@ -226,18 +227,18 @@ impl Slot {
         }
     }
 
-    /// When the next lock runs out.
+    /// Returns when the next lock runs out.
     pub(super) fn next_end(&self) -> Option<Instant> {
         let state = self.state();
         state.lines.values().filter_map(|line| line.holder.as_ref()).map(|holder| holder.until).min()
     }
 
-    /// Whether nobody wants the slot any more. From then on nobody gets it either.
+    /// Returns whether the slot is not in use any more. From then on it cannot be pinned.
     pub(super) fn is_left(&self) -> bool {
         self.state().is_left()
     }
 
-    /// Whether there is nothing left to do besides.
+    /// Returns whether no job is left.
     pub(super) fn is_done(&self) -> bool {
         let mut state = self.state();
         state.is_left() && state.jobs.is_empty()
@@ -260,14 +261,14 @@ impl State {
         Some((&mut line.ready, holder))
     }
 
-    /// Puts a message back to where it was in its session.
+    /// Returns a message to its place in its session.
     pub(super) fn put_back(&mut self, id: &str, held: Held) {
         let line = self.lines.entry(id.to_owned()).or_default();
         line.ready.insert(held.ticket.tag, held);
         line.holder.as_mut().and_then(|holder| holder.waker.take()).into_iter().for_each(Waker::wake);
     }
 
-    /// A holder is gone, without a failure.
+    /// Removes a holder, without a failure.
     pub(super) fn give_up(&mut self, id: &str, hold: u64) -> bool {
         let Some(line) = self.lines.get_mut(id) else { return false };
         let Some(holder) = line.holder.take_if(|holder| holder.hold == hold) else { return false };
@@ -277,7 +278,7 @@ impl State {
         true
     }
 
-    /// What nobody holds any more is in the log, and not here, unless something is left of it.
+    /// Removes a session without a holder, unless something is left of it. The log has its record.
     fn tidy(&mut self, id: &str) {
         if self.ledger.get(id).is_some_and(|record| record.is_dirty) {
             self.jobs.push(Job::new(id, Work::Record));
@@ -296,7 +297,7 @@ impl Pin {
         &self.0
     }
 
-    /// Waits until the slot is open, or is not to be had.
+    /// Waits until the slot is open, or cannot be opened.
     pub(super) async fn ready(&self) -> Result<(), Failure> {
         let mut stage = self.0.stage.subscribe();
         let stage = stage.wait_for(|stage| !matches!(stage, Stage::Opening)).await;
@@ -366,7 +367,7 @@ mod tests {
         state.ledger.settled("a", 7);
         assert!(!state.give_up("a", 2) && state.give_up("a", 1) && !state.give_up("a", 1));
         assert!(state.lines.is_empty() && state.is_left());
-        // The log is told, and then nothing is left.
+        // A record is written to the log, and then nothing is left.
         let jobs = std::mem::take(&mut state.jobs);
         assert!(matches!(&jobs[..], [Job { work: Work::Record, .. }]));
         state.ledger.note("a");

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{client::Shared, receiver::Source};
 
-/// For how long the broker may not count what was given back.
+/// For how long the broker may not count released messages.
 const COUNTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// For how long a slot that was given up for another client is left to it.
+/// For how long a slot that was given up for another client is reserved for it.
 const TAKEN_WITHIN: Duration = Duration::from_secs(2);
 
 type Key = (String, u16);
@@ -22,11 +22,11 @@ type Key = (String, u16);
 #[derive(Default)]
 pub(crate) struct Slots {
     open: Mutex<HashMap<Key, Arc<Slot>>>,
-    /// Slots that were left with messages, and when.
+    /// Slots that were given up with messages, and when.
     left: Mutex<HashMap<Key, Instant>>,
     /// Slots that were given up for another client, and when.
     handed_over: Mutex<HashMap<Key, Instant>>,
-    /// A message has come that nobody holds the session of, or a session or a slot was given up.
+    /// A message has arrived whose session has no holder, or a session or a slot was given up.
     pub(super) changed: Notify,
 }
 
@@ -46,13 +46,13 @@ impl Slots {
         pin
     }
 
-    /// A slot that is open here, unless another client gets it.
+    /// Keeps a slot open that is open here, unless another client gets it.
     pub(super) fn pin_open(&self, source: &Source, index: u16) -> Option<Pin> {
         let open = self.open.lock();
         open.get(&(source.path.as_str().to_owned(), index)).and_then(Slot::pin_next)
     }
 
-    /// How many slots of an entity are open here, and how many of these another client gets.
+    /// Returns how many slots of an entity are open here, and how many of these another client gets.
     pub(super) fn count(&self, source: &Source) -> (usize, usize) {
         let open = self.open.lock();
         let of_entity = open.iter().filter(|((path, _), _)| path == source.path.as_str());
@@ -60,7 +60,7 @@ impl Slots {
         (of_entity.count() - promised, promised)
     }
 
-    /// Whether another client gets a slot, or was given it a moment ago.
+    /// Returns whether another client gets a slot, or was given it a moment ago.
     pub(super) fn is_handed_over(&self, source: &Source, index: u16) -> bool {
         let key = (source.path.as_str().to_owned(), index);
         let mut handed_over = self.handed_over.lock();
@@ -68,14 +68,14 @@ impl Slots {
         handed_over.contains_key(&key) || self.open.lock().get(&key).is_some_and(|slot| slot.state().is_promised)
     }
 
-    /// Whether a slot was left here a moment ago, with messages that the broker may not count so far.
+    /// Returns whether a slot was given up here a moment ago, with messages that the broker may not count so far.
     pub(super) fn was_left(&self, source: &Source, index: u16) -> bool {
         let mut left = self.left.lock();
         left.retain(|_, at| at.elapsed() < COUNTED_WITHIN);
         left.contains_key(&(source.path.as_str().to_owned(), index))
     }
 
-    /// A slot is about to be given up.
+    /// Records that a slot is about to be given up.
     pub(super) fn leave(&self, slot: &Slot, has_messages: bool) {
         if slot.state().is_promised {
             let key = (slot.source.path.as_str().to_owned(), slot.index);
@@ -88,7 +88,7 @@ impl Slots {
         }
     }
 
-    /// A slot is given up.
+    /// Records that a slot is given up.
     pub(super) fn forget(&self, slot: &Arc<Slot>) {
         let key = (slot.source.path.as_str().to_owned(), slot.index);
         let mut open = self.open.lock();

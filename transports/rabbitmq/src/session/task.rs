@@ -1,4 +1,4 @@
-//! The task that owns a slot: it takes the slot's lock, reads its queue, and gives it up when nobody wants it any more.
+//! The task that owns a slot: it takes the slot's lock, reads its queue, and gives it up when it is not in use any more.
 
 use std::sync::Arc;
 
@@ -47,13 +47,13 @@ pub(super) async fn run(slot: Arc<Slot>, before: Option<Arc<Slot>>) {
     }
 }
 
-/// A slot that is ours.
+/// A slot that this client has.
 struct Opened {
-    /// Holds the exclusive queue. What the other channel is refused does not end this one.
+    /// Holds the exclusive queue. An error of the other channel does not close this one.
     lock: Leased,
     reading: Leased,
     consumer: Consumer,
-    /// What other clients that wait for sessions publish to the lock.
+    /// Requests that other clients publish to the lock.
     requests: Consumer,
 }
 
@@ -81,7 +81,7 @@ async fn open(slot: &Slot) -> Result<Opened, Failure> {
     opened
 }
 
-/// Two channels of one connection: the lock must not outlive the messages.
+/// Opens two channels of one connection: the lock must not outlive the messages.
 async fn channels(slot: &Slot) -> Result<(Leased, Leased), Failure> {
     let link = &slot.client.link;
     let mut one = link.channel().await?;
@@ -169,13 +169,13 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
             break;
         }
     }
-    // What was not settled goes back in its order. The next one's consumer is not active before that.
+    // Unsettled messages are requeued in their order. The next client's consumer is not active before that.
     reading.close(link.deadline()).await;
     unlock(slot, &lock).await;
     lock.close(link.deadline()).await;
 }
 
-/// An exclusive queue is there as long as its connection, which others use.
+/// Deletes the exclusive queue. Otherwise it exists as long as its connection, which others use.
 async fn unlock(slot: &Slot, lock: &Leased) {
     if lock.channel.status().connected() {
         let deleting = lock.channel.queue_delete(slot.lock().into(), QueueDeleteOptions::default());
@@ -189,7 +189,7 @@ async fn unlock(slot: &Slot, lock: &Leased) {
     }
 }
 
-/// Removes records of no use from the log of a slot that is open for long.
+/// Removes outdated records from the log of a slot that is open for long.
 async fn shorten(slot: &Slot, reading: &Leased) {
     let notes = slot.notes();
     let shortening = Ledger::read(&reading.channel, &notes);

@@ -3,15 +3,15 @@ use consign::message::{Body, Value, limits};
 
 use super::value;
 
-/// What the header [`BODY`](super::names::BODY) says of a payload that is not the body itself.
+/// The value of the header [`BODY`](super::names::BODY) for a payload that is not the body itself.
 pub(super) const SECTIONS: &str = "amqp-1.0";
 
 const DATA: u8 = 0x75;
 const SEQUENCE: u8 = 0x76;
 const VALUE: u8 = 0x77;
 
-/// The payload, and whether it is written as sections of AMQP 1.0: one section of bytes is the payload as it is. `None` for
-/// a kind of body or of value that the core has added since.
+/// Returns the payload, and whether it is written as sections of AMQP 1.0: one section of bytes is the payload unchanged.
+/// `None` for a kind of body or of value that a later version of the core has.
 pub(super) fn encode(body: &Body) -> Option<(Bytes, bool)> {
     let mut out = BytesMut::new();
     match body {
@@ -44,7 +44,7 @@ fn begin(section: u8, out: &mut BytesMut) {
     out.put_slice(&[0x00, 0x53, section]);
 }
 
-/// The body that a payload was written from; `None` if it is no such thing.
+/// Returns the body that a payload was written from; `None` if the payload is not one.
 pub(super) fn decode(mut payload: Bytes) -> Option<Body> {
     let mut data = Vec::new();
     let mut sequences = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests: what other clients write, and what they read.
+//! Tests of messages of other clients, and of messages that they read.
 
 use bytes::Bytes;
 use consign::{
@@ -59,7 +59,7 @@ fn k_110_the_properties_of_amqp_are_read() {
     assert_eq!(rest.user_id.as_deref(), Some(&b"guest"[..]));
     let at = Timestamp::from_millis(1_700_000_000_000);
     assert_eq!((rest.creation_time, facts.enqueued, facts.is_stamped), (Some(at), at, false));
-    // A copy says the same.
+    // A copy has the same.
     let copy = again(&message, &stamp(), &raw, Bytes::from_static(b"body")).unwrap();
     assert_eq!(copy.properties.app_id(), raw.app_id());
     assert_eq!(decoded(&copy.properties).0.properties(), message.properties());
@@ -133,7 +133,7 @@ fn k_112_every_type_of_header_is_read_and_stays_on_a_copy() {
         assert_eq!(written.inner().get(name.as_str()), Some(value), "{name}");
     }
     assert_eq!(decoded(&copy.properties).0.properties(), message.properties());
-    // A message that is sent anew says arrays and tables both ways.
+    // A new message has arrays and tables in both forms.
     let sent = write(&message, &stamp()).unwrap();
     let written = sent.properties.headers().as_ref().unwrap();
     for name in ["timelimit", "stamps", "empty"] {

@@ -1,9 +1,9 @@
-//! Headers of ours. `sb-` is reserved: an application property of such a name travels under [`ESCAPE`].
+//! Headers of this crate. `sb-` is reserved: an application property of such a name is written under [`ESCAPE`].
 
 pub(crate) const CONTENT_TYPE: &str = "sb-content-type";
 pub(crate) const CORRELATION_ID: &str = "sb-correlation-id";
 pub(crate) const MESSAGE_ID: &str = "sb-message-id";
-/// Whether the `message_id` was made by this crate, for the sender set none.
+/// Whether this crate made the `message_id`, because the sender set none.
 pub(crate) const MESSAGE_ID_STAMPED: &str = "sb-message-id-stamped";
 pub(crate) const SUBJECT: &str = "sb-subject";
 pub(crate) const REPLY_TO: &str = "sb-reply-to";
@@ -30,11 +30,11 @@ pub(crate) const VERSION: &str = "sb-version";
 pub(crate) const HAS_STATE: &str = "sb-has-state";
 pub(crate) const FAILURES: &str = "sb-failures";
 
-/// How the payload is encoded, if it is not the body as it is.
+/// How the payload is encoded, if it is not the body unchanged.
 pub(crate) const BODY: &str = "sb-body";
-/// A table from the names of application properties to their types, where the header does not say it.
+/// A table from the names of application properties to their types, where the header does not have the type.
 pub(crate) const TYPES: &str = "sb-types";
-/// What comes before the name of an application property that means something to the broker or to this crate.
+/// The prefix of an application property whose name has a meaning for the broker or this crate.
 pub(crate) const ESCAPE: &str = "sb-property-";
 
 pub(crate) const USER_ID: &str = "sb-user-id";

@@ -1,4 +1,4 @@
-//! Arrays and tables among the headers, which no application property can be: annotations.
+//! Annotations: arrays and tables among the headers, which no application property can be.
 
 use consign::message::{PropertyValue, Value, limits};
 use lapin::types::{AMQPValue, FieldTable, ShortString};

@@ -5,7 +5,7 @@ use consign::{message::PropertyValue, time::Timestamp};
 use lapin::types::AMQPValue;
 use uuid::Uuid;
 
-/// The type of a property whose header does not say it by itself.
+/// The type of a property whose header does not have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     U64,
@@ -43,8 +43,8 @@ impl Type {
     }
 }
 
-/// A value as a header, and its type where the header does not say it. What a reader that does not know the types sees is
-/// the same number or text.
+/// Returns a value as a header, and its type where the header does not have it. A reader without the types sees the same number
+/// or text.
 pub(super) fn write(value: &PropertyValue) -> Option<(AMQPValue, Option<Type>)> {
     Some(match value {
         PropertyValue::Null => (AMQPValue::Void, None),
@@ -79,8 +79,8 @@ pub(super) fn text(text: &str) -> AMQPValue {
     AMQPValue::LongString(text.into())
 }
 
-/// The value of a header; `None` for a table or an array, which a property cannot be. A type that does not go with the
-/// header is passed over.
+/// Returns the value of a header; `None` for a table or an array, which a property cannot be. A type that does not match the
+/// header is ignored.
 pub(super) fn read(header: &AMQPValue, kind: Option<Type>) -> Option<PropertyValue> {
     if let Some(value) = kind.and_then(|kind| read_as(header, kind)) {
         return Some(value);

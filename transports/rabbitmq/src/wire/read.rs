@@ -14,13 +14,13 @@ use lapin::{
 use super::{body, names, nested, property};
 use crate::reply;
 
-/// What a delivery says of itself beside the message.
+/// Facts of a delivery beside the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The number that the sender gave; 0 from another publisher.
+    /// The number that the sender assigned; 0 from another publisher.
     pub(crate) number: u64,
     pub(crate) enqueued: Timestamp,
-    /// Whether a sender of this crate said when that was.
+    /// Whether a sender of this crate set that time.
     pub(crate) is_stamped: bool,
     /// How many deliveries have failed.
     pub(crate) failed: u32,
@@ -31,8 +31,8 @@ pub(crate) struct Facts {
     pub(crate) exceeds_limits: bool,
 }
 
-/// A message from what was delivered. Whatever is not understood is left out, and a payload that is not what its header
-/// says is a body of bytes.
+/// Reads a message from a delivery. Parts that are not understood are left out. A payload that does not match its header is a
+/// body of bytes.
 pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
     let none = FieldTable::default();
     let headers = raw.headers().as_ref().unwrap_or(&none);
@@ -95,7 +95,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
             }
             names::SEQUENCE_NUMBER => facts.number = long(value).unwrap_or_default().cast_unsigned(),
             names::FAILED_DELIVERIES => {
-                // There is room for one more.
+                // The maximum leaves one more.
                 facts.failed = long(value).and_then(|count| count.try_into().ok()).unwrap_or(0).min(u32::MAX - 1);
             }
             names::TIME_TO_LIVE => {
@@ -127,8 +127,8 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
     (Message::from_parts(properties, body.unwrap_or_else(|| Body::from(payload))), facts)
 }
 
-/// Whether a property of AMQP 0-9-1 says what this header does too. It counts: where they differ, another program has changed
-/// it since. The message id is the exception, for one that does not fit there has a random one in its place.
+/// Returns whether a property of AMQP 0-9-1 has the value of this header too. The property counts: where they differ, another
+/// program has changed it since. The message id is the exception: an id that does not fit there has a random one in its place.
 fn is_said_by_property(name: &str, raw: &BasicProperties) -> bool {
     match name {
         names::CONTENT_TYPE => raw.content_type().is_some(),

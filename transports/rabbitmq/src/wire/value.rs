@@ -1,4 +1,4 @@
-//! AMQP values as bytes, in the encoding of AMQP 1.0 (part 1, types), for what AMQP 0-9-1 has no place for: bodies that are
+//! AMQP values as bytes, in the encoding of AMQP 1.0 (part 1, types), for values without a place in AMQP 0-9-1: bodies that are
 //! not bytes, and annotations.
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -14,10 +14,10 @@ const DEPTH: usize = 2 * limits::VALUE_LEVELS + 2;
 const DATE_TIME_OFFSET: &str = "com.microsoft:datetime-offset";
 const TIME_SPAN: &str = "com.microsoft:timespan";
 const URI: &str = "com.microsoft:uri";
-/// An array of AMQP 1.0 has one constructor for all elements; this is a list that says what it stands for.
+/// The descriptor of a list that stands for an array: an array of AMQP 1.0 has one constructor for all elements.
 const ARRAY: &str = "consign:array";
 
-/// Appends a value; `None` for a type that the core has added since and that has no encoding here.
+/// Appends a value; `None` for a type of a later version of the core, without an encoding here.
 pub(super) fn encode(value: &Value, out: &mut BytesMut) -> Option<()> {
     match value {
         Value::Simple(simple) => encode_simple(simple, out)?,
@@ -163,7 +163,7 @@ fn decode_at(bytes: &mut Bytes, depth: usize) -> Option<Value> {
     })
 }
 
-/// What a descriptor makes of a value.
+/// Returns the value that a descriptor and its value stand for.
 fn describe(descriptor: Value, value: Value) -> Value {
     match (&descriptor, value) {
         (Value::Symbol(name), Value::List(values)) if **name == *ARRAY => Value::Array(values),
@@ -199,7 +199,7 @@ fn take_text(bytes: &mut Bytes) -> Option<String> {
     String::from_utf8(take_variable(bytes)?.into()).ok()
 }
 
-/// The inside of a list or a map, and how many values it says that it has: no more than it has bytes.
+/// Returns the contents of a list or a map, and its number of values: no more than it has bytes.
 fn take_compound(bytes: &mut Bytes) -> Option<(Bytes, usize)> {
     let mut inner = take_variable(bytes)?;
     let count = take_length(&mut inner)?;

@@ -19,7 +19,7 @@ use crate::{reply, session};
 
 type Headers = BTreeMap<ShortString, AMQPValue>;
 
-/// What the sender adds to a message.
+/// The values that the sender adds to a message.
 pub(crate) struct Stamp {
     /// The message's sequence number.
     pub(crate) number: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Stamp {
     pub(crate) time_to_live: Option<Duration>,
     /// Whether properties that have a place of their own are repeated as headers, for filters.
     pub(crate) mirrored: bool,
-    /// The queue that the message is for, if it goes there by way of a delay.
+    /// The queue of a delayed message.
     pub(crate) delayed_to: Option<String>,
     pub(crate) expiration: Expiration,
 }
@@ -41,9 +41,9 @@ pub(crate) struct Stamp {
 pub(crate) enum Expiration {
     /// When its time to live is over.
     TimeToLive,
-    /// What is left of that.
+    /// After the rest of that time.
     In(Duration),
-    /// Never: it is a dead letter, or delayed, when it does not grow older.
+    /// Never: it is a dead letter, or it is delayed and does not grow older meanwhile.
     Never,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Written {
 /// The largest `expiration`: RabbitMQ, Time-To-Live and Expiration, has timers of 32 bits.
 const MAX_EXPIRATION: u128 = u32::MAX as u128;
 const PERSISTENT: u8 = 2;
-/// Bytes of headers that a copy has at most: RabbitMQ's frames have 128 KiB, and what is not a header is in the same frame.
+/// Bytes of headers that a copy has at most: RabbitMQ's frames have 128 KiB, and the other parts are in the same frame.
 const MAX_HEADERS: usize = 124 << 10;
 
 pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendError> {
@@ -87,7 +87,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     if let Some(value) = place(direct.as_deref().or(properties.reply_to()), names::REPLY_TO) {
         out = out.with_reply_to(value);
     }
-    // Every message has one, for it tells returned messages apart.
+    // Every message has one, because it distinguishes returned messages.
     out = out.with_message_id(place(properties.message_id(), names::MESSAGE_ID).unwrap_or_else(random_id));
     if properties.message_id().is_none() || properties.is_message_id_stamped() {
         insert(&mut headers, names::MESSAGE_ID_STAMPED, AMQPValue::Boolean(true));
@@ -256,7 +256,7 @@ fn write_nested(rest: &PassThrough, headers: &mut Headers) {
     }
 }
 
-/// A delivered message once more, with other properties: what it has not changed of its headers stays, read or not.
+/// Writes a delivered message again, with other properties: unchanged headers stay, read or not.
 pub(crate) fn again(
     message: &Message,
     stamp: &Stamp,
@@ -286,7 +286,7 @@ pub(crate) fn again(
             Some(present) if property::read(value, None).as_ref() == Some(present) => {
                 headers.insert(name.clone(), value.clone());
             }
-            // A dead letter without a description has removed the one that the message came with.
+            // A dead letter without a description has removed the previous one.
             None if [DeadLetter::REASON, DeadLetter::DESCRIPTION].contains(&name.as_str()) => {}
             None if !headers.contains_key(name.as_str()) => {
                 unread.push((nested::size(name.as_str(), value), name, value));
