@@ -35,7 +35,7 @@ pub struct DecisionTable {
     pub max_bytes: usize,
     /// How deep its values may be nested.
     pub max_depth: usize,
-    /// Elements that a container may have.
+    /// Elements that all containers of a body may have together.
     pub max_elements: usize,
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn not_swept(schema: &str, failure: &Failure) {
     }
 }
 
-/// An unreadable row is set aside, or with `failure` was not.
+/// An unreadable row becomes a dead letter.
 pub(crate) fn unreadable(entity: &str, id: i64, why: &str) {
     if let Some(suppressed) = log_limit(entity, "Unreadable") {
         let (entity, error) = (display(Escaped(entity)), display(Escaped(why)));
