@@ -28,6 +28,7 @@ async fn main() -> Result<(), tower::BoxError> {
 
     let router = Router::new(Codecs::json()).route("order.created", created).build()?;
     let mut dead_letters = queue.dead_letter().receiver();
+    // Until the first dead letter arrives; a service would pass its shutdown signal.
     let stats = Consumer::new(queue.receiver(), router).run_until(dead_letters.receive()).await?;
 
     for dead in queue.dead_letter().peek(SequenceNumber::default(), 10) {
@@ -36,4 +37,11 @@ async fn main() -> Result<(), tower::BoxError> {
     }
     println!("{} completed, {} dead-lettered", stats.completed(), stats.dead_lettered());
     Ok(())
+}
+
+#[test]
+fn the_readme_has_this_program() {
+    let program = include_str!("main.rs").split("\n\n#[test]").next().unwrap_or_default();
+    let program = program.trim_start_matches("//! The quick start of the README.\n\n");
+    assert!(include_str!("../../../README.md").contains(program));
 }
