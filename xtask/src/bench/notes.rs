@@ -59,20 +59,19 @@ const NOTES: &[(&str, &str)] = &[
     ),
     (
         "layers/",
-        "by the profile (callgrind), of the 100 of `retry` 27 drop what is kept for a further attempt, 26 make the state of the \
+        "by the profile (callgrind), of what `retry` takes 27 drop what is kept for a further attempt, 26 make the state of the \
          future and look at it, 18 copy the message and 15 count references up and down; the others keep less, and do the \
          same with it. A future that is a choice, as between handed on and refused, has the one inside moved into it, which \
          takes 10 to 15. None allocates.",
     ),
     (
         "row/",
-        "by the profile (callgrind), all that is not of the format itself is the 2,200 of `untouched`. Of the \
-         67,000 that gzip takes, a third builds the two tables of Huffman codes that each body brings with it, 40 \
-         % read the codes, and a fifth clears the memory of those tables and of the body, which callgrind counts \
-         byte by byte. Of the 42,000 of zstd a third builds tables too, and 27 allocations hold them. A claim \
-         adds a digest of what was encrypted: 70,000 for 1 KiB, for valgrind has no instructions for SHA-256, \
-         which most processors have. To decrypt takes 18,000, just within the goal; compression before it is not, \
-         for a body of this size, and pays by what the broker and the network carry.",
+        "by the profile (callgrind), all that is not of the format itself is the 2,200 of `untouched`. Of what gzip takes, a \
+         third builds the two tables of Huffman codes that each body brings with it, 40 % read the codes, and a fifth clears \
+         the memory of those tables and of the body, which callgrind counts byte by byte. zstd takes a third of that, and 5 \
+         allocations. A claim adds a digest of what was encrypted: 70,000 for 1 KiB, for valgrind has no instructions for \
+         SHA-256, which most processors have. To decrypt takes 18,000; compression before it pays by what the broker and \
+         the network carry.",
     ),
     ("wall/", WALL),
     ("brokers/", DURABLE),
