@@ -146,8 +146,8 @@ impl Waiters {
         None
     }
 
-    /// Removes or keeps a line that a receiver has left, by its capacity. A few empty lines are kept for receivers
-    /// that return, which most do.
+    /// Records that a receiver has left a line of this capacity. A few empty lines are kept for receivers that
+    /// return, which most do.
     #[inline]
     fn has_left(&mut self, line: Line, room: usize) {
         const KEPT: usize = 64;

@@ -4,7 +4,7 @@ use siphasher::sip::SipHasher13;
 
 use super::{super::journal::Table, checksum};
 
-/// What is in each table, so that a record that disappears is noticed, although every other one is good.
+/// The totals of each table, to detect a record that disappears although every other one is good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals([Total; Table::ALL.len()]);
 
