@@ -28,7 +28,7 @@ pub struct Acknowledged<T, E> {
 type Failed<E> = fn(StorageError) -> E;
 
 impl<T, E> Acknowledged<T, E> {
-    /// Returns a future that is ready: for wrappers of a broker that answer themselves.
+    /// Returns a future that is ready: for wrappers of a broker that return their own results.
     #[inline]
     pub fn ready(answer: Result<T, E>) -> Self {
         Self {

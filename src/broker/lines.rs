@@ -43,8 +43,8 @@ impl Queue {
 impl QueueSender {
     /// Sends the message of each line that [`Queue::export`] has written, or that has its format, in order. The
     /// broker's state of a message is not sent; its properties are. A scheduled message is scheduled again, and an
-    /// expired message expires. Returns their number when the last is acknowledged. Blocks this thread. A line has
-    /// 256 MiB at most.
+    /// expired message expires. Returns the number of messages when the last is acknowledged. Blocks this thread. A line
+    /// has 256 MiB at most.
     ///
     /// Errors: a line that is not a message, or that is refused. The lines before it were sent.
     pub fn import(&self, input: impl BufRead) -> Result<u64, ImportError> {

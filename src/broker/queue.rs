@@ -178,7 +178,7 @@ impl Queue {
         self.namespace.with(|state| state.engine.counts(now, self.store, self.part))
     }
 
-    /// Returns how long the oldest messages have waited. Visits every message once.
+    /// Returns since when the oldest messages wait. Visits every message once.
     #[must_use]
     pub fn ages(&self) -> Ages {
         let now = self.namespace.now();

@@ -11,8 +11,8 @@ use crate::{
     message::Stored,
 };
 
-/// Reads messages that are on the disk only. A thread of its own reads those that receivers come near; peeks read
-/// theirs.
+/// Reads messages that are on the disk only. A thread of its own reads those that receivers come near; a peek reads
+/// its own.
 #[derive(Clone)]
 pub(crate) struct Fetcher {
     reader: Arc<dyn Reader>,

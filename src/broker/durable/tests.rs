@@ -30,7 +30,7 @@ use crate::{
 
 type Id = u64;
 
-/// What a client knows of a message.
+/// The state of a message as a client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// It is to be there; `true` when that is acknowledged.

@@ -7,7 +7,7 @@ const VERSION: u8 = 1;
 /// The data of the broker as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BrokerRecord {
-    /// A random name, which tells one store from another.
+    /// A random name, which distinguishes one store from another.
     pub(crate) store: [u8; 16],
     pub(crate) created: Timestamp,
     /// The serial of the entity that was created last. None is assigned twice.

@@ -33,7 +33,7 @@ impl Store {
     }
 
     fn copy_to(&self, target: &Backend, copy: &Database) -> Result<(), StorageError> {
-        // Without the lock, or who waits to close the database would hold up every commit.
+        // Without the lock, as a caller that waits to close the database would block every commit.
         let source = self.with(|database| database.begin_read().map_err(|error| self.error(error)))?;
         let totals = self.backend.guard(|| read_totals(&self.backend, &source))?;
         initialise(target, copy, &totals)?;

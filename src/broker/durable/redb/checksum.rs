@@ -2,7 +2,7 @@ use data_encoding::HEXLOWER;
 
 use super::super::{StorageError, StorageErrorKind};
 
-/// Bytes of a checksum, which stand behind each value.
+/// The length of a checksum, which follows each value.
 pub(super) const LEN: usize = 4;
 
 /// Computes a checksum over the table, the key and the value, to detect a good value in a wrong place.

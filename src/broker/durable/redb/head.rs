@@ -3,7 +3,7 @@ use super::{
     storage::Storage,
 };
 
-/// Bytes of redb's head, which stand at the start of the file.
+/// The length of redb's head, which is at the start of the file.
 const LEN: usize = 320;
 /// The length of redb's head, and behind it our name and a checksum of the head. A page has space there, within the
 /// first sector.

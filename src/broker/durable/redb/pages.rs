@@ -17,7 +17,7 @@ use super::{
 const PAGE: u64 = 4_096;
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
-/// redb gives up a tree that is deeper.
+/// redb rejects a tree that is deeper.
 const DEEPEST: usize = 32;
 /// A page has up to two to this power pages of the smallest size.
 const MOST_ORDER: u64 = 20;
@@ -322,7 +322,7 @@ fn count(page: &[u8]) -> Option<u16> {
     Some(u16::from_le_bytes(page.get(2..4)?.try_into().ok()?))
 }
 
-/// The end that stands in a list of ends.
+/// Returns the end in a list of ends.
 fn end(page: &[u8], list: usize, entry: usize) -> Option<usize> {
     let at = list + 4 * entry;
     Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?) as usize)

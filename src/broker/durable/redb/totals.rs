@@ -34,7 +34,7 @@ impl Total {
     }
 }
 
-/// The checksum stands for the value.
+/// Returns the hash of a record. The checksum represents the value.
 fn hash(key: &[u8], stored: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&stored[stored.len().saturating_sub(checksum::LEN)..]);

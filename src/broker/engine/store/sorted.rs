@@ -117,7 +117,7 @@ impl<N: Ord + Copy> Sorted<N> {
 mod tests {
     use super::*;
 
-    /// Against a tree, with numbers that come in order, come back and leave from anywhere.
+    /// Compares with a tree, with numbers that come in order, are added again and leave from anywhere.
     #[test]
     fn it_is_as_good_as_a_tree() {
         let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
