@@ -81,8 +81,8 @@ impl QueueSettings {
         self
     }
 
-    /// Returns the settings of the emulator that Azure Service Bus is tested with. It has 3 deliveries, a time to
-    /// live of an hour at most, and a duplicate window of 20 s. Source: the emulator's configuration schema.
+    /// Returns the settings of the emulator that Azure Service Bus is tested with: 3 deliveries, and messages that live
+    /// an hour at most. If duplicates are detected, its window is 20 s. Source: the emulator's configuration schema.
     #[must_use]
     pub fn emulator() -> Self {
         let hour = Duration::from_secs(3_600);
