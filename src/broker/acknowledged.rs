@@ -10,25 +10,25 @@ use std::{
 #[cfg(feature = "durable")]
 use super::{StorageError, durable::Commit};
 
-/// The answer to a call that has happened, ready when it is as safe as the broker makes it: at once in memory, and when it
-/// is on the disk otherwise.
+/// The future of a call that has already happened; it is ready when the result is as safe as the broker makes it. In
+/// memory that is at once, otherwise when the result is on the disk.
 ///
 /// The call has happened whether or not this is awaited. Errors are those of the call, and
 /// [`General`](crate::transport::ErrorKind::General) if the disk failed meanwhile: then the outcome is unknown.
 #[must_use = "what a call has done is safe only when its answer is there"]
 pub struct Acknowledged<T, E> {
     answer: Option<Result<T, E>>,
-    /// What it waits for, and what it answers if that fails.
+    /// The commit to wait for, and the error if it fails.
     #[cfg(feature = "durable")]
     commit: Option<(Commit, Failed<E>)>,
 }
 
-/// What an operation answers if the disk fails.
+/// Makes the error of an operation when the disk fails.
 #[cfg(feature = "durable")]
 type Failed<E> = fn(StorageError) -> E;
 
 impl<T, E> Acknowledged<T, E> {
-    /// An answer that is there: for what stands around a broker and answers itself.
+    /// Returns a future that is ready: for wrappers of a broker that return their own results.
     #[inline]
     pub fn ready(answer: Result<T, E>) -> Self {
         Self {
@@ -55,8 +55,8 @@ impl<T, E> Acknowledged<T, E> {
         }
     }
 
-    /// Blocks this thread until the answer is there: for code that is not asynchronous. On a broker in memory it does not
-    /// block.
+    /// Blocks this thread until the result is ready: for code that is not asynchronous. On a broker in memory it does
+    /// not block.
     pub fn wait(mut self) -> Result<T, E> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         loop {
@@ -76,7 +76,7 @@ impl Wake for Unpark {
     }
 }
 
-// The answer is moved, and never pinned.
+// The result is moved, and never pinned.
 impl<T, E> Unpin for Acknowledged<T, E> {}
 
 impl<T, E> Future for Acknowledged<T, E> {

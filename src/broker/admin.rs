@@ -9,7 +9,7 @@ use crate::{
     transport::{ErrorKind, ManageError, SendError},
 };
 
-/// What an entity is.
+/// The kind of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntityKind {
     /// A queue.
@@ -36,21 +36,23 @@ impl EntityKind {
 pub struct EntityInfo {
     /// Its path.
     pub path: EntityPath,
-    /// What it is.
+    /// Its kind.
     pub kind: EntityKind,
 }
 
 impl Broker {
-    /// Most entities of one broker.
+    /// The maximum number of entities of one broker.
     pub const MAX_ENTITIES: usize = 10_000;
-    /// Most subscriptions of one topic.
+    /// The maximum number of subscriptions of one topic.
     pub const MAX_SUBSCRIPTIONS: usize = 2_000;
 
-    /// Creates a queue. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a
-    /// rule, [`AlreadyExists`](ErrorKind::AlreadyExists), [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
-    /// [`Broker::MAX_ENTITIES`], [`EntityNotFound`](ErrorKind::EntityNotFound) if a forward names no entity,
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a sub-queue or a subscription, for a forward to a
-    /// subscription, and for a forward of an entity that requires sessions.
+    /// Creates a queue.
+    ///
+    /// Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a rule, and
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists). [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
+    /// [`Broker::MAX_ENTITIES`]. [`EntityNotFound`](ErrorKind::EntityNotFound) if a forward names no entity.
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a sub-queue or a subscription, for a forward
+    /// to a subscription, and for a forward of an entity that requires sessions.
     pub fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<Queue, ManageError> {
         let path = EntityPath::new(path)?;
         let store = self.create(path.clone(), Change::Queue(settings))?;
@@ -64,16 +66,19 @@ impl Broker {
         Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
     }
 
-    /// The queue at `path` with these settings: it is created, or is there already, as after an earlier process. What is in
-    /// it stays. As RabbitMQ declares queues (RabbitMQ: Queues, Declaration and Property Equivalence). Errors: those of [`Broker::create_queue`], where [`AlreadyExists`](ErrorKind::AlreadyExists) is that
-    /// something else is there, or that a setting, which the error names, is another one: [`Broker::update_queue`] changes it.
+    /// Returns the queue at `path` with these settings, and creates it if it does not exist. Its messages stay. This
+    /// is how RabbitMQ declares queues (RabbitMQ: Queues, Declaration and Property Equivalence).
+    ///
+    /// Errors: those of [`Broker::create_queue`]. Here [`AlreadyExists`](ErrorKind::AlreadyExists) means that the
+    /// path has another kind of entity, or that a setting, which the error names, differs: [`Broker::update_queue`]
+    /// changes it.
     pub fn declare_queue(&self, path: &str, settings: QueueSettings) -> Result<Queue, ManageError> {
         let (store, entity) = self.declare(path, Change::Queue(settings))?;
         Ok(Queue { namespace: Arc::clone(&self.namespace), store, part: Part::Main, entity })
     }
 
-    /// The topic at `path` with these settings: it is created, or is there already. Its subscriptions stay. Errors: those of
-    /// [`Broker::declare_queue`].
+    /// Returns the topic at `path` with these settings, and creates it if it does not exist. Its subscriptions stay.
+    /// Errors: those of [`Broker::declare_queue`].
     pub fn declare_topic(&self, path: &str, settings: TopicSettings) -> Result<Topic, ManageError> {
         let (store, path) = self.declare(path, Change::Topic(settings))?;
         Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
@@ -92,11 +97,13 @@ impl Broker {
         self.namespace.with(|state| state.engine.create(now, path, change, None))
     }
 
-    /// Changes the settings of a queue. Locks are given back without a count if their duration changes. On a disk it blocks
-    /// this thread while expired messages that are on the disk only become dead letters there, before a change of
-    /// [`QueueSettings::dead_letter_on_expiration`]. Errors: those of its
-    /// creation, [`EntityNotFound`](ErrorKind::EntityNotFound), and [`InvalidOperation`](ErrorKind::InvalidOperation) for a
-    /// setting that is fixed when the queue is created.
+    /// Changes the settings of a queue. Locks are released without a count if their duration changes.
+    ///
+    /// On a disk it blocks this thread before a change of [`QueueSettings::dead_letter_on_expiration`]. It first
+    /// dead-letters expired messages that are only on the disk.
+    ///
+    /// Errors: those of its creation, [`EntityNotFound`](ErrorKind::EntityNotFound), and
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a setting that is fixed when the queue is created.
     pub fn update_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         let (store, _) = self.find(path, EntityKind::Queue)?;
         self.namespace.update(store, Change::Queue(settings))
@@ -110,7 +117,7 @@ impl Broker {
 
     /// Deletes a queue or a subscription with its messages, or a topic with its subscriptions. Errors:
     /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound),
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a sub-queue, which goes with its entity.
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a sub-queue, which is deleted with its entity.
     pub fn delete(&self, path: &str) -> Result<(), ManageError> {
         let path = EntityPath::new(path)?;
         if path.is_sub_queue() {
@@ -124,9 +131,9 @@ impl Broker {
         })
     }
 
-    /// The queue, the subscription, or the sub-queue of one, at `path`; case does not matter. Errors:
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound), also for a topic,
-    /// which has a transfer dead-letter sub-queue and no other part to receive from.
+    /// Returns the queue, the subscription, or the sub-queue of one, at `path`; case does not matter. Errors:
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument), and [`EntityNotFound`](ErrorKind::EntityNotFound), also for a
+    /// topic. The only part of a topic to receive from is its transfer dead-letter sub-queue.
     pub fn queue(&self, path: &str) -> Result<Queue, ManageError> {
         let asked = EntityPath::new(path)?;
         let part = match (asked.is_dead_letter(), asked.is_transfer_dead_letter()) {
@@ -144,9 +151,9 @@ impl Broker {
         }
     }
 
-    /// What sends to the queue or the topic at `path`: for addresses that come with a message, such as a ReplyTo. Errors:
-    /// [`EntityNotFound`](ErrorKind::EntityNotFound), [`InvalidOperation`](ErrorKind::InvalidOperation) for what cannot be
-    /// sent to, as [`Queue::sender`] says.
+    /// Returns a sender to the queue or the topic at `path`: for addresses that come with a message, such as a
+    /// ReplyTo. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound), and
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity that accepts no sends; see [`Queue::sender`].
     pub fn sender(&self, path: &EntityPath) -> Result<QueueSender, SendError> {
         self.namespace.check_open::<SendError>()?;
         let now = self.namespace.now();
@@ -159,14 +166,14 @@ impl Broker {
         }
     }
 
-    /// The topic at `path`; case does not matter. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument),
+    /// Returns the topic at `path`; case does not matter. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument),
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn topic(&self, path: &str) -> Result<Topic, ManageError> {
         let (store, path) = self.find(path, EntityKind::Topic)?;
         Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
     }
 
-    /// All entities, in the order of their paths.
+    /// Returns all entities, in the order of their paths.
     #[must_use]
     pub fn entities(&self) -> Vec<EntityInfo> {
         let now = self.namespace.now();

@@ -20,10 +20,10 @@ use crate::{
 /// The right to settle a message of the embedded broker.
 ///
 /// Errors: [`MessageLockLost`](ErrorKind::MessageLockLost), or [`SessionLockLost`](ErrorKind::SessionLockLost) for a
-/// message of a session; [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted,
-/// for a dead letter that is to be dead-lettered, and for the renewal of a message of a session, where the session is
-/// renewed; [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or description that is too long;
-/// [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to receivers, which a release does not mind.
+/// message of a session. [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and
+/// deleted, and for dead-lettering a dead letter. The same for the renewal of a message of a session: renew the
+/// session instead. [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or description that is too long.
+/// [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to receivers, except for a release.
 pub struct QueueLease {
     namespace: Arc<Namespace>,
     /// The two halves of the entity's name, apart for a tighter layout.
@@ -34,7 +34,7 @@ pub struct QueueLease {
     /// 0 once it is settled, and from the start if the message was removed when it was received.
     lock: u64,
     in_session: bool,
-    /// The message that it has removed. The bytes may be the user's to drop, so they go where no lock is held.
+    /// The message that was removed. The user may own its bytes, so they are dropped where no lock is held.
     removed: Option<Stored>,
 }
 
@@ -85,7 +85,7 @@ impl QueueLease {
         &self.namespace
     }
 
-    /// What a transaction does with it.
+    /// Returns what a transaction does with it.
     pub(super) fn planned(&self, settlement: Settlement) -> Result<PlannedSettlement, SettleError> {
         match self.lock {
             0 => Err(received_and_deleted()),
@@ -96,7 +96,7 @@ impl QueueLease {
         }
     }
 
-    /// It was settled by a transaction.
+    /// Forgets the lock: a transaction has settled the message.
     pub(super) fn forget(mut self) {
         self.lock = 0;
     }
@@ -199,7 +199,7 @@ impl Lease for QueueLease {
     }
 
     fn release(mut self) -> Self::Settle {
-        // No disk has to know of it: a lock does not outlive the process.
+        // The disk needs no record of it: a lock does not outlive the process.
         Acknowledged::ready(self.take_lock().and_then(|lock| {
             let now = self.namespace.now();
             let released = self.namespace.with(|state| state.engine.release(now, self.store(), self.key, lock));

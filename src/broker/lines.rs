@@ -13,13 +13,14 @@ use crate::{
     transport::{SendError, Sender},
 };
 
-/// How many messages are looked at, or sent, before the disk is waited for.
+/// How many messages are peeked, or sent, before a wait for the disk.
 const TOGETHER: usize = 256;
 
 impl Queue {
-    /// Writes every message that can be peeked as one line of JSON, with its properties, its body and what the broker says of
-    /// it: locked, deferred and scheduled ones too, and not those of sub-queues, which are queues of their own. Answers how
-    /// many there were. What comes and goes meanwhile may be among them or not. Blocks this thread.
+    /// Writes every message that can be peeked as one line of JSON, and returns their number. A line has the
+    /// properties, the body and the broker's state of the message. Locked, deferred and scheduled messages are
+    /// included. Messages of sub-queues are not, as those are queues of their own. Messages that arrive or leave
+    /// meanwhile may be included or not. Blocks this thread.
     ///
     /// Errors: those of `out`.
     pub fn export(&self, out: &mut impl Write) -> io::Result<u64> {
@@ -40,11 +41,12 @@ impl Queue {
 }
 
 impl QueueSender {
-    /// Sends the message of each line that [`Queue::export`] has written, or that is written so, in order. What the broker
-    /// said of a message is not sent; its properties are, so that what was scheduled is scheduled again, and what has expired
-    /// expires. Answers how many there were when the last is acknowledged. Blocks this thread. A line has 256 MiB at most.
+    /// Sends the message of each line that [`Queue::export`] has written, or that has its format, in order. The
+    /// broker's state of a message is not sent; its properties are. A scheduled message is scheduled again, and an
+    /// expired message expires. Returns the number of messages when the last is acknowledged. Blocks this thread. A line
+    /// has 256 MiB at most.
     ///
-    /// Errors: a line that is not a message, or that is refused. What came before it was sent.
+    /// Errors: a line that is not a message, or that is refused. The lines before it were sent.
     pub fn import(&self, input: impl BufRead) -> Result<u64, ImportError> {
         let mut count = 0;
         let mut waiting: Vec<(u64, Acknowledged<(), SendError>)> = Vec::new();
@@ -66,7 +68,7 @@ fn settle(waiting: &mut Vec<(u64, Acknowledged<(), SendError>)>) -> Result<(), I
     waiting.drain(..).try_for_each(|(number, sent)| sent.wait().map_err(refused(number)))
 }
 
-/// Why an import has ended early.
+/// Why an import ended early.
 #[derive(Debug)]
 pub struct ImportError(Cause);
 

@@ -1,8 +1,8 @@
 //! The embedded broker: queues and topics with peek-lock, sessions, scheduling, expiry, duplicate detection, rules,
 //! forwarding, transactions and dead letters, in this process and in memory.
 //!
-//! It is a transport like any other, and the default. Nothing in it runs by itself: what is due, such as a lock that
-//! runs out, is applied by the next call that could notice, and a receiver that waits has a timer for it.
+//! It is a transport like any other, and the default. It runs no task of its own: the next call that could notice a
+//! due event, such as a lock that runs out, applies it. A receiver that waits has a timer for it.
 //!
 //! ```
 //! use consign::{
@@ -78,28 +78,30 @@ use crate::{
 
 /// A broker in this process. Clones are handles to one broker.
 ///
-/// All of its entities share one lock, so that what concerns several happens in one step. Brokers share nothing: entities
-/// that have nothing to do with each other and are busy on many cores are better kept in several.
+/// All of its entities share one lock, so that an operation on several entities is one step. Brokers share nothing.
+/// Put unrelated entities that are busy on many cores into several brokers.
 #[derive(Clone)]
 pub struct Broker {
     namespace: Arc<Namespace>,
 }
 
 impl Broker {
-    /// What a broker can do unless it was opened otherwise: [`Broker::capabilities`]. Two capabilities are made of others:
-    /// a delayed retry is a copy for later and a completion in one transaction, and request and reply takes two queues.
-    /// One is unsupported: a delivery that is dropped is abandoned and counts, also when its receiver is dropped with it.
-    /// To return a message uncounted, call [`release`](crate::transport::Lease::release).
+    /// The capabilities of a broker unless it was opened otherwise: [`Broker::capabilities`]. Two capabilities are
+    /// built from others: a delayed retry is a copy for later and a completion in one transaction, and request and
+    /// reply takes two queues.
+    ///
+    /// One is unsupported: a delivery that is dropped is abandoned and counts, also when its receiver is dropped with
+    /// it. To return a message uncounted, call [`release`](crate::transport::Lease::release).
     pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
         .with(Capability::DelayedRetry, Level::Emulated)
         .with(Capability::RequestReply, Level::Emulated)
         .with(Capability::ReleaseOnDisconnect, Level::Unsupported);
 
-    /// What this one can do: [`Broker::CAPABILITIES`], but that a send ends before the message is stored
-    /// ([`Capability::Acceptance`]) where the store was opened with a relaxed durability. In memory a message is stored as
-    /// long as the process lives.
+    /// Returns the capabilities of this broker: [`Broker::CAPABILITIES`], with one exception. Where the store was
+    /// opened with a relaxed durability, a send ends before the message is stored ([`Capability::Acceptance`]). In
+    /// memory a message is stored as long as the process lives.
     ///
-    /// A program that must not lose what it was told is stored asks for it, and gets an error before it sends anything:
+    /// A program that must not lose an acknowledged message requires it, and gets an error before it sends:
     ///
     /// ```
     /// # use consign::{broker::Broker, transport::{Capability, Unsupported}};
@@ -119,19 +121,19 @@ impl Broker {
         Self::CAPABILITIES
     }
 
-    /// An empty broker on the [`SystemClock`].
+    /// Creates an empty broker on the [`SystemClock`].
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(SystemClock::new())
     }
 
-    /// An empty broker on a clock of your own.
+    /// Creates an empty broker on a clock of your own.
     #[must_use]
     pub fn with_clock(clock: impl Clock) -> Self {
         Self::with_quirks(clock, Quirks::default())
     }
 
-    /// An empty broker that does some things as the hosted service does.
+    /// Creates an empty broker that has some behaviours of the hosted service.
     #[must_use]
     pub fn with_quirks(clock: impl Clock, quirks: Quirks) -> Self {
         Self { namespace: Arc::new(Namespace::new(Arc::new(clock), quirks)) }
@@ -143,25 +145,25 @@ impl Broker {
         Self::options().open(path)
     }
 
-    /// How a broker on a disk is to be opened.
+    /// Returns the options to open a broker on a disk.
     #[cfg(feature = "durable")]
     pub fn options() -> OpenOptions {
         OpenOptions::new()
     }
 
-    /// Waits until everything that has happened is on the disk, also what nobody waits for, such as the creation of an
-    /// entity. Errors: the disk failed, or the broker was closed. Of a broker in memory it is ready at once.
+    /// Waits until everything that has happened is on the disk, also calls that are not awaited, such as the creation
+    /// of an entity. Errors: the disk failed, or the broker was closed. For a broker in memory it is ready at once.
     #[cfg(feature = "durable")]
     pub fn flush(&self) -> Acknowledged<(), StorageError> {
         self.namespace.flushed()
     }
 
-    /// Writes what there is to write, lets go of the store, and ends: every later call fails, and every lease is lost.
-    /// When the last handle of a broker is dropped the same happens, but nobody can tell when the store is free again. Of a
+    /// Writes all pending changes, closes the store, and ends: every later call fails, and every lease is lost.
+    /// Dropping the last handle of a broker does the same, but does not show when the store is free again. For a
     /// broker in memory it does nothing.
     ///
-    /// A consumer is to be ended before: what it has settled is on the disk then, and what it had locked is free. One that
-    /// still runs ends with an error, and its messages come again when the broker is opened.
+    /// End all consumers first: what a consumer has settled is then on the disk, and what it had locked is free. A
+    /// consumer that still runs ends with an error, and its messages are redelivered when the broker is opened.
     ///
     /// Errors: the disk failed before.
     #[cfg(feature = "durable")]
@@ -169,14 +171,14 @@ impl Broker {
         self.namespace.close().await
     }
 
-    /// When it answers; `None` in memory, where nothing outlives the process.
+    /// Returns when a call is acknowledged; `None` in memory, where nothing outlives the process.
     #[cfg(feature = "durable")]
     #[must_use]
     pub fn durability(&self) -> Option<Durability> {
         self.namespace.recorder().map(durable::Recorder::durability)
     }
 
-    /// What was found when this broker was opened; `None` in memory.
+    /// Returns what was found when this broker was opened; `None` in memory.
     #[cfg(feature = "durable")]
     #[must_use]
     pub fn recovery(&self) -> Option<Recovery> {

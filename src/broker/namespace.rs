@@ -20,7 +20,7 @@ use crate::{Message, message::LockToken, sync::Mutex, time::Clock, transport::Ma
 pub(super) struct Namespace {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// What makes the numbers of this broker's locks unlike those of any other.
+    /// Makes the lock numbers of this broker unlike those of any other.
     locks: u128,
     /// Whether a call panicked within the engine.
     is_poisoned: AtomicBool,
@@ -28,8 +28,8 @@ pub(super) struct Namespace {
     recorder: Option<Recorder>,
 }
 
-/// Whether the time is written although nothing has changed. What waits is due by the latest time that was written if UTC
-/// has stepped back when the store is opened again.
+/// Whether the time is written although nothing has changed. If UTC has stepped back when the store is opened again,
+/// pending events are due by the latest time that was written.
 #[cfg(feature = "durable")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stamp {
@@ -42,7 +42,7 @@ pub(super) enum Stamp {
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) waiters: Waiters,
-    /// Engines in which a call panicked. They are dropped last: what they hold may be the user's.
+    /// Engines in which a call panicked. They are dropped last, because the user may own what they hold.
     abandoned: Vec<Engine>,
 }
 
@@ -68,10 +68,10 @@ impl Namespace {
         self.clock.now().into()
     }
 
-    /// Runs a command on the engine and wakes whom its effects concern. A waker is the user's code, and so is the drop of
-    /// a message, so these run outside the lock.
+    /// Runs a command on the engine and wakes the receivers that its effects concern. Wakers and the drop of a
+    /// message run the user's code, so these run outside the lock.
     ///
-    /// If the command panics, what it did is half done. No other call sees that, and none is answered any more.
+    /// If the command panics, its changes are incomplete. No other call sees them, and every later call fails.
     #[inline]
     pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
         // After a panic these are dropped in the reverse order, so that the first is dropped without the lock.
@@ -112,7 +112,7 @@ impl Namespace {
         answer
     }
 
-    /// A call panicked within the engine: nothing is answered or stored any more.
+    /// Fails the broker after a panic within the engine: it answers and stores nothing any more.
     #[cold]
     fn fail(&self) {
         tracing::error!("a call panicked within the broker, which answers nothing any more");
@@ -130,15 +130,15 @@ impl Namespace {
     }
 }
 
-/// A command that is applied. Dropped by a panic, it puts an engine without entities in the place of the one that is half
-/// changed, so that no other call sees that one and nothing of it is stored.
+/// A command that is being applied. Dropped by a panic, it replaces the half-changed engine by one without entities.
+/// No other call sees that engine, and nothing of it is stored.
 struct Applying<'a> {
     is_poisoned: &'a AtomicBool,
     state: &'a mut State,
 }
 
 impl Applying<'_> {
-    /// It is applied.
+    /// Ends the command: it is applied.
     #[inline]
     fn end(self) {
         std::mem::forget(self);
@@ -173,7 +173,8 @@ impl Drop for Failing<'_> {
 }
 
 impl Namespace {
-    /// Messages that were looked at, also those that are on the disk only. Of these one that has gone meanwhile is left out.
+    /// Returns messages that were peeked, also those that are on the disk only. A message that has left the disk
+    /// meanwhile is left out.
     #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     pub(super) fn here(&self, peeked: Vec<Peeked>) -> Vec<Message> {
         let here = |peeked| match peeked {
@@ -188,7 +189,7 @@ impl Namespace {
 }
 
 impl Namespace {
-    /// Gives an entity other settings.
+    /// Changes the settings of an entity.
     pub(super) fn update(&self, store: StoreId, change: Change) -> Result<(), ManageError> {
         #[cfg(feature = "durable")]
         if let Some(recorder) = &self.recorder {
@@ -201,8 +202,8 @@ impl Namespace {
 
 #[cfg(feature = "durable")]
 impl Namespace {
-    /// Dead letters that are told from messages that expire only by the settings are written as what they are before the
-    /// settings change.
+    /// Writes the final state of dead letters that only the settings distinguish from messages that expire. This
+    /// comes before the settings change.
     fn update_on_disk(&self, recorder: &Recorder, store: StoreId, change: Change) -> Result<(), ManageError> {
         let mut change = Some(change);
         let mut from = 0;
@@ -220,7 +221,7 @@ impl Namespace {
             if change.is_none() {
                 return Ok(());
             }
-            // Behind the last the first may be another one by now.
+            // Behind the last one, the first may be another message by now.
             from = unsaid.last().map_or(0, |last| last.order + 1);
             let read = recorder.read(&unsaid)?;
             let now = self.now();
@@ -243,7 +244,8 @@ impl Namespace {
         self.recorder.as_ref()
     }
 
-    /// Writes to `batch` what has changed, and tells which batch it is and what may leave memory once that is on the disk.
+    /// Writes the changes to `batch`. Returns the number of the batch, and what may leave memory once it is on the
+    /// disk.
     pub(super) fn take_changes(&self, batch: &mut Batch, stamp: Stamp) -> (u64, Vec<Wanted>) {
         let now = self.now();
         self.with(|state| {
@@ -285,8 +287,8 @@ impl Namespace {
         self.recorder.as_ref()?.failure()
     }
 
-    /// Fails when nothing is stored any more, so that a call has no effect that nobody would find again, and after a call
-    /// that panicked within the engine.
+    /// Fails when nothing is stored any more, so that a call has no effect that would be lost. Fails also after a
+    /// call that panicked within the engine.
     #[inline]
     pub(super) fn check_open<E: From<StorageError> + From<Poisoned>>(&self) -> Result<(), E> {
         match self.failure() {
@@ -295,12 +297,12 @@ impl Namespace {
         }
     }
 
-    /// Wakes all that wait for a message, to be told of the failure.
+    /// Wakes all that wait for a message, so that they return the failure.
     pub(super) fn wake_all(&self) {
         self.with(|state| state.waiters.owe_everyone());
     }
 
-    /// The answer to a call, when it is as safe as it is to be.
+    /// Returns the result of a call, ready when it is as safe as it has to be.
     #[inline]
     pub(super) fn acknowledge<T, E: From<StorageError>>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
         match &self.recorder {
@@ -309,7 +311,7 @@ impl Namespace {
         }
     }
 
-    /// The answer to a call that has succeeded, if it is not as safe as it is to be.
+    /// Returns the future of a call that has succeeded, if the call is not yet as safe as it has to be.
     #[inline]
     pub(super) fn unanswered<E: From<StorageError>>(&self) -> Option<Acknowledged<(), E>> {
         let commit = self.recorder.as_ref()?.pending()?;
@@ -324,14 +326,14 @@ impl Namespace {
         self.check_whole()
     }
 
-    /// The answer to a call, when it is as safe as it is to be.
+    /// Returns the result of a call, ready when it is as safe as it has to be.
     #[inline]
     #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
     pub(super) fn acknowledge<T, E>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
         Acknowledged::ready(answer)
     }
 
-    /// The answer to a call that has succeeded, if it is not as safe as it is to be.
+    /// Returns the future of a call that has succeeded, if the call is not yet as safe as it has to be.
     #[inline]
     #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
     pub(super) fn unanswered<E>(&self) -> Option<Acknowledged<(), E>> {
@@ -339,7 +341,7 @@ impl Namespace {
     }
 }
 
-/// What is not written yet is, and the thread that does it ends.
+/// Writes pending changes, and ends the thread that writes.
 #[cfg(feature = "durable")]
 impl Drop for Namespace {
     fn drop(&mut self) {
@@ -358,7 +360,7 @@ impl State {
         Self { engine, waiters: Waiters::default(), abandoned: Vec::new() }
     }
 
-    /// Whether nobody is to be woken and nothing is to be dropped, as after most calls.
+    /// Whether there is nothing to wake and nothing to drop, as after most calls.
     #[inline]
     fn is_quiet(&self) -> bool {
         self.engine.is_quiet() && self.waiters.are_quiet(self.engine.next_deadline())

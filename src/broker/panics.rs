@@ -1,4 +1,4 @@
-//! Panics: those of code that is not the broker's own, which are contained, and those within the engine, which end it.
+//! Panics of code that is not the broker's own, which are contained, and panics within the engine, which end it.
 
 use std::{
     any::Any,
@@ -10,7 +10,7 @@ use std::{
 use super::{StorageError, StorageErrorKind};
 use crate::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 
-/// A call panicked within the engine. What it did is half done, so the broker answers every later call with this.
+/// A call panicked within the engine. Its changes are incomplete, so the broker answers every later call with this.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Poisoned;
 
@@ -38,12 +38,12 @@ impl From<Poisoned> for StorageError {
     }
 }
 
-/// Wakes a task. A waker is the user's code: if it panics the log says so, and nothing else is lost.
+/// Wakes a task. A waker is the user's code: a panic is logged, and nothing else is lost.
 pub(super) fn wake(waker: Waker) {
     contain("a waker", || waker.wake());
 }
 
-/// Drops what the user may own, such as the bytes of bodies. If that panics the log says so, and the rest is dropped.
+/// Drops values that the user may own, such as the bytes of bodies. A panic is logged, and the rest is dropped.
 #[inline]
 pub(super) fn release_all<T>(owned: Vec<T>) {
     let mut left = owned.into_iter();
@@ -66,13 +66,13 @@ fn report(what: &str, panic: Box<dyn Any + Send>) {
     std::mem::forget(panic);
 }
 
-/// What a panic says.
+/// Returns the text of a panic.
 pub(super) fn text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-/// Does the work of a thread of the broker. A panic is its error.
+/// Runs the work of a thread of the broker. A panic becomes its error.
 #[cfg(feature = "durable")]
 pub(super) fn caught<T>(thread: &str, work: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {

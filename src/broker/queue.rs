@@ -16,22 +16,22 @@ use crate::{
 
 /// A queue of the embedded broker, or the part of a subscription that is received from, or a sub-queue of either.
 ///
-/// It is a handle: when the entity is deleted its calls answer [`EntityNotFound`](ErrorKind::EntityNotFound), or with
-/// nothing, also if another of the same path is created.
+/// It is a handle. When the entity is deleted its calls return [`EntityNotFound`](ErrorKind::EntityNotFound) or
+/// nothing, also if another entity of the same path is created.
 #[derive(Clone)]
 pub struct Queue {
     pub(super) namespace: Arc<Namespace>,
     pub(super) store: StoreId,
     pub(super) part: Part,
-    /// Of the entity, whatever the part.
+    /// The path of the entity, whatever the part.
     pub(super) entity: EntityPath,
 }
 
 impl Queue {
-    /// Most messages that one call of [`Queue::delete_messages`] removes.
+    /// The maximum number of messages that one call of [`Queue::delete_messages`] removes.
     pub const MAX_DELETED: usize = 4_000;
 
-    /// The path, with `/$deadletterqueue` or `/$Transfer/$deadletterqueue` on a sub-queue.
+    /// Returns the path, with `/$deadletterqueue` or `/$Transfer/$deadletterqueue` on a sub-queue.
     #[must_use]
     pub fn path(&self) -> EntityPath {
         match self.part {
@@ -41,19 +41,19 @@ impl Queue {
         }
     }
 
-    /// The dead-letter sub-queue. It is there as long as its queue.
+    /// Returns the dead-letter sub-queue. It exists as long as its queue.
     #[must_use]
     pub fn dead_letter(&self) -> Self {
         Self { part: Part::DeadLetter, ..self.clone() }
     }
 
-    /// The sub-queue of messages that this entity was to hand over in a transaction, and could not.
+    /// Returns the sub-queue of messages that this entity could not transfer in a transaction.
     #[must_use]
     pub fn transfer_dead_letter(&self) -> Self {
         Self { part: Part::TransferDeadLetter, ..self.clone() }
     }
 
-    /// A sender. Nothing can be sent to a sub-queue or a subscription: that is [`ErrorKind::InvalidOperation`].
+    /// Creates a sender. A sub-queue or a subscription accepts no sends: that is [`ErrorKind::InvalidOperation`].
     pub fn sender(&self) -> Result<QueueSender, SendError> {
         let refused = match self.part {
             Part::Main if self.entity.subscription().is_none() => {
@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// Takes scheduled messages back: [`QueueSender::cancel_scheduled`].
+    /// Cancels scheduled messages: [`QueueSender::cancel_scheduled`].
     pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Acknowledged<(), SendError> {
         match self.sender() {
             Ok(sender) => sender.cancel_scheduled(numbers),
@@ -86,29 +86,29 @@ impl Queue {
         }
     }
 
-    /// A receiver in peek-lock mode.
+    /// Creates a receiver in peek-lock mode.
     #[must_use]
     pub fn receiver(&self) -> QueueReceiver {
         QueueReceiver::new(self.clone(), ReceiveMode::PeekLock)
     }
 
-    /// A receiver that removes each message as it delivers it. A message that is lost on the way is lost.
+    /// Creates a receiver that removes each message as it delivers it. A message that is not processed is lost.
     #[must_use]
     pub fn receive_and_delete(&self) -> QueueReceiver {
         QueueReceiver::new(self.clone(), ReceiveMode::ReceiveAndDelete)
     }
 
     /// Locks the session of this id, which may be empty so far. Errors:
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units,
-    /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it,
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units.
+    /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another receiver holds it.
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue, and those of a
     /// receive.
     pub fn accept_session(&self, id: &str) -> Result<SessionReceiver, ReceiveError> {
         self.session_acceptor()?.accept(id)
     }
 
-    /// Locks sessions one after the other: those that have a message and that nobody holds. Errors:
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
+    /// Creates an acceptor, which locks sessions one after the other: those that have a message and no holder.
+    /// Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
     pub fn session_acceptor(&self) -> Result<SessionAcceptor, ReceiveError> {
         match self.part {
             Part::Main => Ok(SessionAcceptor::new(self.clone())),
@@ -118,16 +118,16 @@ impl Queue {
         }
     }
 
-    /// The ids of the sessions that have a message or a state, in order. Every session is looked at once for it.
+    /// Returns the ids of the sessions that have a message or a state, in order. Visits every session once.
     #[must_use]
     pub fn sessions(&self) -> Vec<String> {
         let now = self.namespace.now();
         self.namespace.with(|state| state.engine.session_ids(now, self.store))
     }
 
-    /// Locks deferred messages by their sequence numbers. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if one of
-    /// them is not deferred here, or has expired, and none is locked; those of a receive. Messages of a session are fetched
-    /// by [`SessionReceiver::receive_deferred`].
+    /// Locks deferred messages by their sequence numbers. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if
+    /// one of them is not deferred here, or has expired; then none is locked. Also those of a receive.
+    /// [`SessionReceiver::receive_deferred`] fetches messages of a session.
     pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
         self.namespace.check_open::<ReceiveError>()?;
         let (now, source) = (self.namespace.now(), Source::Part(self.part));
@@ -135,20 +135,20 @@ impl Queue {
         Ok(locked.into_iter().map(|locked| QueueLease::deliver(&self.namespace, self.store, source, locked)).collect())
     }
 
-    /// Looks at up to `max` messages from sequence number `from` on, in order, without locking or counting. Messages that
-    /// are locked, deferred or scheduled are among them, dead-lettered ones are not. The list may be empty.
+    /// Returns up to `max` messages from sequence number `from` on, in order, without locking or counting. Locked,
+    /// deferred and scheduled messages are included, dead-lettered ones are not. The list may be empty.
     ///
-    /// Every locked message of the entity is looked at once for it; if it is partitioned or has sessions, every message.
+    /// Visits every locked message of the entity once; if it is partitioned or has sessions, every message.
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
         let (now, source) = (self.namespace.now(), Source::Part(self.part));
         self.namespace.here(self.namespace.with(|state| state.engine.peek(now, self.store, source, from, max)))
     }
 
-    /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that nobody holds and that are not scheduled, the
-    /// oldest first; with a time only those enqueued before it. Answers how many. Every locked message is looked at once
-    /// for it; if there are sessions, every message. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a partitioned entity,
-    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that are neither locked nor scheduled, the
+    /// oldest first. With a time, removes only those enqueued before it. Returns their number. Visits every locked
+    /// message once; if there are sessions, every message. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation)
+    /// on a partitioned entity, [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Acknowledged<usize, ManageError> {
         match self.settings() {
             Ok(settings) if !settings.partitioned => {}
@@ -164,28 +164,28 @@ impl Queue {
         self.namespace.acknowledge(Ok(deleted))
     }
 
-    /// Ends every lock before its time, as if it had run out. A broker elsewhere does so when it restarts or when a
-    /// connection breaks; here it lets a test see what becomes of the settlements.
+    /// Ends every lock early, as if it had run out. An external broker does this when it restarts or when a
+    /// connection breaks; here a test sees how settlements fail.
     pub fn lose_locks(&self) {
         let now = self.namespace.now();
         self.namespace.with(|state| state.engine.lose_locks(now, self.store, self.part));
     }
 
-    /// How many messages there are, by state. None if the entity is deleted.
+    /// Returns the number of messages, by state. All are 0 if the entity is deleted.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let now = self.namespace.now();
         self.namespace.with(|state| state.engine.counts(now, self.store, self.part))
     }
 
-    /// Since when the oldest messages wait. Every message is looked at once for it.
+    /// Returns since when the oldest messages wait. Visits every message once.
     #[must_use]
     pub fn ages(&self) -> Ages {
         let now = self.namespace.now();
         self.namespace.with(|state| state.engine.ages(now, self.store, self.part))
     }
 
-    /// The settings; for a subscription as a queue would have them. Errors:
+    /// Returns the settings; for a subscription in the form of a queue's. Errors:
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn settings(&self) -> Result<QueueSettings, ManageError> {
         self.namespace.check_open::<ManageError>()?;
@@ -196,7 +196,7 @@ impl Queue {
 }
 
 impl Queue {
-    /// For log lines. Of a dead letter no number of deliveries is the last.
+    /// The entity's data for log lines. A dead letter has no last delivery.
     #[cold]
     pub(super) fn info(&self) -> EntityInfo {
         let info = EntityInfo::new(self.path().as_str());

@@ -20,7 +20,7 @@ use crate::{
     transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver},
 };
 
-/// How a receiver takes messages.
+/// The mode in which a receiver takes messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReceiveMode {
     /// A message is locked until it is settled or the lock runs out.
@@ -37,7 +37,7 @@ pub enum ReceiveMode {
 /// [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) on an entity that requires sessions or forwards its
 /// messages.
 ///
-/// While it waits it may have a timer for what happens next by itself in the broker, so it must be polled in a tokio
+/// While it waits it may have a timer for the next event that is due in the broker, so it must be polled in a tokio
 /// runtime with time enabled.
 pub struct QueueReceiver {
     queue: Queue,
@@ -54,14 +54,14 @@ impl QueueReceiver {
         Self { queue, mode, wait, removed: Removed::default(), cursor: SequenceNumber::new(1) }
     }
 
-    /// How this receiver takes messages.
+    /// Returns the mode of this receiver.
     #[must_use]
     pub fn mode(&self) -> ReceiveMode {
         self.mode
     }
 
-    /// Looks at up to `max` messages as [`Queue::peek`] does, going on after the last one that this receiver looked at;
-    /// the first time from sequence number 1.
+    /// Returns up to `max` messages as [`Queue::peek`] does, from after the last one that this receiver peeked. The
+    /// first call begins at sequence number 1.
     pub fn peek(&mut self, max: usize) -> Vec<Message> {
         let peeked = self.queue.peek(self.cursor, max);
         if let Some(last) = peeked.last().and_then(Message::received) {
@@ -99,7 +99,7 @@ impl Receiver for QueueReceiver {
     }
 }
 
-/// Messages that were removed as they are delivered, and are handed out when the disk knows it.
+/// Messages that were removed as they are delivered, and are dispatched when the removal is on the disk.
 #[derive(Default)]
 pub(super) struct Removed {
     #[cfg(feature = "durable")]
@@ -108,7 +108,7 @@ pub(super) struct Removed {
 
 #[cfg(feature = "durable")]
 impl Removed {
-    /// Hands out what waits, if anything does.
+    /// Dispatches the messages that wait, if there are any.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -125,7 +125,7 @@ impl Removed {
     }
 }
 
-/// Ready with what there is at `source`, or waits for it.
+/// Is ready with the messages at `source`, or waits for one.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "the parts of a receiver, of which there are two")]
 pub(super) fn poll_source(

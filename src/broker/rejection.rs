@@ -1,10 +1,10 @@
-//! What the broker writes into every send that it refuses.
+//! The fields that the broker adds to every send that it refuses.
 
 use crate::{message::EntityPath, time::Timestamp, transport::SendError};
 
-/// Adds the broker's side to a refused send: its condition, when it was, and at the end of the description the entity.
+/// Adds the broker's part to a refused send: its condition, its time, and the entity at the end of the description.
 ///
-/// An error is rarely shown and often matched on, so the text is written when it is read for the first time.
+/// An error is rarely shown and often matched on, so its first reader formats the text.
 #[cold]
 pub(super) fn rejection(error: SendError, kind: &'static str, path: &EntityPath, at: Timestamp) -> SendError {
     let path = path.clone();

@@ -1,5 +1,5 @@
-//! Defects that tests have to notice. `cargo xtask sabotage` builds with `--cfg sabotage`, and runs the tests once for each
-//! defect, which the environment variable `CONSIGN_SABOTAGE` names. No other build has any.
+//! Defects that tests must detect. `cargo xtask sabotage` builds with `--cfg sabotage`, and runs the tests once for
+//! each defect, which the environment variable `CONSIGN_SABOTAGE` names. No other build has any.
 
 /// One defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,14 +17,14 @@ use crate::{
     transport::{Batch, Capabilities, PresettledSender, SendError, Sender},
 };
 
-/// Sends to a queue or a topic of the embedded broker. A send has happened when the call returns; its future is ready when
-/// it is as safe as the broker makes it, which in memory is at once.
+/// Sends to a queue or a topic of the embedded broker. A send has happened when the call returns. Its future is ready
+/// when the message is as safe as the broker makes it, which in memory is at once.
 ///
-/// Refusals: [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument) names the field,
-/// [`MessageSizeExceeded`](crate::transport::ErrorKind::MessageSizeExceeded) the limit,
-/// [`QuotaExceeded`](crate::transport::ErrorKind::QuotaExceeded) says that the entity is full or remembers as many ids as it
-/// may, [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) that the entity requires sessions and the
-/// message has none, or that a batch for a partitioned entity has several keys,
+/// Errors: [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument), which names the field.
+/// [`MessageSizeExceeded`](crate::transport::ErrorKind::MessageSizeExceeded), which names the limit.
+/// [`QuotaExceeded`](crate::transport::ErrorKind::QuotaExceeded) if the entity is full or remembers as many ids as it
+/// may. [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) if the entity requires sessions and the
+/// message has none, or a batch for a partitioned entity has several keys.
 /// [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled) and
 /// [`EntityNotFound`](crate::transport::ErrorKind::EntityNotFound).
 #[derive(Clone)]
@@ -33,12 +33,13 @@ pub struct QueueSender {
     pub(super) store: StoreId,
     pub(super) path: EntityPath,
     kind: EntityKind,
-    /// The entity that hands its messages over in a transaction.
+    /// The entity that transfers its messages in a transaction.
     pub(super) via: Option<(Arc<Namespace>, StoreId)>,
 }
 
 impl QueueSender {
-    /// Most bytes of a batch of several messages, bodies and properties, however large one message may be.
+    /// The maximum size in bytes of a batch of several messages, bodies and properties, however large one message may
+    /// be.
     pub const MAX_BATCH: usize = 1 << 20;
 
     pub(super) fn new(namespace: Arc<Namespace>, store: StoreId, path: EntityPath, kind: EntityKind) -> Self {
@@ -55,43 +56,46 @@ impl QueueSender {
         self.namespace.acknowledge(answer.map_err(|error| self.rejection(error, now.utc)))
     }
 
-    /// A refusal of this sender, with what the broker says of each.
+    /// Returns a refusal of this sender, with the fields that the broker adds to each.
     #[cold]
     pub(super) fn rejection(&self, error: SendError, at: Timestamp) -> SendError {
         rejection(error, self.kind.name(), &self.path, at)
     }
 
-    /// The path of the entity.
+    /// Returns the path of the entity.
     #[must_use]
     pub fn path(&self) -> &EntityPath {
         &self.path
     }
 
-    /// The same sender for a transaction that is about another entity: that entity hands the messages over. Outside of a
+    /// Returns this sender for a transaction on another entity, which then transfers the messages. Outside of a
     /// transaction it makes no difference.
     #[must_use]
     pub fn via(&self, entity: &super::Queue) -> Self {
         Self { via: Some((Arc::clone(&entity.namespace), entity.store)), ..self.clone() }
     }
 
-    /// As [`QueueSender::via`], for a transaction that is about a topic, as one is that receives from a subscription.
+    /// Does the same as [`QueueSender::via`] for a transaction on a topic, such as one that receives from a
+    /// subscription.
     #[must_use]
     pub fn via_topic(&self, entity: &super::Topic) -> Self {
         Self { via: Some((Arc::clone(&entity.namespace), entity.store)), ..self.clone() }
     }
 
-    /// Sends messages that cannot be received before `at`; if that has passed they are sent as any other. All are accepted,
-    /// or none. Answers with their sequence numbers, in order, by which [`Queue::cancel_scheduled`](super::Queue) takes
-    /// them back until they become active with new numbers. A duplicate answers with the number of the scheduled message
-    /// that it repeats, or with 0 if that is none any more. Refusals are those of a send.
+    /// Sends messages that cannot be received before `at`; if that has passed they are sent as any other. All are
+    /// accepted, or none.
+    ///
+    /// Returns their sequence numbers, in order. [`Queue::cancel_scheduled`](super::Queue) cancels by these, until
+    /// the messages become active with new numbers. A duplicate returns the number of the scheduled message that it
+    /// repeats, or 0 if that message is no longer scheduled. Errors are those of a send.
     pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Acknowledged<Vec<SequenceNumber>, SendError> {
         let arrivals = messages.into_iter().map(|message| arrival(message, Some(at))).collect();
         self.with(|engine, now| engine.send_all(now, self.store, arrivals, false))
     }
 
-    /// Takes scheduled messages back: all of them, or none. Errors:
-    /// [`MessageNotFound`](crate::transport::ErrorKind::MessageNotFound) if one of them is not scheduled here, because it
-    /// has become active or was cancelled.
+    /// Cancels scheduled messages: all of them, or none. Errors:
+    /// [`MessageNotFound`](crate::transport::ErrorKind::MessageNotFound) if one of them is not scheduled here,
+    /// because it has become active or was cancelled.
     pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Acknowledged<(), SendError> {
         self.with(|engine, now| engine.cancel(now, self.store, numbers))
     }
@@ -121,7 +125,7 @@ impl PresettledSender for QueueSender {
 
     fn send_presettled(&self, message: Message) -> Self::HandOver {
         let (arrival, now) = (arrival(message, None), self.namespace.now());
-        // Nobody asks what became of it.
+        // No caller reads its outcome.
         if self.namespace.check_open::<SendError>().is_ok() {
             let _ = self.namespace.with(|state| state.engine.send(now, self.store, arrival));
         }

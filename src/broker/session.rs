@@ -38,7 +38,7 @@ impl SessionAcceptor {
         Self { queue, mode: ReceiveMode::PeekLock, wait }
     }
 
-    /// Sessions whose messages are removed as they are delivered.
+    /// Makes the receivers of this acceptor remove each message as they deliver it.
     #[must_use]
     pub fn receive_and_delete(mut self) -> Self {
         self.mode = ReceiveMode::ReceiveAndDelete;
@@ -58,15 +58,16 @@ impl SessionAcceptor {
         Ok(SessionReceiver::new(self.queue.clone(), self.mode, accepted))
     }
 
-    /// Locks the session that has a message, that nobody holds, and whose first message was accepted first; waits for one.
-    /// Cancel-safe: dropping the future loses nothing and leaves no lock. Errors: those of a receive, and
+    /// Locks the free session with a message whose first message was accepted first, or waits for one. Cancel-safe:
+    /// dropping the future loses nothing and leaves no lock. Errors: those of a receive, and
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions.
     pub async fn accept_next(&mut self) -> Result<SessionReceiver, ReceiveError> {
         let waiting = Waiting(self);
         poll_fn(|cx| waiting.0.poll_accept(cx)).await
     }
 
-    /// As [`SessionAcceptor::accept_next`]; [`ServiceTimeout`](ErrorKind::ServiceTimeout) if there is none within `wait`.
+    /// Does the same as [`SessionAcceptor::accept_next`]; [`ServiceTimeout`](ErrorKind::ServiceTimeout) if there is
+    /// none within `wait`.
     pub async fn accept_next_within(&mut self, wait: Duration) -> Result<SessionReceiver, ReceiveError> {
         match tokio::time::timeout(wait, self.accept_next()).await {
             Ok(accepted) => accepted,
@@ -129,13 +130,12 @@ impl fmt::Debug for SessionAcceptor {
     }
 }
 
-/// A locked session: the right to receive its messages, which nobody else has meanwhile, those that are still to come
-/// included.
+/// A locked session: the exclusive right to receive its messages, also those that arrive later.
 ///
-/// The lock lasts as long as the lock of a message would, and can be renewed. Dropping the receiver closes the session.
-/// When the lock is lost calls answer [`SessionLockLost`](ErrorKind::SessionLockLost), and so do the settlements of its
-/// messages. While the entity is closed to receivers it can only be closed; the rest answers
-/// [`EntityDisabled`](ErrorKind::EntityDisabled).
+/// The lock lasts as long as the lock of a message, and can be renewed. Dropping the receiver closes the session.
+/// When the lock is lost, calls and the settlements of its messages return
+/// [`SessionLockLost`](ErrorKind::SessionLockLost). While the entity is closed to receivers the session can only be
+/// closed; other calls return [`EntityDisabled`](ErrorKind::EntityDisabled).
 pub struct SessionReceiver {
     queue: Queue,
     mode: ReceiveMode,
@@ -162,19 +162,19 @@ impl SessionReceiver {
         Source::Session { lane: self.lane, lock: self.lock }
     }
 
-    /// The id.
+    /// Returns the id of the session.
     #[must_use]
     pub fn session_id(&self) -> &str {
         &self.id
     }
 
-    /// Until when the lock holds, by the last accept or renewal.
+    /// Returns when the lock ends, by the last accept or renewal.
     #[must_use]
     pub fn locked_until(&self) -> Timestamp {
         self.until
     }
 
-    /// Extends the lock to its full duration from now, and answers until when it holds.
+    /// Extends the lock to its full duration from now, and returns when it ends.
     pub fn renew(&mut self) -> Result<Timestamp, SettleError> {
         self.until = self.renewed()?;
         Ok(self.until)
@@ -186,7 +186,7 @@ impl SessionReceiver {
         Ok(self.queue.namespace.with(|state| state.engine.renew_session(now, store, self.lane, self.lock))?)
     }
 
-    /// The state, `None` if it was never set or is cleared. It outlives its holders.
+    /// Returns the state, `None` if it was never set or is cleared. It outlives its holders.
     pub fn state(&self) -> Result<Option<Bytes>, SettleError> {
         self.queue.namespace.check_open::<SettleError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
@@ -194,7 +194,7 @@ impl SessionReceiver {
         Ok(state?)
     }
 
-    /// Sets the state, or clears it. Errors beside the lost lock:
+    /// Sets the state, or clears it. Errors besides the lost lock:
     /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) if it is larger than a message may be,
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) if the entity is full.
     pub fn set_state(&self, mut to: Option<Bytes>) -> Acknowledged<(), SettleError> {
@@ -203,7 +203,7 @@ impl SessionReceiver {
         }
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
         let (lane, lock) = (self.lane, self.lock);
-        // What it was before may be the user's to drop, and so may what is refused: both are dropped here.
+        // The user may own the previous state, and the refused one: both are dropped here.
         let set = self.queue.namespace.with(|state| state.engine.set_session_state(now, store, lane, lock, &mut to));
         self.queue.namespace.acknowledge(set.map_err(Into::into))
     }
@@ -217,8 +217,8 @@ impl SessionReceiver {
         Ok(locked.into_iter().map(|locked| QueueLease::deliver(namespace, *store, source, locked)).collect())
     }
 
-    /// Looks at up to `max` messages of this session, going on after the last one that was looked at: as
-    /// [`Queue::peek`] does. None once the lock is lost.
+    /// Returns up to `max` messages of this session as [`Queue::peek`] does, from after the last one that was peeked.
+    /// Returns none once the lock is lost.
     pub fn peek(&mut self, max: usize) -> Vec<Message> {
         let (now, store, source) = (self.queue.namespace.now(), self.queue.store, self.source());
         let peeked = self.queue.namespace.with(|state| state.engine.peek(now, store, source, self.cursor, max));
@@ -229,7 +229,7 @@ impl SessionReceiver {
         peeked
     }
 
-    /// Gives the lock up at once. Messages that are not settled are given back without a count.
+    /// Releases the lock at once. Messages that are not settled are released without a count.
     pub fn close(mut self) -> Result<(), SettleError> {
         self.queue.namespace.check_open::<SettleError>()?;
         Ok(self.end()?)
@@ -294,7 +294,7 @@ impl Session for SessionReceiver {
 
 impl Drop for SessionReceiver {
     fn drop(&mut self) {
-        // A lock that is lost already needs no closing.
+        // A lock that is lost needs no closing.
         let _ = self.end();
     }
 }

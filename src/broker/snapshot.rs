@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Broker, EntityKind};
 use crate::time::{Timestamp, as_millis};
 
-/// What a broker holds, entity by entity, at one time.
+/// The contents of a broker, entity by entity, at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BrokerSnapshot {
@@ -16,9 +16,9 @@ pub struct BrokerSnapshot {
     pub entities: Vec<EntitySnapshot>,
 }
 
-/// What one entity holds: messages by state, and how long the oldest of them have been there.
+/// The contents of one entity: messages by state, and the age of the oldest of them.
 ///
-/// A topic has scheduled messages only, and its size is that of its subscriptions too.
+/// A topic has scheduled messages only, and its size includes that of its subscriptions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EntitySnapshot {
@@ -30,7 +30,7 @@ pub struct EntitySnapshot {
     pub active: usize,
     /// Messages that a receiver holds.
     pub locked: usize,
-    /// Messages that only their sequence number brings back.
+    /// Messages that can only be received by their sequence number.
     pub deferred: usize,
     /// Messages that wait for their enqueue time.
     pub scheduled: usize,
@@ -40,25 +40,25 @@ pub struct EntitySnapshot {
     pub transfer_dead_lettered: usize,
     /// Bytes that count against the size of the entity.
     pub size: u64,
-    /// How many it may hold. `None` for a subscription, which counts against its topic.
+    /// The maximum of `size`. `None` for a subscription, which counts against its topic.
     pub max_size: Option<u64>,
-    /// Since when the oldest message that can be received is there.
+    /// How long the oldest message that can be received has waited.
     #[serde(serialize_with = "as_millis::some", rename = "oldest_active_ms")]
     pub oldest_active: Option<Duration>,
-    /// Since when the oldest deferred message is there.
+    /// How long the oldest deferred message has waited.
     #[serde(serialize_with = "as_millis::some", rename = "oldest_deferred_ms")]
     pub oldest_deferred: Option<Duration>,
-    /// Since when the oldest dead letter was enqueued, as a message.
+    /// The time since the oldest dead letter was enqueued, as a message.
     #[serde(serialize_with = "as_millis::some", rename = "oldest_dead_letter_ms")]
     pub oldest_dead_letter: Option<Duration>,
-    /// When the next scheduled message becomes active, from now on.
+    /// The time until the next scheduled message becomes active.
     #[serde(serialize_with = "as_millis::some", rename = "next_scheduled_ms")]
     pub next_scheduled: Option<Duration>,
 }
 
 impl Broker {
-    /// What all entities hold, in one step. Every message is looked at once for its age, while others wait: it is for people
-    /// and probes, every few seconds, and not for a loop.
+    /// Returns the contents of all entities, in one step. Visits every message once for its age, while other calls
+    /// wait: call it every few seconds, and not in a loop.
     ///
     /// ```
     /// use consign::{Message, broker::{Broker, QueueSettings}, transport::Sender};

@@ -13,7 +13,7 @@ use crate::{
     transport::{ErrorKind, ManageError, SendError},
 };
 
-/// A topic of the embedded broker: what is sent there is copied to each subscription whose rules want it.
+/// A topic of the embedded broker: a sent message is copied to each subscription whose rules match it.
 ///
 /// ```
 /// use consign::{
@@ -43,7 +43,7 @@ pub struct Topic {
     pub(super) path: EntityPath,
 }
 
-/// A subscription of a topic. It is received from as a [`Queue`] is, to which it dereferences.
+/// A subscription of a topic. It dereferences to a [`Queue`] to receive from.
 #[derive(Clone)]
 pub struct Subscription {
     queue: Queue,
@@ -51,13 +51,13 @@ pub struct Subscription {
 }
 
 impl Topic {
-    /// The path.
+    /// Returns the path.
     #[must_use]
     pub fn path(&self) -> &EntityPath {
         &self.path
     }
 
-    /// A sender.
+    /// Creates a sender.
     #[must_use]
     pub fn sender(&self) -> QueueSender {
         QueueSender::new(Arc::clone(&self.namespace), self.store, self.path.clone(), EntityKind::Topic)
@@ -68,48 +68,50 @@ impl Topic {
         self.sender().schedule(messages, at)
     }
 
-    /// Takes scheduled messages back: [`QueueSender::cancel_scheduled`].
+    /// Cancels scheduled messages: [`QueueSender::cancel_scheduled`].
     pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Acknowledged<(), SendError> {
         self.sender().cancel_scheduled(numbers)
     }
 
-    /// Looks at up to `max` scheduled messages from sequence number `from` on; a topic holds no others.
+    /// Returns up to `max` scheduled messages from sequence number `from` on; a topic holds no others.
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
         let source = Source::Part(Part::Main);
         self.namespace.here(self.with(|engine, now| engine.peek(now, self.store, source, from, max)))
     }
 
-    /// The sub-queue of messages that this topic was to hand over in a transaction, and could not. A topic has no other.
+    /// Returns the sub-queue of messages that this topic could not transfer in a transaction. A topic has no other.
     #[must_use]
     pub fn transfer_dead_letter(&self) -> Queue {
         let namespace = Arc::clone(&self.namespace);
         Queue { namespace, store: self.store, part: Part::TransferDeadLetter, entity: self.path.clone() }
     }
 
-    /// How many scheduled messages there are, and how many bytes the topic and its subscriptions hold.
+    /// Returns the number of scheduled messages, and the bytes that the topic and its subscriptions hold.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.with(|engine, now| engine.counts(now, self.store, Part::Main))
     }
 
-    /// The settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
+    /// Returns the settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn settings(&self) -> Result<TopicSettings, ManageError> {
         self.namespace.check_open::<ManageError>()?;
         self.with(|engine, now| engine.topic_settings(now, self.store)).ok_or_else(|| self.missing())
     }
 
-    /// Creates a subscription that gets every message, by a rule named `$Default`. Errors:
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a name of more than 50 UTF-16 code units or with a character that
-    /// a path must not have, or for a setting that breaks a rule; [`AlreadyExists`](ErrorKind::AlreadyExists);
-    /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond [`Broker::MAX_SUBSCRIPTIONS`](super::Broker::MAX_SUBSCRIPTIONS)
-    /// or [`Broker::MAX_ENTITIES`](super::Broker::MAX_ENTITIES); [`EntityNotFound`](ErrorKind::EntityNotFound) if the topic
-    /// is deleted, or a forward names no entity.
+    /// Creates a subscription that gets every message, by a rule named `$Default`.
+    ///
+    /// Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a name of more than 50 UTF-16 code units or with a
+    /// character that a path must not have, or for a setting that breaks a rule.
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists). [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
+    /// [`Broker::MAX_SUBSCRIPTIONS`](super::Broker::MAX_SUBSCRIPTIONS) or
+    /// [`Broker::MAX_ENTITIES`](super::Broker::MAX_ENTITIES). [`EntityNotFound`](ErrorKind::EntityNotFound) if the
+    /// topic is deleted, or a forward names no entity.
     pub fn create_subscription(&self, name: &str, settings: SubscriptionSettings) -> Result<Subscription, ManageError> {
         self.create(name, settings, None)
     }
 
-    /// As [`Topic::create_subscription`], with a first rule of your own.
+    /// Does the same as [`Topic::create_subscription`], with a first rule of your own.
     #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
     pub fn create_subscription_with(
         &self,
@@ -133,9 +135,9 @@ impl Topic {
         Ok(self.handle(store, path, name))
     }
 
-    /// The subscription of this name with these settings: it is created as by [`Topic::create_subscription`], or is there
-    /// already. The rules of one that is there stay as they are. Errors: those of its creation, where
-    /// [`AlreadyExists`](ErrorKind::AlreadyExists) is that a setting, which the error names, is another one:
+    /// Returns the subscription of this name with these settings, and creates it if it does not exist, as
+    /// [`Topic::create_subscription`] does. The rules of an existing one stay. Errors: those of its creation. Here
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists) means that a setting, which the error names, differs:
     /// [`Topic::update_subscription`] changes it.
     pub fn declare_subscription(
         &self,
@@ -145,8 +147,8 @@ impl Topic {
         self.declare(name, settings, None)
     }
 
-    /// As [`Topic::declare_subscription`], with a first rule of your own, which one that is there must have, beside any
-    /// others: else it is [`AlreadyExists`](ErrorKind::AlreadyExists) too.
+    /// Does the same as [`Topic::declare_subscription`], with a first rule of your own. An existing subscription must
+    /// have that rule, besides any others: otherwise it is [`AlreadyExists`](ErrorKind::AlreadyExists) too.
     #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
     pub fn declare_subscription_with(
         &self,
@@ -178,8 +180,8 @@ impl Topic {
         self.namespace.update(subscription.queue.store, Change::Subscription(settings))
     }
 
-    /// The subscription of this name; case does not matter. Errors: [`InvalidArgument`](ErrorKind::InvalidArgument),
-    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    /// Returns the subscription of this name; case does not matter. Errors:
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn subscription(&self, name: &str) -> Result<Subscription, ManageError> {
         self.namespace.check_open::<ManageError>()?;
         let path = self.path.subscription_of(name)?;
@@ -193,7 +195,7 @@ impl Topic {
         }
     }
 
-    /// The names of the subscriptions, in order.
+    /// Returns the names of the subscriptions, in order.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<String> {
         self.with(|engine, now| engine.subscriptions(now, self.store))
@@ -215,19 +217,19 @@ impl Topic {
 }
 
 impl Subscription {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What receives from it.
+    /// Returns the queue to receive from.
     #[must_use]
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// The settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
+    /// Returns the settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn subscription_settings(&self) -> Result<SubscriptionSettings, ManageError> {
         self.queue.namespace.check_open::<ManageError>()?;
         let (now, store) = (self.queue.namespace.now(), self.queue.store);
@@ -244,8 +246,9 @@ impl Subscription {
         self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))
     }
 
-    /// Adds a rule, unless the same is there. Errors: those of [`Subscription::create_rule`], where
-    /// [`AlreadyExists`](ErrorKind::AlreadyExists) is that a rule of this name has another filter or action, by its text.
+    /// Adds a rule, unless the same rule exists. Errors: those of [`Subscription::create_rule`]. Here
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists) means that a rule of this name has another filter or action, by
+    /// its text.
     #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
     pub fn declare_rule(&self, rule: Rule) -> Result<(), ManageError> {
         self.queue.namespace.check_open::<ManageError>()?;
@@ -253,7 +256,7 @@ impl Subscription {
         self.queue.namespace.with(|state| state.engine.declare_rule(now, store, &rule))
     }
 
-    /// Takes a rule away. Without any rule the subscription gets no message. Errors:
+    /// Removes a rule. Without any rule the subscription gets no message. Errors:
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn delete_rule(&self, name: &str) -> Result<Rule, ManageError> {
         self.queue.namespace.check_open::<ManageError>()?;
@@ -261,7 +264,7 @@ impl Subscription {
         self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.remove(name)))
     }
 
-    /// The rules, by name.
+    /// Returns the rules, by name.
     #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
         let (now, store) = (self.queue.namespace.now(), self.queue.store);

@@ -12,11 +12,12 @@ use crate::{
     transport::{Delivery, ErrorKind, SendError, SettleError},
 };
 
-/// Sends and settlements of which all happen, or none.
+/// A group of sends and settlements of which all happen, or none.
 ///
-/// It is about one entity: that of its first operation, where a subscription counts as its topic. Messages for another go
-/// by a sender that hands them over [`via`](QueueSender::via) that entity. Nothing is seen by others, and no message has a
-/// number, before [`commit`](Transaction::commit); the locks of what is settled hold until then.
+/// A transaction is on one entity: that of its first operation, where a subscription counts as its topic. To send to
+/// another entity, use a sender that transfers messages [`via`](QueueSender::via) the first. Before
+/// [`commit`](Transaction::commit) no other call sees any effect, and no message has a number. The locks of the
+/// messages to settle hold until then.
 ///
 /// ```
 /// use consign::{
@@ -44,18 +45,18 @@ use crate::{
 #[must_use = "a transaction that is dropped has no effect, and abandons what it was to settle"]
 pub struct Transaction {
     namespace: Arc<Namespace>,
-    /// The entity that it is about.
+    /// The entity that it is on.
     top_level: Option<StoreId>,
-    /// What messages on a partitioned entity have in common.
+    /// The key that its messages on a partitioned entity share.
     partition_key: Option<String>,
     operations: Operations,
     leases: Vec<QueueLease>,
-    /// Who sends, in the order of the sends.
+    /// The senders, in the order of the sends.
     senders: Vec<QueueSender>,
     begun: Option<Ticks>,
 }
 
-/// What a transaction did.
+/// The result of a committed transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Committed {
@@ -63,9 +64,8 @@ pub struct Committed {
     pub scheduled: Vec<SequenceNumber>,
 }
 
-/// Why a transaction had no effect, or did not take a settlement. The messages that were to be settled are still locked:
-/// [`into_leases`](TransactionError::into_leases) gives back the right to settle them, and dropping the error abandons
-/// them.
+/// Why a transaction had no effect, or did not take a settlement. The messages that were to be settled are still
+/// locked: [`into_leases`](TransactionError::into_leases) returns their leases, and dropping the error abandons them.
 #[derive(Debug)]
 pub struct TransactionError {
     cause: Cause,
@@ -79,7 +79,7 @@ enum Cause {
     /// A settlement would have had no effect.
     Settle(SettleError),
     TimedOut,
-    /// The disk failed, and nobody knows what is on it.
+    /// The disk failed, and its contents are unknown.
     #[cfg(feature = "durable")]
     Storage(super::StorageError),
 }
@@ -92,9 +92,9 @@ impl From<super::StorageError> for TransactionError {
 }
 
 impl Transaction {
-    /// Most messages of a transaction: sent, scheduled, settled or renewed.
+    /// The maximum number of messages of a transaction: sent, scheduled, settled or renewed.
     pub const MAX_MESSAGES: usize = 100;
-    /// How long it lasts at most, from its first operation on.
+    /// Its maximum duration, from its first operation on.
     pub const TIMEOUT: Duration = Duration::from_secs(120);
 
     pub(super) fn new(namespace: Arc<Namespace>) -> Self {
@@ -109,10 +109,10 @@ impl Transaction {
         }
     }
 
-    /// Sends a message when it commits. Errors: [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message,
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for another entity than the one that the transaction is about, and
-    /// on a partitioned entity for a message without a key or with another one,
-    /// [`Transaction`](ErrorKind::Transaction) after the time-out.
+    /// Sends a message when it commits. Errors: [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message.
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity other than that of the transaction, and on a
+    /// partitioned entity for a message without a key or with another one. [`Transaction`](ErrorKind::Transaction)
+    /// after the time-out.
     pub fn send(&mut self, sender: &QueueSender, message: Message) -> Result<(), SendError> {
         self.add_send(sender, message, None)
     }
@@ -138,7 +138,8 @@ impl Transaction {
             _ => None,
         };
         let top_level = self.check(&sender.namespace, via.unwrap_or(sender.store)).map_err(refuse)?;
-        // What goes by way of a subscription is handed over by its topic, which has the room for it.
+        // The topic of a subscription transfers the messages that go via that subscription, as the size is the
+        // topic's.
         let via = via.map(|_| top_level).filter(|&via| via != sender.store);
         let key = self.namespace.with(|state| state.engine.partition_key(top_level, &message, via.is_some()))?;
         if self.partition_key.is_some() && key.is_some() && self.partition_key != key {
@@ -154,8 +155,8 @@ impl Transaction {
     }
 
     /// Settles a delivery when it commits. Errors: those of [`Transaction::send`], and
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted. The error has the
-    /// lease.
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and deleted. The error holds
+    /// the lease.
     pub fn settle(&mut self, lease: QueueLease, disposition: Disposition) -> Result<(), TransactionError> {
         match self.add_settlement(&lease, Settlement::By(disposition)) {
             Ok(()) => self.leases.push(lease),
@@ -169,7 +170,7 @@ impl Transaction {
         self.settle(delivery.lease, Disposition::Complete)
     }
 
-    /// Renews the lock of a delivery when it commits, which stays to be settled. Errors: those of
+    /// Renews the lock of a delivery when it commits; the delivery is still to be settled. Errors: those of
     /// [`Transaction::settle`].
     pub fn renew(&mut self, lease: &QueueLease) -> Result<(), SettleError> {
         self.add_settlement(lease, Settlement::Renew)
@@ -184,7 +185,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether one more operation may be about this entity. Answers with the one that the transaction is about then.
+    /// Checks that one more operation may be on this entity. Returns the entity that the transaction is on then.
     fn check(&self, namespace: &Arc<Namespace>, store: StoreId) -> Result<StoreId, ErrorKind> {
         if self.is_over() {
             return Err(ErrorKind::Transaction);
@@ -215,9 +216,9 @@ impl Transaction {
         self.namespace.now().ticks.saturating_sub(begun) >= timeout
     }
 
-    /// Does all of it: the settlements first, then the sends in order. On an error nothing has happened, and what was to be
-    /// settled is still locked. Errors: those of a send and of a settlement, and [`Transaction`](ErrorKind::Transaction)
-    /// after the time-out.
+    /// Commits all operations: the settlements first, then the sends in order. On an error nothing has happened, and
+    /// the messages to settle are still locked. Errors: those of a send and of a settlement, and
+    /// [`Transaction`](ErrorKind::Transaction) after the time-out.
     pub fn commit(mut self) -> Acknowledged<Committed, TransactionError> {
         match self.try_commit() {
             Ok(scheduled) => {
@@ -248,7 +249,7 @@ impl Transaction {
         })
     }
 
-    /// Does nothing of it, and gives back the rights to settle.
+    /// Discards all operations, and returns the leases.
     #[must_use = "a lease that is dropped abandons its message"]
     pub fn rollback(mut self) -> Vec<QueueLease> {
         std::mem::take(&mut self.leases)
@@ -270,7 +271,7 @@ impl fmt::Debug for Transaction {
 }
 
 impl TransactionError {
-    /// What went wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match &self.cause {
@@ -282,7 +283,7 @@ impl TransactionError {
         }
     }
 
-    /// The rights to settle, in the order in which they were added. A lock that was lost is among them.
+    /// Returns the leases, in the order in which they were added. Leases with a lost lock are included.
     #[must_use]
     pub fn into_leases(self) -> Vec<QueueLease> {
         self.leases

@@ -13,16 +13,16 @@ use super::{
     namespace::Namespace,
 };
 
-/// One place in a line of those that wait for something of an entity.
+/// One place in a line of receivers that wait for something of an entity.
 ///
-/// While it waits it may be the one that has the timer for the next thing that happens by itself in the broker, so it is
-/// polled in a tokio runtime with time enabled.
+/// While it waits it may have the broker's timer for the next event that is due. It is therefore polled in a tokio
+/// runtime with time enabled.
 pub(super) struct Wait {
     pub(super) namespace: Arc<Namespace>,
     line: Line,
     /// New with each wait.
     id: u64,
-    /// Whether it stood in the line when it was last polled.
+    /// Whether it was in the line when it was last polled.
     waiting: bool,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -37,7 +37,7 @@ impl Wait {
         Self { namespace, line, id: 0, waiting: false, timer: None }
     }
 
-    /// Ready with what `attempt` finds, or waits until there may be something.
+    /// Is ready with the result of `attempt`, or waits until there may be one.
     #[inline]
     pub(super) fn poll<T>(
         &mut self,
@@ -85,8 +85,8 @@ impl Wait {
             self.timer = None;
             return Poll::Pending;
         };
-        // It counts from now, not from when the attempt began: that may have waited for the lock. tokio's timers tick in
-        // milliseconds and round up.
+        // The time counts from now, not from the start of the attempt, which may have waited for the lock. tokio's
+        // timers tick in milliseconds and round up.
         let wait = Duration::from_nanos(deadline.saturating_sub(self.namespace.now().ticks));
         let timer = match &mut self.timer {
             Some(timer) => {
@@ -98,7 +98,7 @@ impl Wait {
         timer.as_mut().poll(cx)
     }
 
-    /// Leaves the line. If it had been woken, and there is something still, the next is woken in its place.
+    /// Leaves the line. If it had been woken, and there is more, the next is woken in its place.
     pub(super) fn stop(&mut self, has_more: impl FnOnce(&Engine) -> bool) {
         self.timer = None;
         if !std::mem::take(&mut self.waiting) {

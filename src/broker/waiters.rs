@@ -5,14 +5,14 @@ use std::{
 
 use super::engine::{Line, StoreId, Ticks};
 
-/// The receivers that wait, in lines: first come, first woken.
+/// The receivers that wait, in lines: first in, first woken.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    /// Lines in which someone stands, and some in which someone stood.
+    /// Lines with waiting receivers, and some that are empty now.
     lines: BTreeMap<Line, VecDeque<Waiting>>,
-    /// How many stand in all lines together.
+    /// How many receivers wait in all lines together.
     standing: usize,
-    /// Lines of which the first are to be woken, and how many.
+    /// Lines whose first receivers are to be woken, and how many.
     owed: Vec<(Line, usize)>,
     last_id: u64,
     /// The earliest instant that a waiting receiver has set a timer for, and which receiver.
@@ -26,13 +26,14 @@ struct Waiting {
 }
 
 impl Waiters {
-    /// A number for a receiver that begins to wait. Lines are in the order of these.
+    /// Returns a number for a receiver that begins to wait. Lines are in the order of these.
     pub(super) fn new_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// Whether nobody is to be woken, if nothing has arrived: not for its own sake, nor to set a timer for `deadline`.
+    /// Whether there is nothing to wake, if nothing has arrived: neither for an arrival, nor to set a timer for
+    /// `deadline`.
     #[inline]
     pub(super) fn are_quiet(&self, deadline: Option<Ticks>) -> bool {
         self.owed.is_empty() && (self.standing == 0 || deadline.is_none_or(|deadline| self.has_timer(deadline)))
@@ -42,8 +43,8 @@ impl Waiters {
         self.timer.is_some_and(|(earliest, _)| earliest <= deadline)
     }
 
-    /// Waits at the place of its number, which one that was woken in vain has still. Returns the waker that is replaced:
-    /// dropping it runs the user's code.
+    /// Waits at the place of its number, which a receiver keeps that was woken in vain. Returns the waker that is
+    /// replaced: dropping it runs the user's code.
     pub(super) fn wait(&mut self, line: Line, id: u64, waker: &Waker) -> Option<Waker> {
         let line = self.lines.entry(line).or_default();
         let at = line.partition_point(|waiting| waiting.id < id);
@@ -58,8 +59,8 @@ impl Waiters {
         }
     }
 
-    /// Whether a waiting receiver has to set a timer for `deadline`: no other has one that is as early. It is noted to
-    /// have it then, and for nothing else.
+    /// Whether a waiting receiver has to set a timer for `deadline`: no other has one that is as early. If so, the
+    /// timer is recorded as its own.
     pub(super) fn needs_timer(&mut self, id: u64, deadline: Option<Ticks>) -> Option<Ticks> {
         if self.timer.is_some_and(|(_, owner)| owner == id) {
             self.timer = None;
@@ -71,7 +72,8 @@ impl Waiters {
         deadline
     }
 
-    /// Leaves the line with the waker it waited with. `None` if the receiver had been woken, or never waited.
+    /// Leaves the line, and returns the waker that it waited with. `None` if the receiver had been woken, or never
+    /// waited.
     pub(super) fn leave(&mut self, line: Line, id: u64) -> Option<Waker> {
         self.forget_timer(id);
         let waiting = self.lines.get_mut(&line)?;
@@ -82,7 +84,7 @@ impl Waiters {
         Some(left.waker)
     }
 
-    /// As many of those that wait in a line are to be woken.
+    /// Marks that many receivers in a line to be woken.
     #[inline]
     pub(super) fn owe(&mut self, line: Line, arrivals: usize) {
         if self.lines.get(&line).is_none_or(VecDeque::is_empty) {
@@ -94,13 +96,13 @@ impl Waiters {
         }
     }
 
-    /// Everyone is to be woken.
+    /// Marks all receivers to be woken.
     pub(super) fn owe_everyone(&mut self) {
         let waiting = self.lines.iter().filter(|(_, waiting)| !waiting.is_empty());
         self.owed.extend(waiting.map(|(&line, waiting)| (line, waiting.len())));
     }
 
-    /// Everyone who waits at an entity is to be woken.
+    /// Marks all receivers of an entity to be woken.
     pub(super) fn owe_all(&mut self, store: StoreId) {
         for lines in Line::all(store) {
             let waiting = self.lines.range(lines).filter(|(_, waiting)| !waiting.is_empty());
@@ -108,7 +110,7 @@ impl Waiters {
         }
     }
 
-    /// One waiting receiver is to be woken if no timer is there for `deadline`, so that it sets one.
+    /// Marks one waiting receiver to be woken if no timer is set for `deadline`, so that it sets one.
     #[inline]
     pub(super) fn cover(&mut self, deadline: Option<Ticks>) {
         let Some(deadline) = deadline else { return };
@@ -120,7 +122,7 @@ impl Waiters {
         }
     }
 
-    /// The next receiver to wake, which leaves its line.
+    /// Returns the waker of the next receiver to wake, which leaves its line.
     #[inline]
     pub(super) fn next_woken(&mut self) -> Option<Waker> {
         while let Some((line, count)) = self.owed.last_mut() {
@@ -144,7 +146,8 @@ impl Waiters {
         None
     }
 
-    /// Someone has left a line with room for so many. A few that are empty are kept for those who come back, which is most.
+    /// Records that a receiver has left a line of this capacity. A few empty lines are kept for receivers that
+    /// return, which most do.
     #[inline]
     fn has_left(&mut self, line: Line, room: usize) {
         const KEPT: usize = 64;

@@ -15,7 +15,7 @@ use slab::Slab;
 use super::{Batch, StorageError};
 use crate::broker::panics;
 
-/// Which batches are on the disk, who waits for one, and whether the writer has anything to do.
+/// The state of the batches: which are on the disk, which tasks wait for one, and whether the writer has work.
 #[derive(Default)]
 pub(crate) struct Commits {
     /// The last batch that has a change.
@@ -33,34 +33,34 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// What the writer is to do.
+/// The work of the writer.
 #[derive(Default)]
 struct Work {
     is_there: bool,
     is_closing: bool,
-    /// Somebody waits for what is there.
+    /// A call waits for the changes.
     is_urgent: bool,
-    /// What a broker that was dropped had left.
+    /// The last changes of a broker that was dropped.
     last: Option<Batch>,
 }
 
 impl Commits {
-    /// A batch has its first change.
+    /// Records that a batch has its first change.
     pub(crate) fn begin(&self, batch: u64) {
         self.begun.store(batch, Ordering::Release);
         self.work.lock().is_there = true;
         self.has_work.notify_one();
     }
 
-    /// All batches up to this one are on the disk.
+    /// Records that all batches up to this one are on the disk.
     pub(crate) fn finish(&self, batch: u64) {
         self.done.store(batch, Ordering::Release);
         self.wake(batch);
     }
 
-    /// Nothing is written any more. The first failure counts.
+    /// Stops all writes. The first failure counts.
     pub(crate) fn fail(&self, failure: StorageError) {
-        // Whoever waits finds the failure, whichever that is.
+        // Every waiting call finds the first failure.
         let _ = self.failure.set(failure);
         self.wake(u64::MAX);
     }
@@ -74,12 +74,12 @@ impl Commits {
         wakers.into_iter().for_each(panics::wake);
     }
 
-    /// Why nothing is written any more.
+    /// Returns why nothing is written any more.
     pub(crate) fn failure(&self) -> Option<&StorageError> {
         self.failure.get()
     }
 
-    /// What to wait for until everything that has happened is on the disk, if anything.
+    /// Returns the commit to wait for until everything that has happened is on the disk, if there is one.
     pub(crate) fn pending(self: &Arc<Self>) -> Option<Commit> {
         let batch = self.begun.load(Ordering::Acquire);
         let is_done = self.done.load(Ordering::Acquire) >= batch && self.failure.get().is_none();
@@ -91,18 +91,18 @@ impl Commits {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// What there is to write is written now.
+    /// Makes the writer write pending changes now.
     pub(crate) fn hurry(&self) {
         self.work.lock().is_urgent = true;
         self.has_work.notify_one();
     }
 
-    /// What is ready at once, if nothing is written any more.
+    /// Returns a commit that is ready at once, if nothing is written any more.
     pub(crate) fn failed(self: &Arc<Self>) -> Option<Commit> {
         self.failure.get().map(|_| Commit { commits: Arc::clone(self), batch: u64::MAX, place: None })
     }
 
-    /// The journal is to be compacted with the batch that is being filled.
+    /// Requests a compaction of the journal with the batch that is being filled.
     pub(crate) fn ask_to_compact(&self) {
         self.compacts.store(true, Ordering::Relaxed);
     }
@@ -111,14 +111,14 @@ impl Commits {
         self.compacts.swap(false, Ordering::Relaxed)
     }
 
-    /// The writer ends after one more batch, and whoever waits for what is returned learns of it.
+    /// Ends the writer after one more batch. The returned commit is ready then.
     pub(crate) fn close(self: &Arc<Self>) -> Commit {
         self.work.lock().is_closing = true;
         self.has_work.notify_one();
         Commit { commits: Arc::clone(self), batch: u64::MAX, place: None }
     }
 
-    /// The writer ends after this batch, which is what a broker that is dropped has left.
+    /// Ends the writer after this batch, which has the last changes of a broker that is dropped.
     pub(crate) fn close_with(&self, last: Batch) {
         let mut work = self.work.lock();
         (work.is_closing, work.last) = (true, Some(last));
@@ -141,7 +141,7 @@ impl Commits {
         !work.is_closing
     }
 
-    /// Waits until a disk may have room again; `false` if the broker ends meanwhile.
+    /// Waits until a full disk may have space again; `false` if the broker ends meanwhile.
     pub(crate) fn pause(&self, most: Duration) -> bool {
         let mut work = self.work.lock();
         if !work.is_closing {
@@ -150,18 +150,19 @@ impl Commits {
         !work.is_closing
     }
 
-    /// Lets changes come together for a while, unless it is closed.
+    /// Collects changes for a while, unless it is closed.
     pub(crate) fn linger(&self, delay: Duration) {
         let mut work = self.work.lock();
         if !work.is_closing && !work.is_urgent {
-            // The batch that is being filled has told of itself already, so that only a close or a flush ends this early.
+            // The batch that is being filled has woken the writer already, so only a close or a flush ends this
+            // early.
             self.has_work.wait_for(&mut work, delay);
         }
         work.is_urgent = false;
     }
 }
 
-/// Ready when a batch is on the disk, or will never be.
+/// A future that is ready when a batch is on the disk, or never will be.
 #[must_use]
 pub(crate) struct Commit {
     commits: Arc<Commits>,
@@ -194,7 +195,7 @@ impl Future for Commit {
         drop(waiting);
         drop(replaced);
         self.place = Some(place);
-        // It may have been finished between the look and the wait.
+        // It may have been finished between the check and the wait.
         self.outcome().map_or(Poll::Pending, Poll::Ready)
     }
 }

@@ -4,7 +4,7 @@ use tower::BoxError;
 
 use crate::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 
-/// Why the store of a broker could not be opened, or does not work any more.
+/// The error when the store of a broker could not be opened, or no longer works.
 #[derive(Clone)]
 pub struct StorageError(Arc<Failure>);
 
@@ -23,13 +23,13 @@ pub enum StorageErrorKind {
     InUse,
     /// The store was written by a later version of this library.
     NewerFormat,
-    /// There is something else than a store, such as a file, a symbolic link or a folder with other files.
+    /// The folder holds something other than a store, such as a file, a symbolic link or a folder with other files.
     NotAStore,
-    /// What is stored is damaged; the detail says what, and where. Nothing was changed. A salvage reads the rest.
+    /// The stored data is damaged; the detail says what, and where. Nothing was changed. A salvage reads the rest.
     Corrupted,
-    /// The disk has no room left.
+    /// The disk is full.
     Full,
-    /// The disk failed. Whether the last batch is on it is unknown, so that nothing is acknowledged until the store is
+    /// The disk failed. Whether the last batch is on it is unknown, so no call is acknowledged until the store is
     /// opened again.
     Failed,
     /// The broker was closed.
@@ -49,13 +49,13 @@ impl StorageError {
         self
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> StorageErrorKind {
         self.0.kind
     }
 
-    /// What happened, and where.
+    /// Returns what happened, and where.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.0.detail

@@ -11,8 +11,8 @@ use crate::{
     message::Stored,
 };
 
-/// Reads the messages that are on the disk only: those that receivers come near, on a thread of its own, and those that
-/// somebody looks at.
+/// Reads messages that are on the disk only. A thread of its own reads those that receivers come near; a peek reads
+/// its own.
 #[derive(Clone)]
 pub(crate) struct Fetcher {
     reader: Arc<dyn Reader>,
@@ -28,13 +28,13 @@ struct Orders {
 
 #[derive(Default)]
 struct State {
-    /// Each message is asked for once until it is there.
+    /// Each message is requested once until it is fetched.
     wanted: Vec<Wanted>,
     is_over: bool,
 }
 
 impl Fetcher {
-    /// How many are read before those are handed over that were.
+    /// How many are read before they are handed to the engine.
     const TOGETHER: usize = 32;
 
     pub(super) fn new(reader: Arc<dyn Reader>, commits: Arc<Commits>) -> Self {
@@ -46,7 +46,7 @@ impl Fetcher {
         self.orders.has_some.notify_one();
     }
 
-    /// The thread ends.
+    /// Ends the thread.
     pub(super) fn end(&self) {
         self.orders.state.lock().is_over = true;
         self.orders.has_some.notify_one();
@@ -65,7 +65,7 @@ impl Fetcher {
         }
     }
 
-    /// Fetches what is asked for until the broker is gone, or the disk fails.
+    /// Fetches requested messages until the broker is gone, or the disk fails.
     pub(super) fn run(self, namespace: &Weak<Namespace>) {
         while let Some(wanted) = self.next() {
             for some in wanted.chunks(Self::TOGETHER) {
@@ -93,7 +93,7 @@ impl Fetcher {
         }
     }
 
-    /// A message; `None` if it is gone.
+    /// Reads a message; `None` if it is gone.
     pub(super) fn read(&self, serial: u64, order: u64) -> Result<Option<Stored>, StorageError> {
         let Some(record) = self.reader.read(Table::Messages, &key(serial, order))? else { return Ok(None) };
         Ok(Some(MessageRecord::decode(&record)?.message))
@@ -104,8 +104,8 @@ impl Fetcher {
         self.reader.backup(to)
     }
 
-    /// What cannot be read would never be delivered, so that the broker ends. Where it is being closed the writer says so,
-    /// and not before others can open it.
+    /// Ends the broker, because an unreadable message would never be delivered. If the broker is being closed the
+    /// writer reports it, and not before others can open the store.
     pub(super) fn fail(&self, failure: StorageError) {
         if failure.kind() == StorageErrorKind::Closed {
             return;
@@ -123,7 +123,7 @@ mod tests {
         redb::{RedbJournal, SimulatedDisk},
     };
 
-    /// Or a broker would say that it is closed while its folder is still locked.
+    /// Otherwise a broker would report that it is closed while its folder is still locked.
     #[test]
     fn d_08_what_is_fetched_while_a_journal_is_closed_does_not_end_the_broker() {
         let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();

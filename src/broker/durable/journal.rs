@@ -2,14 +2,14 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use super::StorageError;
 
-/// What a record is of. The order is that in which records are loaded.
+/// The kind of a record. Records are loaded in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Table {
     /// The broker: one record with an empty key.
     Broker,
     /// An entity, its settings, its rules: by its serial.
     Entities,
-    /// What an entity has given out, such as sequence numbers: by the entity's serial.
+    /// The numbers that an entity has assigned, such as sequence numbers: by the entity's serial.
     Counters,
     /// The state of a session: by the entity's serial and the id of the session.
     Sessions,
@@ -20,7 +20,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// All, in the order in which they are loaded.
+    /// All tables, in the order in which they are loaded.
     pub(crate) const ALL: [Self; 6] =
         [Self::Broker, Self::Entities, Self::Counters, Self::Sessions, Self::Ids, Self::Messages];
 
@@ -37,43 +37,43 @@ impl Table {
     }
 }
 
-/// Where the records of a broker are kept. What it returns as committed outlives the process and the machine's power.
+/// The storage for the records of a broker. A commit that it reports survives a process crash and power loss.
 pub(crate) trait Journal: Send {
-    /// Hands every record to `visit`, table after table and by ascending key in each. An error of `visit` ends it.
+    /// Passes every record to `visit`, table after table and by ascending key in each. An error of `visit` ends it.
     fn load(&mut self, visit: &mut Visit<'_>) -> Result<(), StorageError>;
 
-    /// Writes a batch: all of it or nothing. With `sync` it is on the disk when this returns, and all that was committed
-    /// before. An error is final: every later call fails too. Only after [`Full`](super::StorageErrorKind::Full) the
-    /// journal may go on, without the batch, which may be committed again; the next call tells.
+    /// Writes a batch: all of it or nothing. With `sync` it is on the disk when this returns, with all earlier
+    /// commits. An error is final: every later call fails too. Only after [`Full`](super::StorageErrorKind::Full) the
+    /// journal may continue, without the batch, which may be committed again; the next call shows this.
     fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StorageError>;
 
-    /// Whether the disk has room for more. Where it has none a commit still succeeds, out of a reserve that is meant for
-    /// what makes room. When the reserve is gone this tries to take it again, which writes all of it, and gives room back
-    /// to the disk when half of the records are gone: it is not for each batch.
+    /// Whether the disk has space. When it is full, a commit still succeeds, from a reserve for changes that free
+    /// space. When the reserve is gone this tries to take it again, which writes all of it. It also returns space to
+    /// the disk when half of the records are gone. Do not call it for each batch.
     fn has_room(&mut self) -> bool;
 
-    /// Makes everything that was committed outlive a loss of power, and lets go of the file.
+    /// Makes all commits survive a power loss, and closes the file.
     fn close(self: Box<Self>) -> Result<(), StorageError>;
 
-    /// Gives room back to the disk that nothing needs any more.
+    /// Returns unused space to the disk.
     fn compact(&mut self) -> Result<(), StorageError>;
 
-    /// Reads what is committed, beside the commits of other threads.
+    /// Returns a reader of the committed records, for use while other threads commit.
     fn reader(&self) -> Arc<dyn Reader>;
 }
 
 pub(crate) type Visit<'v> = dyn FnMut(Table, &[u8], &[u8]) -> Result<(), StorageError> + 'v;
 
-/// Reads what is committed in a journal.
+/// Reads the committed records of a journal.
 pub(crate) trait Reader: Send + Sync {
-    /// The record of this key as the last commit left it.
+    /// Returns the record of this key as the last commit left it.
     fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError>;
 
-    /// Writes all records, as one commit left them, to a new store in a folder that is not there.
+    /// Writes all records, as one commit left them, to a new store in a folder that does not exist.
     fn backup(&self, to: &Path) -> Result<(), StorageError>;
 }
 
-/// Records that are written and removed together. Of one key there is at most one change.
+/// Records that are written and removed together. Each key has at most one change.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     /// The keys and the values, one after the other.
@@ -90,7 +90,7 @@ impl Batch {
         self.changes.push((table, key, Some(start..self.bytes.len())));
     }
 
-    /// Removes a record, whether it is there or not.
+    /// Removes a record, whether it exists or not.
     pub(crate) fn remove(&mut self, table: Table, key: &[u8]) {
         let key = self.push(key);
         self.changes.push((table, key, None));
@@ -102,7 +102,7 @@ impl Batch {
         start..self.bytes.len()
     }
 
-    /// Table, key, and the value or, where the record is removed, nothing.
+    /// Iterates over the table, the key, and the value; a removed record has no value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Table, &[u8], Option<&[u8]>)> {
         let slice = |range: &Range<usize>| &self.bytes[range.clone()];
         self.changes.iter().map(move |(table, key, value)| (*table, slice(key), value.as_ref().map(slice)))

@@ -10,8 +10,8 @@ use crate::time::{Clock, Moment, Timestamp};
 
 /// The clock of a broker on a disk. It can express instants before this process, and its UTC never goes back.
 ///
-/// UTC may step back while the broker runs, and while it does not. Then this clock goes on from the latest UTC that it ever
-/// showed or that was stored, as fast as monotonic time, so that what waits is due as if UTC had not stepped.
+/// UTC may step back while the broker runs, and while it does not. Then this clock continues from the latest UTC that
+/// it showed or that was stored, as fast as monotonic time. Pending events are due as if UTC had not stepped back.
 pub(super) struct Later {
     clock: Arc<dyn Clock>,
     /// UTC in milliseconds when no time had elapsed, the latest that it ever was.
@@ -24,7 +24,7 @@ impl Later {
     /// About a hundred years: longer than anything waits for its broker to be opened.
     const ROOM: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
-    /// It shows at least `latest` from now on.
+    /// Creates a clock that shows at least `latest` from now on.
     pub(super) fn new(clock: Arc<dyn Clock>, latest: Timestamp) -> Self {
         let start = latest.as_millis().saturating_sub(millis(clock.now().elapsed));
         Self { clock, start: AtomicI64::new(start), ahead: Arc::default() }

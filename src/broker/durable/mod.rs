@@ -1,10 +1,10 @@
 //! The embedded broker on a disk.
 //!
-//! The engine stays without I/O. What a command has changed is written by one thread, which commits all that has come
-//! together meanwhile at once, and only then answers those who wait for it.
+//! The engine stays without I/O. One thread writes the changes of commands. It commits all that were collected
+//! meanwhile at once, and only then completes the calls that wait.
 //!
-//! `journal` is the seam: records by table and key, committed in batches. `redb` is its one implementation, `record` says
-//! what the bytes of a record mean.
+//! `journal` is the storage API: records by table and key, committed in batches. `redb` is its one implementation,
+//! `record` defines the bytes of a record.
 
 mod commits;
 mod error;
@@ -43,7 +43,7 @@ pub use self::{
     rescue::Salvage,
 };
 
-/// A record that is not as it was written.
+/// Returns the error for a record that differs from what was written.
 pub(super) fn corrupted(table: Table, key: &[u8], what: &str) -> StorageError {
     redb::corrupted(table.name(), key, what)
 }

@@ -55,7 +55,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<thread::Joi
     thread::Builder::new().name(name.into()).spawn(work).map_err(failed)
 }
 
-/// The broker that a journal holds, and what writes its changes.
+/// Restores the broker from a journal, and the writer of its changes.
 pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> Result<(Broker, Writer), StorageError> {
     let started = options.clock.now().elapsed;
     let mut recovery = Recovery::default();

@@ -6,23 +6,23 @@ use crate::{
     time::{Clock, SystemClock},
 };
 
-/// When a broker on a disk answers.
+/// When a broker on a disk acknowledges a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When what was done is on the disk: it outlives the process and the power of the machine.
+    /// When its changes are on the disk: they survive a process crash and power loss.
     #[default]
     Durable,
-    /// At once. What was done is on the disk within `max_delay`; until then it is lost with the process.
-    /// [`Broker::capabilities`] has no [`Acceptance`](crate::transport::Capability::Acceptance) then, and a warning in the
-    /// log says so each time that the store is opened.
+    /// At once. Changes are on the disk within `max_delay`; until then a process crash loses them.
+    /// [`Broker::capabilities`] then has no [`Acceptance`](crate::transport::Capability::Acceptance), and a warning
+    /// is logged each time that the store is opened.
     Relaxed {
-        /// How long what was done may be in memory only.
+        /// How long changes may be in memory only.
         max_delay: Duration,
     },
 }
 
-/// How a broker on a disk is opened: [`Broker::options`].
+/// The options to open a broker on a disk: [`Broker::options`].
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// How many bytes of messages are kept in memory by default, beside those that are on their way: 64 MiB.
+    /// The default of [`OpenOptions::memory_budget`]: 64 MiB.
     pub const MEMORY_BUDGET: usize = 64 << 20;
 
     pub(in crate::broker) fn new() -> Self {
@@ -59,32 +59,34 @@ impl OpenOptions {
         }
     }
 
-    /// When the broker answers. By default when what was done is on the disk.
+    /// Sets when the broker acknowledges a call. By default when its changes are on the disk.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// How long what is done comes together before it is written. By default not at all: what comes while a batch is being
-    /// written is the next one. A longer delay costs each answer so much, and the disk fewer writes. What is more than 8 MiB
-    /// of messages is written without delay, also under a relaxed durability.
+    /// Sets how long changes are collected before they are written. By default not at all: changes during a write
+    /// form the next batch. A longer delay adds its length to each acknowledgement, and saves disk writes. More than
+    /// 8 MiB of messages is written without delay, also under a relaxed durability.
     pub fn group_delay(mut self, delay: Duration) -> Self {
         self.group_delay = delay;
         self
     }
 
-    /// Whether locks are written too, so that those of an earlier process hold until their time is over, as far as they had
-    /// reached the disk: for receivers that go on without this process. Nobody can settle them; when they end the delivery
-    /// has failed. By default they are released when the broker is opened, without a count. Locks of sessions are released
-    /// in any case.
+    /// Sets whether locks are written too. Locks of an earlier process then hold until they run out, as far as they
+    /// had reached the disk: for receivers that continue without this process. No receiver can settle those messages;
+    /// when the locks end the delivery has failed.
+    ///
+    /// By default locks are released when the broker is opened, without a count. Locks of sessions are always
+    /// released.
     pub fn hold_locks(mut self, hold: bool) -> Self {
         self.hold_locks = hold;
         self
     }
 
-    /// How many bytes of messages are kept in memory, beside those that are on their way. What waits beyond that is on the
-    /// disk only, and about 120 bytes of each message in memory; it is read again as receivers come near it. Messages that
-    /// are locked, deferred or scheduled stay in memory.
+    /// Sets how many bytes of messages are kept in memory, besides those in transit. Waiting messages beyond that are
+    /// on the disk only, except for about 120 bytes each. They are read again as receivers come near them. Messages
+    /// that are locked, deferred or scheduled stay in memory.
     pub fn memory_budget(mut self, bytes: usize) -> Self {
         self.memory_budget = bytes;
         self
@@ -96,14 +98,14 @@ impl OpenOptions {
         self
     }
 
-    /// Does some things as the hosted service does.
+    /// Enables some behaviours of the hosted service.
     pub fn quirks(mut self, quirks: Quirks) -> Self {
         self.quirks = quirks;
         self
     }
 
-    /// Opens the store in the folder at `path`, or creates it: a folder for this broker alone. Blocks until every message
-    /// that is there is known, and starts the thread that writes.
+    /// Opens the store in the folder at `path`, or creates it: a folder for this broker alone. Blocks until every
+    /// stored message is indexed, and starts the thread that writes.
     ///
     /// Errors, by [`StorageErrorKind`](super::StorageErrorKind): `InUse`, `NewerFormat`, `NotAStore`, `Corrupted`, `Full`
     /// and `Failed`.

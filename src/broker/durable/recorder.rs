@@ -16,12 +16,12 @@ use crate::{
     sync::Mutex,
 };
 
-/// What a broker has beside its engine when it is on a disk.
+/// The state of a broker on a disk besides its engine.
 pub(crate) struct Recorder {
     pub(super) commits: Arc<Commits>,
     /// The batch that changes are for. It is changed where the engine is locked.
     filling: AtomicU64,
-    /// Whether an answer waits for the disk.
+    /// Whether a call waits for the disk.
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
     identity: Identity,
@@ -57,7 +57,7 @@ impl Recorder {
         self.recovery
     }
 
-    /// There are changes for the batch that is being filled. Called where the engine is locked.
+    /// Records that the batch that is being filled has changes. Called where the engine is locked.
     pub(crate) fn note(&self) {
         let filling = self.filling.load(Ordering::Relaxed);
         if self.commits.begun() < filling {
@@ -65,18 +65,18 @@ impl Recorder {
         }
     }
 
-    /// As if there were changes, with a compaction. Called where the engine is locked.
+    /// Does the same, with a compaction, as if there were changes. Called where the engine is locked.
     pub(crate) fn compact(&self) {
         self.commits.ask_to_compact();
         self.note();
     }
 
-    /// The batch that was being filled is taken. Called where the engine is locked.
+    /// Takes the batch that was being filled. Called where the engine is locked.
     pub(crate) fn turn(&self) -> u64 {
         self.filling.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What an answer has to wait for, if anything.
+    /// Returns the commit that a call has to wait for, if there is one.
     pub(crate) fn pending(&self) -> Option<Commit> {
         match self.durability {
             Durability::Durable => self.commits.pending(),
@@ -84,7 +84,7 @@ impl Recorder {
         }
     }
 
-    /// Messages are to be fetched.
+    /// Requests messages from the disk.
     pub(crate) fn fetch(&self, wanted: Vec<Wanted>) {
         self.fetcher.fetch(wanted);
     }
@@ -100,7 +100,7 @@ impl Recorder {
         &self.fetcher
     }
 
-    /// A message that is on the disk only, `None` if it has gone. A disk that fails ends the broker.
+    /// Reads a message that is on the disk only, `None` if it has gone. A disk that fails ends the broker.
     pub(crate) fn look_at(&self, serial: u64, order: u64, received: Received, has_expired: bool) -> Option<Message> {
         let read = self.fetcher.read(serial, order).unwrap_or_else(|failure| {
             self.fetcher.fail(failure);
@@ -113,24 +113,24 @@ impl Recorder {
         Some(message.deliver(received))
     }
 
-    /// What there is to write is not to wait for more.
+    /// Makes the writer write pending changes without delay.
     #[cold]
     pub(crate) fn hurry(&self) {
         self.commits.hurry();
     }
 
-    /// What to wait for until everything is on the disk, whoever answers when.
+    /// Returns the commit to wait for until everything is on the disk, whatever the durability.
     pub(crate) fn flushed(&self) -> Option<Commit> {
         self.commits.hurry();
         self.commits.pending()
     }
 
-    /// The writer ends after one more batch.
+    /// Ends the writer after one more batch.
     pub(crate) fn close(&self) -> Commit {
         self.commits.close()
     }
 
-    /// Nothing is stored any more, and the threads end.
+    /// Stops all writes, and ends the threads.
     pub(crate) fn fail(&self, failure: StorageError) {
         self.commits.fail(failure);
         self.fetcher.end();
@@ -141,14 +141,14 @@ impl Recorder {
         self.commits.failure()
     }
 
-    /// Ends the writer with what there is to write. A thread of its own waits for that; a thread of a runtime does not, but
-    /// the runtime waits for it when it is shut down.
+    /// Ends the writer with the last changes. A thread outside of a runtime waits for that. A thread of a runtime
+    /// does not, but the runtime waits for it when it is shut down.
     pub(crate) fn end(&mut self, last: Batch) {
         self.fetcher.end();
         self.commits.close_with(last);
         let writer = self.writer.lock().take();
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
-            // It does not panic, and if it did there is nobody to tell.
+            // It does not panic, and if it did there is no caller to report it to.
             let join = move || drop(writer.join());
             match Handle::try_current() {
                 Ok(runtime) => drop(runtime.spawn_blocking(join)),

@@ -1,4 +1,4 @@
-//! What is done with a store beside using it: copies, compaction, and what is left of a damaged one.
+//! Operations on a store besides its use: copies, compaction, and salvage of a damaged store.
 
 use std::{collections::BTreeMap, io::Write, path::Path};
 
@@ -12,7 +12,7 @@ use crate::{
     message::{EntityPath, Received},
 };
 
-/// What was read of a damaged store: [`Broker::salvage`].
+/// The result of reading a damaged store: [`Broker::salvage`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Salvage {
@@ -22,12 +22,12 @@ pub struct Salvage {
     pub records: u64,
     /// How many records there should be, if that can still be read.
     pub expected: Option<u64>,
-    /// What is damaged, and where: the first 10,000.
+    /// The damages, and where they are: the first 10,000.
     pub damages: Vec<String>,
 }
 
 impl Broker {
-    /// Writes everything that is on the disk, as one commit left it, to a new store at `to`, while this one goes on. Blocks
+    /// Writes a consistent copy of everything on the disk to a new store at `to`, while this broker continues. Blocks
     /// this thread. Errors: something is at `to`, a disk fails, or the broker was closed or is in memory.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StorageError> {
         match self.namespace.recorder() {
@@ -36,16 +36,17 @@ impl Broker {
         }
     }
 
-    /// Gives room back to the disk that messages have had which are gone. Nothing is written meanwhile, so calls wait for it.
-    /// It takes as long as to write what is there. While a backup is made nothing is done; a disk that is full may have no
-    /// room for it, and then nothing is done either, and the log says so.
+    /// Returns the space of removed messages to the disk. Nothing is written meanwhile, so calls wait for it. It
+    /// takes as long as writing the contents. Does nothing while a backup is made. A full disk may not have enough
+    /// space for it; then it does nothing either, and logs that.
     pub fn compact(&self) -> Acknowledged<(), StorageError> {
         self.namespace.compact()
     }
 
-    /// Reads what is good in the store at `path`, which nobody has open, and writes nothing there: each message as a line of
-    /// JSON, as [`Queue::export`](crate::broker::Queue::export) does, with the path of its entity. Where pages are damaged
-    /// that name others, a message may come that was changed or completed since, or twice. Blocks this thread.
+    /// Reads the good records in the store at `path`, which must not be open, and writes nothing there. It writes
+    /// each message as a line of JSON, as [`Queue::export`](crate::broker::Queue::export) does, with the path of its
+    /// entity. Where pages are damaged that point to others, a message may appear that was changed or completed
+    /// since, or twice. Blocks this thread.
     ///
     /// Errors: there is no store, or it is in use; `out` fails.
     pub fn salvage(path: impl AsRef<Path>, out: &mut impl Write) -> Result<Salvage, StorageError> {

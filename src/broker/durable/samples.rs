@@ -12,7 +12,8 @@ use crate::{
 
 pub(super) const SIXTEEN: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x7f, 0x80, 0xff];
 
-/// The seed that a test was given, or another one each time; with the command that replays it.
+/// Returns a random generator from the seed of the test, or another seed each time; prints the command that replays
+/// it.
 pub(super) fn random(test: &str) -> Rng {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
     eprintln!("SEED={seed} cargo test --features full --lib {test}");

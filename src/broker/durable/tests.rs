@@ -1,5 +1,5 @@
-//! A broker on a disk that loses power. What was acknowledged is there again, and what was not is wholly there or not at
-//! all. The writer runs where the test says so, so that a seed says everything.
+//! A broker on a disk that loses power. An acknowledged change is there again; any other is there completely or not
+//! at all. The test calls the writer, so that a seed determines everything.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,7 +30,7 @@ use crate::{
 
 type Id = u64;
 
-/// What a client knows of a message.
+/// The state of a message as a client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// It is to be there; `true` when that is acknowledged.

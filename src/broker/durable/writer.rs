@@ -11,16 +11,16 @@ use crate::broker::{
     sabotage::Defect,
 };
 
-/// Takes what has changed, writes it, and says so: the one thread that writes.
+/// Takes the changes, writes them, and reports the commit: the one thread that writes.
 pub(super) struct Writer {
     journal: Box<dyn Journal>,
     commits: Arc<Commits>,
     namespace: Weak<Namespace>,
-    /// How long changes come together before they are written.
+    /// How long changes are collected before they are written.
     delay: Duration,
     batch: Batch,
     is_full: bool,
-    /// Batches since the disk was looked at.
+    /// Batches since the disk was checked.
     passed_over: u32,
     /// When the time was last written for its own sake.
     stamped: Ticks,
@@ -29,11 +29,11 @@ pub(super) struct Writer {
 impl Writer {
     /// How much memory of a batch is kept for the next one.
     const KEPT: usize = 4 << 20;
-    /// How often a full disk is looked at, where nothing is written.
+    /// How often a full disk is checked, where nothing is written.
     const FULL: Duration = Duration::from_secs(1);
-    /// How often the time is written while something waits for its time.
+    /// How often the time is written while an event is pending.
     const STAMP: Duration = Duration::from_secs(60);
-    /// And after how many batches.
+    /// And after how many batches the disk is checked.
     const PASSED_OVER: u32 = 64;
 
     pub(super) fn new(
@@ -49,7 +49,7 @@ impl Writer {
     pub(super) fn run(mut self) {
         let written = caught("writer", || self.write_on());
         let Self { journal, commits, namespace, .. } = self;
-        // Whoever learns that it is closed can open it.
+        // A caller that sees the broker closed can open it.
         let closed = caught("writer", || journal.close());
         let ended = written.and(closed).err();
         let ended = ended.unwrap_or_else(|| StorageError::new(StorageErrorKind::Closed, ""));
@@ -81,7 +81,7 @@ impl Writer {
         }
     }
 
-    /// Tells the engine when the disk is full, and when it is not any more.
+    /// Reports to the engine when the disk is full, and when it no longer is.
     fn look_for_room(&mut self) {
         self.passed_over += 1;
         if self.is_full && !self.batch.is_empty() && self.passed_over < Self::PASSED_OVER {
@@ -92,13 +92,13 @@ impl Writer {
         self.set_full(is_full);
     }
 
-    /// Writes what has changed since the last time.
+    /// Writes the changes since the last call.
     #[cfg(test)]
     pub(super) fn step(&mut self, namespace: Arc<Namespace>) -> Result<(), StorageError> {
         self.advance(namespace, Stamp::IfDue)
     }
 
-    /// Writes what has changed since the last time.
+    /// Writes the changes since the last call.
     fn advance(&mut self, namespace: Arc<Namespace>, stamp: Stamp) -> Result<(), StorageError> {
         let (number, written) = self.take(&namespace, stamp);
         drop(namespace);
@@ -108,7 +108,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes what has changed since the last time.
+    /// Takes the changes since the last call.
     fn take(&mut self, namespace: &Namespace, stamp: Stamp) -> (u64, Vec<Wanted>) {
         self.batch.clear(Self::KEPT);
         let (now, every) = (namespace.now().ticks, Self::STAMP.as_secs() * 1_000_000_000);
@@ -132,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// Commits the batch, however long there is no room for it.
+    /// Commits the batch, however long the disk is full.
     fn commit(&mut self) -> Result<(), StorageError> {
         loop {
             match self.journal.commit(&self.batch, true) {
@@ -173,7 +173,7 @@ impl Writer {
         }
         if self.commits.takes_compaction() {
             match self.journal.compact() {
-                // It takes room to give room back. What is stored is as it was.
+                // Compaction needs space itself. The stored data is unchanged.
                 Err(full) if full.kind() == StorageErrorKind::Full => tracing::warn!("no room to compact the store"),
                 outcome => outcome?,
             }

@@ -17,20 +17,20 @@ use crate::{
     transport::{ErrorKind, SendError, SessionRequired},
 };
 
-/// Bytes of a batch, bodies and properties.
+/// The maximum bytes of a batch, bodies and properties.
 const MAX_BATCH: u64 = QueueSender::MAX_BATCH as u64;
 
-/// What an entity is asked to take.
+/// What a send adds to an entity.
 #[derive(Debug, Default)]
 struct Load {
     bytes: u64,
     ids: BTreeSet<Id>,
-    /// What the copies of a topic count is not known exactly; `bytes` is not too low.
+    /// Whether the size of the copies of a topic is an estimate; `bytes` is not too low.
     is_estimate: bool,
 }
 
 impl Engine {
-    /// Accepts one message, or says why not. What is refused consumes no sequence number.
+    /// Accepts one message, or refuses it. A refused message consumes no sequence number.
     #[inline]
     pub(crate) fn send(&mut self, now: Now, id: StoreId, arrival: Arrival) -> Result<(), SendError> {
         self.advance(now);
@@ -44,7 +44,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Accepts all messages, or none. Answers with their numbers.
+    /// Accepts all messages, or none. Returns their numbers.
     pub(crate) fn send_all(
         &mut self,
         now: Now,
@@ -69,7 +69,7 @@ impl Engine {
         Ok(numbers)
     }
 
-    /// Whether the disk, if there is one, has room for a message, and could give it back.
+    /// Whether the disk, if there is one, has space for a message, and could read it again.
     #[inline]
     #[cfg_attr(
         not(feature = "durable"),
@@ -116,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// As the above, for a topic that has little room left.
+    /// Does the same without an estimate, for a topic that is almost full.
     #[cold]
     fn check_exactly<'a>(
         &mut self,
@@ -132,7 +132,7 @@ impl Engine {
         self.check_load(now, id, &load, balance.freed)
     }
 
-    /// Whether a batch may go to the entity: if that is partitioned its messages have one key.
+    /// Whether the entity accepts a batch: if it is partitioned the messages have one key.
     fn check_keys(&self, id: StoreId, batch: &[Arrival]) -> Result<(), SendError> {
         let mut keys = batch.iter().map(|arrival| common_key(arrival.message.properties()));
         let first = keys.next();
@@ -150,7 +150,7 @@ impl Engine {
         if entity.store.settings().status.allows_send() { Ok(()) } else { Err(closed(entity)) }
     }
 
-    /// Whether the entity takes a message like this, and what it adds to the load.
+    /// Whether the entity accepts a message like this, and what it adds to the load.
     #[inline]
     fn weigh(
         &mut self,
@@ -187,7 +187,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the entity has room for all of the load, once `freed` is gone.
+    /// Whether the whole load fits into the entity, once `freed` is gone.
     #[inline]
     fn check_load(&mut self, now: Now, id: StoreId, load: &Load, freed: u64) -> Result<(), SendError> {
         let used = self.used(id).saturating_sub(freed);
@@ -196,7 +196,7 @@ impl Engine {
             return Err(too_many_ids(entity));
         }
         let limit = entity.store.settings().max_size;
-        // What adds nothing, as a duplicate, is no send past the limit, even where that was lowered.
+        // A send that adds nothing, such as a duplicate, does not exceed the limit, even where the limit was lowered.
         if load.bytes == 0 || used.saturating_add(load.bytes) <= limit {
             return Ok(());
         }
@@ -217,7 +217,7 @@ impl Engine {
         }
     }
 
-    /// Takes a message that was checked, unless it is a duplicate, and answers with its number.
+    /// Accepts a message that was checked, unless it is a duplicate, and returns its number.
     #[inline]
     pub(super) fn accept(&mut self, now: Now, id: StoreId, mut arrival: Arrival) -> SequenceNumber {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return SequenceNumber::new(0) };
@@ -244,7 +244,7 @@ impl Engine {
         self.arrive(now, id, arrival)
     }
 
-    /// What was sent, or was scheduled and is due, gets its number and goes where it belongs.
+    /// Numbers a message that was sent, or was scheduled and is due, and stores or copies it.
     #[inline]
     pub(super) fn arrive(&mut self, now: Now, id: StoreId, arrival: Arrival) -> SequenceNumber {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return SequenceNumber::new(0) };
@@ -259,14 +259,14 @@ impl Engine {
     }
 }
 
-/// When a message is due, if that is later.
+/// Returns when a message is due, if that is later.
 #[inline]
 fn scheduled_at(message: &Stored, now: Now, fx: &Effects) -> Option<Timestamp> {
     let at = message.properties().scheduled_enqueue_time()?;
     Some(fx.on_broker_clock(at)).filter(|&at| at > now.utc)
 }
 
-/// Whether several messages are small enough to be sent as one batch. One alone is as large as any.
+/// Whether several messages are small enough for one batch. A single message may be of any size.
 fn check_batch(arrivals: &[Arrival]) -> Result<(), SendError> {
     let (size, limit) = (arrivals.iter().map(|arrival| arrival.size - QueueSettings::OVERHEAD).sum::<u64>(), MAX_BATCH);
     if arrivals.len() > 1 && size > limit {
@@ -280,8 +280,8 @@ fn check_batch(arrivals: &[Arrival]) -> Result<(), SendError> {
 #[inline]
 pub(super) fn check_message(settings: &QueueSettings, arrival: &Arrival) -> Result<(), SendError> {
     let (size, limit) = (arrival.size - QueueSettings::OVERHEAD, settings.max_message_size);
-    // What is within the limit of one property, with the id that the broker puts in, is within those of all of them; only
-    // how many there are does not show in it.
+    // A message within the limit of one property, with the id that the broker adds, is within those of all of them.
+    // Only the limit of their number needs a check.
     let properties = arrival.message.properties();
     let is_small = size + (limits::ID as u64) < limits::PROPERTY_BYTES as u64;
     if !is_small || !properties.application().is_empty() {
@@ -295,8 +295,8 @@ pub(super) fn check_message(settings: &QueueSettings, arrival: &Arrival) -> Resu
     Ok(())
 }
 
-/// The message as it is stored: it has an id, and nothing in it says that it was dead-lettered. One that is sent again
-/// starts without its old trail. Where no lock is held, for what is taken out may be the user's to drop.
+/// Returns the message as it is stored: it has an id and no trace of a dead letter. One that is sent again starts
+/// without its old trail. Called where no lock is held, as the user may own what is removed.
 #[inline]
 pub(crate) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
     let mut message = Stored::new(message);

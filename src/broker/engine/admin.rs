@@ -10,7 +10,7 @@ use crate::{
     transport::{ErrorKind, ManageError},
 };
 
-/// The settings that an entity is created with, or gets.
+/// The settings for a new entity, or for a change.
 #[derive(Debug)]
 pub(crate) enum Change {
     Queue(QueueSettings),
@@ -19,7 +19,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// As the store sees them.
+    /// Returns the settings for the store.
     pub(super) fn of_store(&self) -> QueueSettings {
         match self {
             Self::Queue(settings) => settings.clone(),
@@ -88,7 +88,7 @@ impl Engine {
         Ok(id)
     }
 
-    /// The topic that a subscription belongs to, and its name there.
+    /// Returns the topic that a subscription belongs to, and its name there.
     fn topic_of(&self, path: &EntityPath, change: &Change) -> Result<Option<(StoreId, Box<str>)>, ManageError> {
         let parts = path.subscription();
         let Change::Subscription(_) = change else {
@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// The names of the entities that these settings hand messages to. They exist, and are not the entity itself.
+    /// Returns the names of the targets to which these settings forward. They exist, and are not the entity itself.
     fn check_forwards(&self, own: &str, settings: &QueueSettings) -> Result<[Option<Box<str>>; 2], ManageError> {
         let check = |field: &'static str, target: &Option<String>| -> Result<Option<Box<str>>, ManageError> {
             let Some(target) = target else { return Ok(None) };
@@ -156,7 +156,7 @@ impl Engine {
         entity.store.configure(settings, now, &mut self.fx);
         entity.store.settings_changed(&mut self.fx);
         entity.store.let_leave(&mut self.fx);
-        // Whoever waits there may be refused from now on.
+        // Receivers that wait there may be refused from now on.
         self.fx.note().closed.push(id);
         self.finish(now);
         Ok(())
@@ -207,14 +207,14 @@ impl Engine {
         Some((id, entity.role.kind(), entity.path.clone()))
     }
 
-    /// All entities, in the order of their paths.
+    /// Returns all entities, in the order of their paths.
     pub(crate) fn entities(&mut self, now: Now) -> Vec<(EntityPath, EntityKind)> {
         self.advance(now);
         let entities = self.names.values().filter_map(|id| self.entity(*id));
         entities.map(|entity| (entity.path.clone(), entity.role.kind())).collect()
     }
 
-    /// All entities with what they hold, in the order of their paths, in one step.
+    /// Returns all entities with their contents, in the order of their paths, in one step.
     pub(crate) fn snapshot(&mut self, now: Now) -> Vec<(EntityPath, EntityKind, Counts, Ages, u64)> {
         self.advance(now);
         let ids: Vec<_> = self.names.values().copied().collect();
@@ -249,7 +249,7 @@ impl Engine {
         }
     }
 
-    /// The names of a topic's subscriptions, in order.
+    /// Returns the names of a topic's subscriptions, in order.
     pub(crate) fn subscriptions(&mut self, now: Now, id: StoreId) -> Vec<String> {
         self.advance(now);
         let Some(Role::Topic(topic)) = self.entity(id).map(|entity| &entity.role) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The commands that concern one entity: what a receiver and a lease ask for.
+//! The commands on one entity: those of a receiver and a lease.
 
 use bytes::Bytes;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Locks up to `max` messages in order and hands them to `out`.
+    /// Locks up to `max` messages in order and passes them to `out`.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -35,7 +35,7 @@ impl Engine {
         Ok(taken)
     }
 
-    /// Removes up to `max` messages in order and hands them to `out`.
+    /// Removes up to `max` messages in order and passes them to `out`.
     pub(crate) fn receive_and_delete(
         &mut self,
         now: Now,
@@ -68,7 +68,7 @@ impl Engine {
         locked
     }
 
-    /// Settles the delivery that `key` and `lock` name. Answers with the message if it is gone.
+    /// Settles the delivery that `key` and `lock` name. Returns the message if it is removed.
     #[inline]
     pub(crate) fn settle(
         &mut self,
@@ -97,7 +97,7 @@ impl Engine {
         Completing { entity, fx: &mut self.fx, now }
     }
 
-    /// Extends a lock to its full duration from now, and answers until when it holds.
+    /// Extends a lock to its full duration from now, and returns when it ends.
     pub(crate) fn renew(&mut self, now: Now, id: StoreId, key: u32, lock: u64) -> Result<Timestamp, Refused> {
         self.advance(now);
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::LockLost)?;
@@ -126,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// Up to `max` messages from sequence number `from` on, in order, without locking any.
+    /// Returns up to `max` messages from sequence number `from` on, in order, without locking any.
     pub(crate) fn peek(
         &mut self,
         now: Now,
@@ -153,7 +153,7 @@ impl Engine {
         cancelled
     }
 
-    /// Removes up to `max` messages that nobody holds, and that are not scheduled, the oldest first.
+    /// Removes up to `max` messages that are neither locked nor scheduled, the oldest first.
     pub(crate) fn delete_messages(
         &mut self,
         now: Now,
@@ -180,7 +180,7 @@ impl Engine {
         self.entity(id).map(|entity| entity.store.ages(now, part)).unwrap_or_default()
     }
 
-    /// A receiver begins to wait at an entity.
+    /// Records that a receiver begins to wait at an entity.
     #[inline]
     pub(crate) fn begin_waiting(&mut self, id: StoreId) {
         if let Some(entity) = entity_mut(&mut self.entities, id) {
@@ -188,7 +188,7 @@ impl Engine {
         }
     }
 
-    /// A receiver waits at an entity no more.
+    /// Records that a receiver no longer waits at an entity.
     #[inline]
     pub(crate) fn end_waiting(&mut self, now: Now, id: StoreId) {
         if let Some(entity) = entity_mut(&mut self.entities, id) {
@@ -206,7 +206,7 @@ impl Engine {
         self.entity(id).is_some_and(|entity| entity.store.has_session())
     }
 
-    /// Locks the session of this id, or without one the next that can be had.
+    /// Locks the session of this id, or without one the next that is available.
     pub(crate) fn accept_session(
         &mut self,
         now: Now,
@@ -255,7 +255,8 @@ impl Engine {
         entity.store.session_state(lane, lock)
     }
 
-    /// Leaves the state that was replaced, or the one that was refused, to be dropped where no lock is held.
+    /// Sets the state of a session. The replaced or refused state is left in the argument, to be dropped where no
+    /// lock is held.
     pub(crate) fn set_session_state(
         &mut self,
         now: Now,
@@ -282,7 +283,7 @@ impl Engine {
     }
 }
 
-/// Deliveries of one entity are completed.
+/// Completes deliveries of one entity.
 pub(crate) struct Completing<'e> {
     entity: Option<&'e mut Entity>,
     fx: &'e mut Effects,
@@ -290,7 +291,7 @@ pub(crate) struct Completing<'e> {
 }
 
 impl Completing<'_> {
-    /// Completes the delivery that `key` and `lock` name. Answers with the message.
+    /// Completes the delivery that `key` and `lock` name. Returns the message.
     #[inline]
     pub(crate) fn complete(&mut self, key: u32, lock: u64) -> Result<Stored, Refused> {
         let entity = holdable(self.entity.as_deref_mut(), Refused::LockLost)?;
@@ -314,7 +315,7 @@ fn closed(entity: Option<&mut Entity>) -> ReceiveError {
     }
 }
 
-/// An entity whose messages and sessions may be held, and settled. One that is gone has taken its locks along.
+/// Returns an entity whose messages and sessions may be locked and settled. A deleted entity has no locks.
 #[inline]
 fn holdable(entity: Option<&mut Entity>, lost: Refused) -> Result<&mut Entity, Refused> {
     let entity = entity.ok_or(lost)?;

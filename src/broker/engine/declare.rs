@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl Engine {
-    /// The entity of this path, if it is as it would be created; one that is not there is. Answers with its path as it was
-    /// first written.
+    /// Returns the entity of this path if its settings match, and creates it if it does not exist. Returns also its
+    /// path as first written.
     pub(crate) fn declare(
         &mut self,
         now: Now,
@@ -40,7 +40,7 @@ impl Engine {
                 Some(_) => {}
             }
         }
-        // Who declares it uses it.
+        // A declaration counts as use.
         entity.store.touch(now);
         Ok((id, entity.path.clone()))
     }
@@ -57,7 +57,7 @@ impl Engine {
     }
 }
 
-/// Names that differ in case only are one name.
+/// Compares two rules. Names that differ in case only are one name.
 fn is_same(one: &Rule, other: &Rule) -> bool {
     one.filter() == other.filter() && one.action() == other.action()
 }

@@ -39,29 +39,29 @@ impl Line {
     }
 }
 
-/// What a command leaves for others to do.
+/// The effects of a command that its caller applies.
 #[derive(Debug, Default)]
 #[cfg_attr(feature = "durable", expect(clippy::struct_excessive_bools, reason = "each is asked for by itself"))]
 pub(crate) struct Effects {
-    /// Locks are numbered over all entities, so that a lease of an earlier delivery is told from the current one, and
-    /// one of a deleted entity from any.
+    /// Locks are numbered over all entities. A lease of an earlier delivery, or of a deleted entity, therefore never
+    /// matches a current lock.
     last_lock: u64,
-    /// Whether there may be a note. Most commands leave none, and their callers look at nothing but this.
+    /// Whether there may be a note. Most commands leave none, and their callers check nothing but this.
     is_noted: bool,
-    /// Whether changes are noted, because a disk is to have them.
+    /// Whether changes are noted for a disk.
     is_recorded: bool,
     /// Whether locks are changes too.
     #[cfg(feature = "durable")]
     records_locks: bool,
-    /// Whether the disk has no room for more.
+    /// Whether the disk is full.
     #[cfg(feature = "durable")]
     is_full: bool,
-    /// Bytes of the messages that are in memory, where others are not.
+    /// Bytes of the messages that are in memory, where others are on the disk only.
     pub(super) resident: u64,
     /// Bytes of the messages that have changed since they were last taken to be written.
     #[cfg(feature = "durable")]
     pub(super) unwritten: u64,
-    /// How many bytes of messages may be in memory before some are taken out of it.
+    /// The bytes of messages that may be in memory before some leave it.
     #[cfg(feature = "durable")]
     pub(super) budget: u64,
     /// How many milliseconds the broker's clock is ahead of the one that users see.
@@ -70,7 +70,7 @@ pub(crate) struct Effects {
     notes: Notes,
 }
 
-/// A message of which the entry is here, by its place and its order, for the place may be another's by now.
+/// A message whose entry is in memory, by its place and its order, as the place may be reused by now.
 #[derive(Clone, Copy, Debug)]
 #[cfg(feature = "durable")]
 pub(crate) struct Wanted {
@@ -82,29 +82,29 @@ pub(crate) struct Wanted {
 /// The effects of commands, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// One for each thing that those in a line may take, where anyone waits.
+    /// One line for each item that its receivers may take, where any receiver waits.
     pub(crate) arrivals: Vec<Line>,
-    /// Entities that are gone: whoever waits there is to be told.
+    /// Deleted entities: the receivers that wait there have to return.
     pub(crate) closed: Vec<StoreId>,
-    /// Removed messages. The bytes of a body may be the user's, and their drop the user's code, so they are dropped where
-    /// no lock is held.
+    /// Removed messages. The user may own the bytes of a body, and their drop runs the user's code, so they are
+    /// dropped where no lock is held.
     pub(crate) dropped: Vec<Stored>,
-    /// Removed entities, with the messages, the states of sessions and the values in rules that they had.
+    /// Removed entities, with their messages, the states of their sessions and the values in their rules.
     pub(super) removed: Vec<Entity>,
-    /// Instants at which an entity has to be looked at.
+    /// Instants at which the engine checks an entity.
     pub(super) due: Vec<(Ticks, StoreId)>,
-    /// Entities that are not on the disk as they are here.
+    /// Entities whose state on the disk is out of date.
     pub(crate) changed: Vec<StoreId>,
     /// Messages that are to be fetched from the disk.
     #[cfg(feature = "durable")]
     pub(super) wanted: Vec<Wanted>,
-    /// Messages that were written, and may be taken out of memory when they are on the disk.
+    /// Messages that were written, and may leave memory when they are on the disk.
     #[cfg(feature = "durable")]
     pub(super) written: Vec<Wanted>,
-    /// What may be on the disk of entities that are gone.
+    /// Deleted entities that may still have records on the disk.
     #[cfg(feature = "durable")]
     pub(super) gone: Vec<super::record::Gone>,
-    /// Messages that leave for another entity.
+    /// Messages to be forwarded to another entity.
     pub(super) leaving: Vec<(StoreId, u32)>,
 }
 
@@ -115,13 +115,13 @@ impl Effects {
         self.last_lock
     }
 
-    /// From now on changes are noted, and locks among them if these are to outlive the process.
+    /// Enables the noting of changes, and of locks if these survive the process.
     #[cfg(feature = "durable")]
     pub(super) fn record(&mut self, locks: bool) {
         (self.is_recorded, self.records_locks) = (true, locks);
     }
 
-    /// The instant on the broker's clock at which the one that users see shows `at`.
+    /// Returns the instant on the broker's clock at which the clock that users see shows `at`.
     #[inline]
     #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     pub(super) fn on_broker_clock(&self, at: Timestamp) -> Timestamp {
@@ -135,7 +135,7 @@ impl Effects {
         self.is_full = is_full;
     }
 
-    /// So many bytes more are to be written. Nobody looks while nothing is noted.
+    /// Adds bytes that are to be written. Callers check them only when something is noted.
     #[inline]
     #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     pub(super) fn grow_unwritten(&mut self, bytes: u64) {
@@ -147,7 +147,7 @@ impl Effects {
         }
     }
 
-    /// Whether there is so much to write that it is written without delay: it is in memory, and in the batch once more.
+    /// Whether there is so much to write that it is written without delay: it is in memory, and again in the batch.
     #[cfg(feature = "durable")]
     #[inline]
     pub(super) fn has_many_unwritten(&self) -> bool {
@@ -155,7 +155,7 @@ impl Effects {
         self.unwritten >= MANY
     }
 
-    /// Whether there is room for more, if there is a disk.
+    /// Whether there is space for more, if there is a disk.
     #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     pub(super) fn has_room(&self) -> bool {
         #[cfg(feature = "durable")]
@@ -180,7 +180,7 @@ impl Effects {
         cfg!(feature = "durable") && self.is_recorded
     }
 
-    /// Where effects are noted.
+    /// Returns the notes, to add an effect.
     #[inline]
     pub(super) fn note(&mut self) -> &mut Notes {
         self.is_noted = true;
@@ -192,7 +192,7 @@ impl Effects {
         self.is_noted
     }
 
-    /// Removed messages and entities. They are the last of the notes that a caller takes.
+    /// Returns removed messages and entities. They are the last of the notes that a caller takes.
     pub(super) fn take_dropped(&mut self) -> Dropped {
         let Notes { due, leaving, dropped, removed, .. } = &mut self.notes;
         self.is_noted = !due.is_empty() || !leaving.is_empty();
@@ -208,7 +208,7 @@ pub(crate) struct Dropped {
 }
 
 impl Dropped {
-    /// Drops them. The bytes of a body may be the user's, and their drop may panic.
+    /// Drops them. The user may own the bytes of a body, and their drop may panic.
     #[inline]
     pub(crate) fn release(self) {
         let Self { messages, entities } = self;

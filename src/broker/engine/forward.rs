@@ -8,19 +8,19 @@ use crate::{
     transport::{ErrorKind, SendError},
 };
 
-/// How often a message is forwarded at most.
+/// The maximum number of times that a message is forwarded.
 const MAX_HOPS: u8 = 4;
 
-/// Dead letters that need not be offered, for their target has just refused one of this size: there may be very many, and
-/// they are tried again and again.
+/// Dead letters that are not offered, as their target has just refused one of this size. There may be very many, and
+/// each is retried.
 struct Stuck {
     from: StoreId,
     size: u64,
 }
 
 impl Engine {
-    /// Hands messages to the entities that are configured to have them. What cannot be handed over is a dead letter of the
-    /// entity that would have done it.
+    /// Forwards messages to their configured targets. A message that cannot be forwarded is dead-lettered in the
+    /// entity that forwards it.
     #[cold]
     pub(super) fn hand_over(&mut self, now: Now) {
         let mut at = 0;
@@ -80,13 +80,13 @@ impl Engine {
         }
     }
 
-    /// From which size on a target refuses everything, if it has refused a message of this one.
+    /// Returns the size from which a target refuses everything, if it has refused a message of this one.
     fn refused_from(&self, target: &str, refused: ErrorKind, size: u64) -> Option<u64> {
         match refused {
             ErrorKind::EntityNotFound | ErrorKind::EntityDisabled => Some(0),
             ErrorKind::QuotaExceeded | ErrorKind::MessageSizeExceeded => {
                 let entity = self.entity(*self.names.get(target)?)?;
-                // What a topic copies, and what a duplicate adds, is no matter of the size alone.
+                // The copies of a topic, and the bytes that a duplicate adds, do not depend on the size alone.
                 let is_plain = matches!(entity.role, Role::Queue);
                 (is_plain && entity.store.settings().duplicate_detection.is_none()).then_some(size)
             }

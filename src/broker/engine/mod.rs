@@ -1,8 +1,9 @@
-//! The entities of a broker as one deterministic state machine: commands and the time go in, effects come out. No clock,
-//! no task, no I/O.
+//! The entities of a broker as one deterministic state machine: commands and the time are its input, effects its
+//! output. It has no clock, no task and no I/O.
 //!
-//! All entities are in one machine, so that what concerns several happens in one step: a forward, the copies of a topic, a
-//! transaction. `store` is one entity's messages and knows no other entity; the rooms here move messages between them.
+//! All entities are in one machine, so that an operation on several is one step: a forward, the copies of a topic, a
+//! transaction. `store` has one entity's messages and does not depend on other entities; the modules here move
+//! messages between them.
 
 mod accept;
 mod admin;
@@ -46,7 +47,7 @@ pub(super) use self::{
 use super::{Quirks, SubscriptionSettings, TopicSettings};
 use crate::{message::EntityPath, rules::RuleSet};
 
-/// How many instants are kept beside two for each entity.
+/// The number of instants that are kept besides two for each entity.
 const SPARE_INSTANTS: usize = 64;
 
 /// All entities of a broker.
@@ -54,7 +55,7 @@ const SPARE_INSTANTS: usize = 64;
 pub(super) struct Engine {
     entities: Slab<Entity>,
     names: BTreeMap<Box<str>, StoreId>,
-    /// When an entity has to be looked at. What it has may be due later than this, but never earlier.
+    /// When the engine checks an entity. Its next event may be due later than this, but never earlier.
     due: BinaryHeap<Reverse<(Ticks, StoreId)>>,
     next_due: Ticks,
     fx: Effects,
@@ -67,19 +68,19 @@ struct Entity {
     path: EntityPath,
     role: Role,
     store: Store,
-    /// The names of the entities that it hands messages to.
+    /// The names of the entities to which it forwards messages.
     forward_to: Option<Box<str>>,
     forward_dead_letters_to: Option<Box<str>>,
 }
 
-/// What becomes of a message that an entity has accepted.
+/// What an entity does with a message that it has accepted.
 #[derive(Debug)]
 enum Role {
     /// It is stored.
     Queue,
     /// It is copied to subscriptions; only scheduled messages are stored.
     Topic(Box<Topic>),
-    /// As in a queue; it comes from a topic, if a rule says so.
+    /// As in a queue; the topic copies the messages that a rule selects.
     Subscription(Box<Subscription>),
 }
 
@@ -111,7 +112,7 @@ impl Engine {
         }
     }
 
-    /// Applies everything that was due by `now`, each thing at its own instant and in the order of these.
+    /// Applies everything that was due by `now`, each event at its own instant and in the order of these.
     #[inline]
     pub(super) fn advance(&mut self, now: Now) {
         if self.next_due <= now.ticks {
@@ -161,7 +162,7 @@ impl Engine {
         }
     }
 
-    /// Hands over what a command left for other entities.
+    /// Forwards the messages that a command left for other entities.
     #[inline]
     fn finish(&mut self, now: Now) {
         if self.fx.is_noted() {
@@ -186,44 +187,44 @@ impl Engine {
         }
     }
 
-    /// An instant that an earlier one has replaced would stay until it comes, which may be years.
+    /// Removes replaced instants, which would otherwise stay until they are due, which may be years.
     #[cold]
     fn forget_instants(&mut self) {
         let armed = self.entities.iter().map(|(_, entity)| (entity.store.armed(), entity.store.id()));
         self.due = armed.filter(|&(at, _)| at != NEVER).map(Reverse).collect();
     }
 
-    /// Until when nothing happens by itself.
+    /// Returns the instant before which no event is due.
     #[inline]
     pub(super) fn next_deadline(&self) -> Option<Ticks> {
         (self.next_due != NEVER).then_some(self.next_due)
     }
 
-    /// Whether nothing is left to do for the caller.
+    /// Whether the caller has nothing left to do.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
         !self.fx.is_noted()
     }
 
-    /// For each thing that receivers may take since this was last asked, where they wait for it.
+    /// Returns the lines of all items that receivers may take since the last call.
     #[inline]
     pub(super) fn arrivals(&mut self) -> &mut Vec<Line> {
         &mut self.fx.note().arrivals
     }
 
-    /// Entities that are gone since this was last asked.
+    /// Returns the entities that were deleted since the last call.
     #[inline]
     pub(super) fn closed(&mut self) -> &mut Vec<StoreId> {
         &mut self.fx.note().closed
     }
 
-    /// An engine that takes its place, with nothing in it.
+    /// Returns an empty engine that replaces this one.
     #[cold]
     pub(super) fn without_entities(&self) -> Self {
         Self { last_serial: self.last_serial, ..Self::new(self.quirks) }
     }
 
-    /// Removed messages and entities, to be dropped where no lock is held.
+    /// Returns removed messages and entities, to be dropped where no lock is held.
     #[inline]
     pub(super) fn take_dropped(&mut self) -> Dropped {
         self.fx.take_dropped()
@@ -235,7 +236,7 @@ impl Engine {
     }
 }
 
-/// A function of the field alone, so that the effects can be borrowed beside it.
+/// A function of the field alone, so that the effects can be borrowed besides it.
 #[inline]
 fn entity_mut(entities: &mut Slab<Entity>, id: StoreId) -> Option<&mut Entity> {
     entities.get_mut(id.index as usize).filter(|entity| entity.store.id() == id)

@@ -1,4 +1,4 @@
-//! What of the engine is on a disk: its changes as records, and itself out of them.
+//! The engine on a disk: its changes as records, and the engine restored from records.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ use crate::{
     transport::{ErrorKind, SendError},
 };
 
-/// An entity that was deleted, as far as records of it may be on the disk.
+/// A deleted entity, as far as records of it may be on the disk.
 #[derive(Debug)]
 pub(super) struct Gone {
     pub(super) serial: u64,
@@ -34,7 +34,7 @@ pub(super) struct Gone {
     pub(super) ids: Range<u64>,
 }
 
-/// What a store of a broker is, whatever is in it.
+/// The identity of a broker's store, whatever its contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     /// A random name.
@@ -43,12 +43,12 @@ pub(crate) struct Identity {
 }
 
 impl Engine {
-    /// How many milliseconds the broker's clock is ahead of the one that users see.
+    /// Sets how many milliseconds the broker's clock is ahead of the one that users see.
     pub(crate) fn set_ahead(&mut self, ahead: Arc<AtomicI64>) {
         self.fx.ahead = ahead;
     }
 
-    /// Sends are refused while the disk has no room.
+    /// Sets whether the disk is full: sends are refused meanwhile.
     pub(crate) fn set_full(&mut self, is_full: bool) {
         self.fx.set_full(is_full);
     }
@@ -69,14 +69,13 @@ impl Engine {
         !self.fx.note().changed.is_empty()
     }
 
-    /// Whether there is so much to take that it is not to wait for more.
+    /// Whether there are so many changes that they are written without delay.
     pub(crate) fn has_many_changes(&self) -> bool {
         self.fx.has_many_unwritten()
     }
 
-    /// Writes to `batch` what has changed since this was last called.
-    /// With `stamp` the time is written although nothing has changed. Answers with what may leave memory once the batch is on
-    /// the disk.
+    /// Writes to `batch` the changes since the last call. With `stamp` the time is written although nothing has
+    /// changed. Returns what may leave memory once the batch is on the disk.
     pub(crate) fn take_changes(&mut self, now: Now, identity: Identity, batch: &mut Batch, stamp: bool) -> Vec<Wanted> {
         self.fx.unwritten = 0;
         let notes = self.fx.note();
@@ -101,18 +100,18 @@ impl Engine {
         std::mem::take(&mut self.fx.note().written)
     }
 
-    /// How many bytes of messages are kept in memory before others are not.
+    /// Sets how many bytes of messages are kept in memory before others leave it.
     pub(crate) fn set_budget(&mut self, budget: u64) {
         self.fx.budget = budget;
     }
 
-    /// Bytes of the messages in memory, and how many wait to be let go of.
+    /// Returns the bytes of the messages in memory, and how many messages wait to leave it.
     #[cfg(test)]
     pub(crate) fn in_memory(&mut self) -> (u64, usize) {
         (self.fx.resident, self.fx.note().dropped.len())
     }
 
-    /// These are on the disk, as they were when they were taken: while there are too many in memory they leave it.
+    /// Removes messages that are on the disk unchanged from memory, while there are too many in it.
     pub(crate) fn page_out(&mut self, written: &[Wanted]) {
         for &Wanted { store, key, order } in written {
             if self.fx.resident <= self.fx.budget {
@@ -124,23 +123,24 @@ impl Engine {
         }
     }
 
-    /// Whether expired messages are to be dead letters before, in such an entity, they would not be any more: some of those
-    /// whose record does not say so yet, from this order on. A later process would take them for messages that expire then.
+    /// Returns some expired messages whose records do not yet show the expiry, from this order on. They are to become
+    /// dead letters before a change of settings after which they would not. A later process would treat them as
+    /// messages that expire then.
     pub(crate) fn unsaid(&mut self, now: Now, id: StoreId, to: &Change, from: u64) -> Vec<Wanted> {
         if to.of_store().dead_letter_on_expiration {
             return Vec::new();
         }
         self.advance(now);
-        // One that is deleted meanwhile has no message left to say it of.
+        // A message that is deleted meanwhile needs no such record.
         self.entity(id).map_or_else(Vec::new, |entity| entity.store.unsaid(from))
     }
 
-    /// What is to be fetched.
+    /// Returns the messages to be fetched.
     pub(crate) fn take_wanted(&mut self) -> Vec<Wanted> {
         std::mem::take(&mut self.fx.note().wanted)
     }
 
-    /// These were fetched, or not found. Answers with one that should have been.
+    /// Takes messages that were fetched, or not found. Returns one that should have been found.
     pub(crate) fn page_in(&mut self, now: Now, fetched: Vec<(Wanted, Option<Stored>)>) -> Option<Wanted> {
         self.advance(now);
         let mut missing = None;
@@ -188,7 +188,7 @@ impl Gone {
     }
 }
 
-/// An engine that is made from records, which come in the order of [`Table`].
+/// An engine that is restored from records, which come in the order of [`Table`].
 pub(crate) struct Restoring {
     engine: Engine,
     now: Now,
@@ -237,7 +237,7 @@ impl Restoring {
                 self.messages += 1;
                 if let Some(entity) = entity_mut(&mut self.engine.entities, id) {
                     entity.store.restore(self.now, order, record, self.hold_locks, &mut self.engine.fx);
-                    // Of the messages beyond the budget. No command comes that would let go of them.
+                    // Messages beyond the budget. No command would drop them.
                     self.engine.fx.note().dropped.clear();
                 }
                 Ok(())
@@ -301,8 +301,8 @@ impl Restoring {
         Ok(())
     }
 
-    /// The engine, and how many messages it has. What came due while no broker was open happens here, each thing at its
-    /// own instant; then what waits for another entity to take it is tried again.
+    /// Returns the engine, and its number of messages. Events that came due while no broker was open are applied
+    /// here, each at its own instant. Then messages that another entity has to accept are tried again.
     pub(crate) fn finish(self) -> (Engine, u64) {
         let Self { mut engine, now, by_serial, messages, hold_locks } = self;
         engine.fx.record(hold_locks);

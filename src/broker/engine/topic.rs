@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Copies a message of a topic to each subscription whose rules want it.
+    /// Copies a message of a topic to each subscription whose rules match it.
     pub(super) fn copy(&mut self, now: Now, id: StoreId, arrival: Arrival, number: Number) {
         let Some(Role::Topic(topic)) = self.entity(id).map(|entity| &entity.role) else { return };
         let subscriptions: Vec<StoreId> = topic.subscriptions.values().copied().collect();
@@ -39,12 +39,12 @@ impl Engine {
                 }
             }
         }
-        // The last reference may be this one, and the body the user's.
+        // This reference may be the last one, and the user may own the body.
         self.fx.note().dropped.push(arrival.message);
     }
 
-    /// Bytes that the copies of a message count. An estimate does not ask the rules and is never too low: a copy for each
-    /// of them, with as many properties as it may have.
+    /// Returns the bytes that the copies of a message count. An estimate does not evaluate the rules and is never too
+    /// low: a copy for each of them, with as many properties as it may have.
     pub(super) fn bytes_of_copies(&self, now: Now, id: StoreId, arrival: &Arrival, is_estimate: bool) -> u64 {
         let Some(Role::Topic(topic)) = self.entity(id).map(|entity| &entity.role) else { return 0 };
         let subscriptions = topic.subscriptions.values().filter_map(|id| match &self.entity(*id)?.role {
@@ -78,7 +78,7 @@ impl Engine {
     }
 }
 
-/// The message as rules see it.
+/// Returns the message as rules see it.
 fn accepted(arrival: &Arrival, sequence: SequenceNumber, enqueued: Timestamp) -> Message {
     let mut received = Received::new(sequence, enqueued, 0);
     if let Some(ttl) = arrival.message.properties().time_to_live() {
@@ -90,7 +90,7 @@ fn accepted(arrival: &Arrival, sequence: SequenceNumber, enqueued: Timestamp) ->
     arrival.message.deliver(received)
 }
 
-/// What a subscription gets of a message, or why that is a dead letter.
+/// Returns the copies of a message for a subscription, or why it is a dead letter.
 fn copies(subscription: &Subscription, message: &Message) -> Result<Copies, RuleFailure> {
     match subscription.rules.evaluate(message) {
         Err(failure) if !subscription.settings.dead_letter_on_filter_error => Ok(failure.into_copies()),
@@ -104,8 +104,8 @@ fn size_of_copies(subscription: &Subscription, message: &Message, size: u64) -> 
     changed.sum::<u64>() + if copies.plain { size } else { 0 }
 }
 
-/// What a changed copy counts: what the message counts, and what the action made of it. The id and the time to live that
-/// the broker gave the message count as little here as there.
+/// Returns the size of a changed copy: that of the message, with the change of the action. The id and the time to
+/// live that the broker added do not count here either.
 fn size_of_changed(copy: &Message, message: &Message, size: u64) -> u64 {
     (size + copy.size() as u64).saturating_sub(message.size() as u64)
 }

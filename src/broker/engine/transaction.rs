@@ -14,7 +14,7 @@ use crate::{
     transport::{ErrorKind, SendError},
 };
 
-/// What a transaction does: the settlements first, then the sends in order.
+/// The operations of a transaction: the settlements first, then the sends in order.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
     pub(crate) settlements: Vec<PlannedSettlement>,
@@ -30,7 +30,7 @@ pub(crate) struct PlannedSettlement {
     pub(crate) in_session: bool,
 }
 
-/// Sends to `to`, handed over by `via` if that is another entity.
+/// A send to `to`, transferred by `via` if that is another entity.
 #[derive(Debug)]
 pub(crate) struct PlannedSend {
     pub(crate) to: StoreId,
@@ -48,22 +48,22 @@ impl Operations {
 /// Why a transaction had no effect.
 #[derive(Debug)]
 pub(crate) enum Rejected {
-    /// The refusal of a send, and which one it is.
+    /// The refusal of a send, and its index.
     Send(SendError, usize),
     Settle(Refused),
 }
 
-/// What else a transaction does to the bytes of an entity.
+/// The other changes of a transaction to the bytes of an entity.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Balance {
-    /// What it removes.
+    /// The bytes that it removes.
     pub(super) freed: u64,
-    /// What it keeps as dead letters.
+    /// The bytes that it keeps as dead letters.
     pub(super) kept: u64,
 }
 
 impl Engine {
-    /// The entity that a transaction is about, if it works on this one: for a subscription its topic.
+    /// Returns the entity of a transaction that works on this one: for a subscription its topic.
     pub(crate) fn top_level(&self, id: StoreId) -> StoreId {
         match self.entity(id).map(|entity| &entity.role) {
             Some(Role::Subscription(subscription)) => subscription.topic,
@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// Does all of it, or nothing. Answers with the numbers of the sends that have a time. What is not used up stays in
+    /// Commits all operations, or none. Returns the numbers of the sends that have a time. Unused values stay in
     /// `operations`, to be dropped where no lock is held.
     pub(crate) fn commit(&mut self, now: Now, operations: &mut Operations) -> Result<Vec<SequenceNumber>, Rejected> {
         self.advance(now);
@@ -89,7 +89,7 @@ impl Engine {
         Ok(numbers)
     }
 
-    /// The entity that hands a message over, and keeps it as a dead letter if the one that it is for is disabled.
+    /// Returns the entity that transfers a message, and keeps it as a dead letter if the target is disabled.
     fn keeper(&self, send: &PlannedSend) -> Option<StoreId> {
         send.via.filter(|_| self.entity(send.to).is_some_and(|to| !to.store.settings().status.allows_send()))
     }
@@ -129,7 +129,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The check came before, so nothing here is refused.
+    /// Applies a settlement. It was checked before, so nothing here is refused.
     fn apply(&mut self, now: Now, planned: &PlannedSettlement) {
         let PlannedSettlement { store, key, lock, ref settlement, .. } = *planned;
         let Some(entity) = entity_mut(&mut self.entities, store) else { return };
@@ -155,7 +155,7 @@ impl Engine {
         number.sequence
     }
 
-    /// What the messages of a transaction on a partitioned entity have to have in common: the key of this one.
+    /// Returns the key that the messages of a transaction on a partitioned entity must share: that of this message.
     pub(crate) fn partition_key(&self, id: StoreId, message: &Message, via: bool) -> Result<Option<String>, SendError> {
         if !self.entity(id).is_some_and(|entity| entity.store.settings().partitioned) {
             return Ok(None);

@@ -7,16 +7,16 @@ mod topic;
 
 pub use self::{queue::QueueSettings, quirks::Quirks, subscription::SubscriptionSettings, topic::TopicSettings};
 
-/// Which directions of an entity are open.
+/// The directions in which an entity is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// Both.
     #[default]
     Active,
-    /// Neither: a send, a receive, a settlement and a renewal answer
+    /// Neither: a send, a receive, a settlement and a renewal return
     /// [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled).
     Disabled,
-    /// It can be received from. On a subscription this is the same as [`Status::Active`], for nothing is sent there.
+    /// It can be received from. On a subscription this is the same as [`Status::Active`], as nothing is sent there.
     SendDisabled,
     /// It can be sent to. Nothing is received or settled; locks run out as usual.
     ReceiveDisabled,

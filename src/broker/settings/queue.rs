@@ -12,40 +12,42 @@ use crate::{
 pub struct QueueSettings {
     /// How long a lock holds: 5 s to 5 min, by default 60 s.
     pub lock_duration: Duration,
-    /// How often a message is delivered at most before it is dead-lettered: at least 1, by default 10.
+    /// The maximum number of deliveries of a message before it is dead-lettered: at least 1, by default 10.
     pub max_delivery_count: u32,
-    /// How long a message waits at most, whatever its sender says: at least 1 s, by default for ever.
+    /// The maximum time that a message waits, whatever its sender sets: at least 1 s, by default unlimited.
     pub default_time_to_live: Option<Duration>,
-    /// Whether an expired message is dead-lettered, and not removed. By default it is removed.
+    /// Whether an expired message is dead-lettered. By default it is removed.
     pub dead_letter_on_expiration: bool,
-    /// How many bytes the queue holds, dead letters included: at least 1 KiB, by default 1 GiB. A message counts its
+    /// The size of the queue in bytes, dead letters included: at least 1 KiB, by default 1 GiB. A message counts its
     /// body, its properties and [`QueueSettings::OVERHEAD`] bytes, so that empty messages are bounded too.
     pub max_size: u64,
-    /// Largest message, body and properties: 1 byte to 100 MiB, by default 256 KiB.
+    /// The largest message, body and properties: 1 byte to 100 MiB, by default 256 KiB.
     pub max_message_size: usize,
-    /// Whether it is received from by sessions; fixed when it is created.
+    /// Whether the queue requires sessions; fixed when it is created.
     pub requires_session: bool,
-    /// For how long a MessageId is remembered after its first message: 20 s to 7 d; 10 min is usual. By default duplicates
-    /// are not detected. Whether they are is fixed when the queue is created.
+    /// How long a MessageId is remembered after its first message: 20 s to 7 d; 10 min is usual. By default
+    /// duplicates are not detected. Whether they are is fixed when the queue is created.
     pub duplicate_detection: Option<Duration>,
-    /// How many ids are remembered at most; beyond that sends are refused. At least 1, by default 1,000,000.
+    /// The maximum number of ids that are remembered; beyond that sends are refused. At least 1, by default
+    /// 1,000,000.
     pub max_duplicate_ids: usize,
     /// Whether the queue has 16 partitions, each with sequence numbers of its own; fixed when it is created.
     pub partitioned: bool,
-    /// The entity that every message is handed to at once. It exists, it is not this one, and this one has no sessions.
+    /// The entity to which every message is forwarded at once. It exists, it is not this one, and this one has no
+    /// sessions.
     pub forward_to: Option<String>,
-    /// The entity that dead letters are handed to. It exists, and it is not this one.
+    /// The entity to which dead letters are forwarded. It exists, and it is not this one.
     pub forward_dead_letters_to: Option<String>,
-    /// After how long without a send, a receive, a settlement, a peek or an update the queue is deleted: at least 5 min, by
-    /// default never. A queue with [`QueueSettings::forward_to`] is not deleted.
+    /// The time without a send, a receive, a settlement, a peek or an update after which the queue is deleted: at
+    /// least 5 min, by default never. A queue with [`QueueSettings::forward_to`] is not deleted.
     pub auto_delete_on_idle: Option<Duration>,
-    /// Which directions are open.
+    /// The directions that are open.
     pub status: Status,
 }
 
 impl QueueSettings {
-    /// Bytes that every message, and every state of a session, counts for against [`QueueSettings::max_size`], beside its
-    /// own.
+    /// The bytes that every message, and every state of a session, counts against [`QueueSettings::max_size`],
+    /// besides its own.
     pub const OVERHEAD: u64 = 256;
 
     pub(super) const MAX_MESSAGE_SIZE: usize = 100 << 20;
@@ -79,15 +81,15 @@ impl QueueSettings {
         self
     }
 
-    /// What differs in the emulator that Azure Service Bus is tested with: 3 deliveries, messages that live an hour at
-    /// most, and if duplicates are detected a window of 20 s. Source: the emulator's configuration schema.
+    /// Returns the settings of the emulator that Azure Service Bus is tested with: 3 deliveries, and messages that live
+    /// an hour at most. If duplicates are detected, its window is 20 s. Source: the emulator's configuration schema.
     #[must_use]
     pub fn emulator() -> Self {
         let hour = Duration::from_secs(3_600);
         Self { max_delivery_count: 3, default_time_to_live: Some(hour), ..Self::default() }
     }
 
-    /// What cannot be changed once the entity is there is the same in both.
+    /// Fails if a setting differs that is fixed when the entity is created.
     pub(in super::super) fn check_fixed(&self, new: &Self) -> Result<(), ManageError> {
         let fixed = [
             ("requires_session", self.requires_session == new.requires_session),
@@ -103,7 +105,7 @@ impl QueueSettings {
         }
     }
 
-    /// The first setting that is another one here.
+    /// Returns the first setting that differs.
     pub(in super::super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let Self {
             lock_duration,

@@ -1,10 +1,10 @@
-/// What the hosted service does otherwise than this broker, so that a test can see whether an application bears it.
+/// Behaviours of the hosted service that differ from this broker, to test that an application tolerates them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quirks {
-    /// An expired message stays until somebody receives from its entity, and can be peeked so long.
+    /// An expired message stays, and can be peeked, until a receiver receives from its entity.
     pub lazy_expiry: bool,
-    /// To cancel a message that became active reports success, and the message is delivered all the same.
+    /// Cancelling a message that became active reports success, and the message is delivered all the same.
     pub race_like_hosted: bool,
 }
 

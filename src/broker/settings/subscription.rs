@@ -9,23 +9,24 @@ use super::{QueueSettings, Status, setters};
 pub struct SubscriptionSettings {
     /// How long a lock holds: 5 s to 5 min, by default 60 s.
     pub lock_duration: Duration,
-    /// How often a message is delivered at most before it is dead-lettered: at least 1, by default 10.
+    /// The maximum number of deliveries of a message before it is dead-lettered: at least 1, by default 10.
     pub max_delivery_count: u32,
-    /// How long a message waits at most, whatever its sender and the topic say: at least 1 s, by default for ever.
+    /// The maximum time that a message waits, whatever its sender and the topic set: at least 1 s, by default
+    /// unlimited.
     pub default_time_to_live: Option<Duration>,
-    /// Whether an expired message is dead-lettered, and not removed. By default it is removed.
+    /// Whether an expired message is dead-lettered. By default it is removed.
     pub dead_letter_on_expiration: bool,
-    /// Whether a message is dead-lettered for which a rule fails, as by default it is; else the rules that do not fail
-    /// decide alone.
+    /// Whether a message is dead-lettered for which a rule fails. It is by default; otherwise the rules that do not
+    /// fail decide alone.
     pub dead_letter_on_filter_error: bool,
-    /// Whether it is received from by sessions; fixed when it is created.
+    /// Whether the subscription requires sessions; fixed when it is created.
     pub requires_session: bool,
-    /// The entity that every message is handed to at once.
+    /// The entity to which every message is forwarded at once.
     pub forward_to: Option<String>,
-    /// The entity that dead letters are handed to.
+    /// The entity to which dead letters are forwarded.
     pub forward_dead_letters_to: Option<String>,
-    /// After how long without a receive, an update, a new rule or a peek the subscription is deleted: at least 5 min, by
-    /// default never.
+    /// The time without a receive, an update, a new rule or a peek after which the subscription is deleted: at least
+    /// 5 min, by default never.
     pub auto_delete_on_idle: Option<Duration>,
     /// Whether it can be received from. Messages are copied to it in any case.
     pub status: Status,
@@ -57,14 +58,14 @@ impl SubscriptionSettings {
         self
     }
 
-    /// The first setting that is another one here.
+    /// Returns the first setting that differs.
     pub(in super::super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let of_store = self.of_store().difference(&other.of_store());
         let is_other = self.dead_letter_on_filter_error != other.dead_letter_on_filter_error;
         of_store.or(is_other.then_some("dead_letter_on_filter_error"))
     }
 
-    /// As its store sees them. Size is a matter of the topic.
+    /// Returns the settings for its store. The topic limits the size.
     pub(in super::super) fn of_store(&self) -> QueueSettings {
         QueueSettings {
             lock_duration: self.lock_duration,

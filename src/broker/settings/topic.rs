@@ -7,23 +7,25 @@ use super::{QueueSettings, Status, setters};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicSettings {
-    /// How long a message waits at most in any subscription: at least 1 s, by default for ever.
+    /// The maximum time that a message waits in any subscription: at least 1 s, by default unlimited.
     pub default_time_to_live: Option<Duration>,
-    /// For how long a MessageId is remembered after its first message: 20 s to 7 d. By default duplicates are not
+    /// How long a MessageId is remembered after its first message: 20 s to 7 d. By default duplicates are not
     /// detected. Whether they are is fixed when the topic is created.
     pub duplicate_detection: Option<Duration>,
-    /// How many ids are remembered at most; beyond that sends are refused. At least 1, by default 1,000,000.
+    /// The maximum number of ids that are remembered; beyond that sends are refused. At least 1, by default
+    /// 1,000,000.
     pub max_duplicate_ids: usize,
     /// Whether the topic is partitioned; fixed when it is created.
     pub partitioned: bool,
-    /// How many bytes the topic and all of its subscriptions hold, dead letters included: at least 1 KiB, by default 1 GiB.
+    /// The size of the topic and all of its subscriptions in bytes, dead letters included: at least 1 KiB, by default
+    /// 1 GiB.
     pub max_size: u64,
-    /// Largest message, body and properties: 1 byte to 100 MiB, by default 256 KiB.
+    /// The largest message, body and properties: 1 byte to 100 MiB, by default 256 KiB.
     pub max_message_size: usize,
-    /// After how long without a send, an update or a scheduled message the topic is deleted with its subscriptions: at
-    /// least 5 min, by default never.
+    /// The time without a send, an update or a scheduled message after which the topic is deleted with its
+    /// subscriptions: at least 5 min, by default never.
     pub auto_delete_on_idle: Option<Duration>,
-    /// Which directions are open.
+    /// The directions that are open.
     pub status: Status,
 }
 
@@ -39,7 +41,7 @@ impl TopicSettings {
         with_status, status: Status;
     }
 
-    /// As the store of its scheduled messages sees them.
+    /// Returns the settings for the store of its scheduled messages.
     pub(in super::super) fn of_store(&self) -> QueueSettings {
         QueueSettings {
             default_time_to_live: self.default_time_to_live,

@@ -2,7 +2,7 @@ use std::{error, fmt, io};
 
 use crate::message::InvalidArgument;
 
-/// A line that is not a message. It shows nothing of what the line says.
+/// A line that is not a message. It shows nothing of the contents of the line.
 #[derive(Debug)]
 pub(crate) struct LineError {
     line: u64,

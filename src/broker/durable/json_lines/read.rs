@@ -19,8 +19,8 @@ use crate::{
     time::Timestamp,
 };
 
-/// Reads a message from each line that is not blank. A line of more than `limit` bytes is not kept in memory. An error ends
-/// only its line, but for one of the input itself, which is the last.
+/// Reads a message from each line that is not blank. A line of more than `limit` bytes is not kept in memory. An
+/// error ends only its line, except an error of the input, which is the last item.
 pub(crate) fn read_messages<R: BufRead>(input: R, limit: usize) -> impl Iterator<Item = Result<Line, LineError>> {
     Lines::new(input, limit)
 }
@@ -64,7 +64,7 @@ impl<R: BufRead> Iterator for Lines<R> {
 /// Reads one line with its end. `false` if there is none.
 fn read_line(input: &mut impl BufRead, limit: usize, line: &mut Vec<u8>) -> Result<bool, Problem> {
     line.clear();
-    // What ends the line does not count.
+    // The line ending does not count.
     let most = (limit as u64).saturating_add(2);
     input.take(most).read_until(b'\n', line).map_err(Problem::Io)?;
     let length = line.strip_suffix(b"\n").map_or(line.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());

@@ -1,4 +1,4 @@
-//! Values both ways.
+//! Conversion of values to JSON and back.
 
 use std::{fmt, marker::PhantomData};
 

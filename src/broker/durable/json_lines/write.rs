@@ -21,7 +21,7 @@ pub(crate) fn write_message(out: &mut impl Write, line: &Line) -> io::Result<()>
     out.write_all(b"\n")
 }
 
-/// The fields of an object, of which those that are not there are left out.
+/// The fields of an object; absent fields are left out.
 struct Fields<S: Serializer>(S::SerializeMap);
 
 impl<S: Serializer> Fields<S> {

@@ -4,15 +4,15 @@ use crate::time::Timestamp;
 /// The version that is written.
 const VERSION: u8 = 1;
 
-/// What is of the broker as a whole.
+/// The data of the broker as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BrokerRecord {
-    /// A random name, which tells one store from another.
+    /// A random name, which distinguishes one store from another.
     pub(crate) store: [u8; 16],
     pub(crate) created: Timestamp,
-    /// The serial of the entity that was created last. None is given twice.
+    /// The serial of the entity that was created last. None is assigned twice.
     pub(crate) last_serial: u64,
-    /// The latest time that was seen, so that a clock that goes back is noticed.
+    /// The latest time that was seen, to detect a clock that goes back.
     pub(crate) latest: Timestamp,
 }
 

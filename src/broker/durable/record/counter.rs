@@ -5,7 +5,7 @@ use crate::{message::SequenceNumber, time::Timestamp};
 const VERSION: u8 = 1;
 const PARTITIONS: usize = 16;
 
-/// What an entity has given out.
+/// The numbers that an entity has assigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CounterRecord {
     pub(crate) order: u64,
@@ -19,7 +19,7 @@ pub(crate) enum LastNumber {
     Plain(SequenceNumber),
     Partitioned {
         last: [u64; PARTITIONS],
-        /// Where the next message without a key goes.
+        /// The partition of the next message without a key.
         next: u16,
     },
 }

@@ -6,7 +6,7 @@ use crate::broker::durable::{StorageError, StorageErrorKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     pub(super) problem: Problem,
-    /// The byte of the record where it was seen.
+    /// The offset in the record where it was detected.
     pub(super) at: usize,
 }
 
@@ -15,7 +15,7 @@ pub(super) enum Problem {
     UnknownVersion(u8),
     Truncated,
     Trailing,
-    /// What is not as it has to be.
+    /// A part that is not valid.
     Invalid(&'static str),
 }
 

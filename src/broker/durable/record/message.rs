@@ -22,7 +22,7 @@ pub(crate) struct MessageView<'a> {
     pub(crate) message: &'a Stored,
 }
 
-/// What the broker knows of a message beside what was sent. Its order is in its key.
+/// The broker's state of a message besides what was sent. Its order is in its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageState {
     pub(crate) part: Part,
@@ -36,16 +36,16 @@ pub(crate) struct MessageState {
     pub(crate) due: Option<Timestamp>,
     /// The end of its lock, where locks are held over a restart.
     pub(crate) locked_until: Option<Timestamp>,
-    /// What it counts against the quota.
+    /// The size that counts against the quota.
     pub(crate) size: u64,
     pub(crate) failures: u32,
     /// How often it was forwarded.
     pub(crate) hops: u8,
-    /// A dead letter that is not passed on.
+    /// A dead letter that is not forwarded.
     pub(crate) stays: bool,
 }
 
-/// Where a message stands, or where it stood before it was locked.
+/// The place of a message, or its place before it was locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Ready,
@@ -73,7 +73,7 @@ impl MessageRecord {
 }
 
 impl MessageView<'_> {
-    /// Appends the record. Of a message that [`can_be_stored`](super::can_be_stored) refuses it can be written, and not
+    /// Appends the record. A message that [`can_be_stored`](super::can_be_stored) refuses can be written, but not
     /// read.
     #[inline]
     pub(crate) fn encode(self, out: &mut Vec<u8>) {

@@ -1,15 +1,16 @@
-//! What the bytes of a record mean.
+//! The format of records.
 //!
-//! Every record begins with the version of its kind; what follows is in `docs/store-format.md`, and is read for ever. A
-//! change of a kind is a new version, which is the one that is written from then on: it adds fields behind those that
-//! there are, and what reads an older version takes the default that the field had before. Nothing is removed and no number
+//! Every record begins with the version of its kind. The rest is in `docs/store-format.md`, and every version stays
+//! readable. A change of a kind is a new version, which is the only one written from then on. It adds fields behind
+//! the existing ones. A reader of an older version uses the default that the field had before. No field is removed
+//! and no number is reused.
 //! is used again.
 //!
-//! They are written by hand, and not through serde and postcard: that takes more than half as many instructions again, cannot
-//! add a field, and bounds no depth.
+//! The code is written by hand, and does not use serde and postcard. These take more than half as many instructions
+//! again, cannot add a field, and bound no depth.
 //!
-//! A record is written in one pass behind what its buffer holds. Reading allocates for what is there, not for what is
-//! announced, and no input makes it panic; whether the bytes are those that were written is the journal's to know.
+//! A record is written in one pass behind the contents of its buffer. Reading allocates for the bytes that exist, not
+//! for announced lengths, and no input makes it panic. The journal checks that the bytes are those that were written.
 
 mod body;
 mod broker;

@@ -16,7 +16,7 @@ const MESSAGE_ID: u32 = 1 << 2;
 const MESSAGE_ID_STAMPED: u32 = 1 << 15;
 const ALL: u32 = (1 << 16) - 1;
 
-/// Writes which properties there are and then these, in the order of their bits.
+/// Writes which properties are present, and then these, in the order of their bits.
 #[inline]
 pub(super) fn write(out: &mut Vec<u8>, properties: &Properties, dead_letter_source: Option<&str>) {
     let texts = [

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::malformed::{Malformed, Problem};
 use crate::time::Timestamp;
 
-/// Reads a record from its first byte to its last one. It believes no length before it has seen the bytes.
+/// Reads a record from its first byte to its last one. It checks each length against the bytes.
 pub(super) struct Reader<'a> {
     all: &'a [u8],
     rest: &'a [u8],
@@ -21,7 +21,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Nothing is left.
+    /// Checks that nothing is left.
     pub(super) fn finish(self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.fail(Problem::Trailing)) }
     }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Seven bits in each byte, the lowest first; the eighth says that more follow.
+    /// Reads seven bits in each byte, the lowest first; the eighth marks that more follow.
     pub(super) fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
         let mut value = 0;
         for shift in (0..u64::BITS).step_by(7) {
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         Err(self.invalid("number"))
     }
 
-    /// The sign is the lowest bit.
+    /// Reads a signed number. The sign is the lowest bit.
     pub(super) fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, Malformed> {
         let folded: u64 = self.unsigned()?;
         let value = (folded >> 1).cast_signed() ^ -(folded & 1).cast_signed();
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         if nanos < 1_000_000_000 { Ok(Duration::new(seconds, nanos)) } else { Err(self.invalid("duration")) }
     }
 
-    /// A truth value, and what follows it if it is true.
+    /// Reads a Boolean, and what follows it if it is true.
     pub(super) fn optional<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         self.when(is_there, read)
     }
 
-    /// What is there if a bit said so.
+    /// Reads a value if its bit is set.
     pub(super) fn when<T>(
         &mut self,
         is_there: bool,
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         is_there.then(|| read(self)).transpose()
     }
 
-    /// A number, and so many of what `read` reads. Memory is taken for those that are there, not for those that are
+    /// Reads a number, and so many items with `read`. Memory is allocated for the items that exist, not for those
     /// announced.
     pub(super) fn list<T>(
         &mut self,

@@ -8,7 +8,7 @@ mod tag {
     pub(super) const SQL: u8 = 3;
 }
 
-/// The texts that a correlation filter can ask for.
+/// The texts that a correlation filter can match.
 const TEXTS: u32 = 8;
 
 pub(super) fn write(out: &mut Vec<u8>, rules: &RuleSet) {
@@ -53,7 +53,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<RuleSet, Malformed> {
     Ok(rules)
 }
 
-/// Writes which texts there are, these, and the application properties.
+/// Writes which texts are present, these, and the application properties.
 fn write_correlation(out: &mut Vec<u8>, filter: &CorrelationFilter) {
     let texts = [
         filter.content_type(),

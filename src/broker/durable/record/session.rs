@@ -5,7 +5,7 @@ use super::{malformed::Malformed, reader::Reader, write};
 /// The version that is written.
 const VERSION: u8 = 1;
 
-/// A session that has a state. Others are there by their messages.
+/// A session that has a state. Other sessions exist by their messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionRecord {
     pub(crate) id: Box<str>,

@@ -127,7 +127,7 @@ pub(super) fn read_subscription(reader: &mut Reader<'_>) -> Result<SubscriptionS
     })
 }
 
-/// More than this machine can address is as much as it can.
+/// A size beyond what this machine can address becomes the largest that it can.
 fn read_size(reader: &mut Reader<'_>) -> Result<usize, Malformed> {
     reader.unsigned().map(|size: u64| usize::try_from(size).unwrap_or(usize::MAX))
 }

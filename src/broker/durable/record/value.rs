@@ -6,7 +6,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// How deep values are inside each other at most. Reading goes as deep on the stack, and as JSON they can be read as well.
+/// The maximum depth of nested values. Reading recurses as deep on the stack, and as JSON they can be read as well.
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The simple values have the numbers up to 20, in the order of [`PropertyValue`].

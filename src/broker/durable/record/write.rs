@@ -1,10 +1,10 @@
-//! What every record is made of.
+//! The parts of every record.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// Seven bits in each byte, the lowest first; the eighth says that more follow.
+/// Writes seven bits in each byte, the lowest first; the eighth marks that more follow.
 #[inline]
 pub(super) fn unsigned(out: &mut Vec<u8>, value: impl Into<u64>) {
     let mut value = value.into();
@@ -15,7 +15,7 @@ pub(super) fn unsigned(out: &mut Vec<u8>, value: impl Into<u64>) {
     out.push(value.to_le_bytes()[0]);
 }
 
-/// The sign is the lowest bit, so that small numbers are short.
+/// Writes a signed number. The sign is the lowest bit, so that small numbers are short.
 #[inline]
 pub(super) fn signed(out: &mut Vec<u8>, value: impl Into<i64>) {
     let value = value.into();
@@ -52,7 +52,7 @@ pub(super) fn bool(out: &mut Vec<u8>, value: bool) {
     out.push(value.into());
 }
 
-/// A truth value, and what follows it if it is true.
+/// Writes a Boolean, and what follows it if it is true.
 pub(super) fn optional<T>(out: &mut Vec<u8>, value: Option<T>, write: impl FnOnce(&mut Vec<u8>, T)) {
     bool(out, value.is_some());
     if let Some(value) = value {
@@ -60,7 +60,7 @@ pub(super) fn optional<T>(out: &mut Vec<u8>, value: Option<T>, write: impl FnOnc
     }
 }
 
-/// How many there are, and each of them.
+/// Writes the number of items, and each of them.
 pub(super) fn list<T>(
     out: &mut Vec<u8>,
     items: impl ExactSizeIterator<Item = T>,
@@ -72,7 +72,7 @@ pub(super) fn list<T>(
     }
 }
 
-/// One bit for each: whether it is there.
+/// Returns one bit for each flag: whether it is set.
 #[inline]
 pub(super) fn bits(flags: impl IntoIterator<Item = bool>) -> u32 {
     flags.into_iter().enumerate().fold(0, |bits, (place, flag)| bits | u32::from(flag) << place)

@@ -18,11 +18,11 @@ use super::{
 };
 use crate::broker::{panics, sabotage::Defect};
 
-/// The store as redb has it, and what has become of it. After the first failure nothing is written.
+/// The store as redb uses it, and its state. After the first failure nothing is written.
 #[derive(Debug)]
 pub(super) struct Backend {
     place: Place,
-    /// What failed first.
+    /// The first failure.
     failure: Mutex<Option<(StorageErrorKind, String)>>,
     /// Whether the reserve was given up.
     is_full: AtomicBool,
@@ -53,17 +53,17 @@ impl Backend {
         }
     }
 
-    /// Does something with redb. A panic of it ends here, and is final.
+    /// Runs an operation of redb. A panic in it ends here, and is final.
     pub(super) fn guard<T>(&self, work: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
         self.check()?;
         self.contain(work)
     }
 
-    /// The same whether it has failed or not.
+    /// Does the same, whether it has failed or not.
     pub(super) fn contain<T>(&self, work: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
         panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
             let message = panics::text(&*panic);
-            // Where redb panics it has read what it never writes.
+            // redb panics where it has read what it never writes.
             let error = StorageError::new(StorageErrorKind::Corrupted, format!("redb panicked: {message}"));
             self.fail(&error);
             Err(error)
@@ -75,12 +75,12 @@ impl Backend {
         self.failure.lock().get_or_insert_with(|| (error.kind(), error.detail().to_owned()));
     }
 
-    /// Forgets that a write had no room. Whether that is all that has failed.
+    /// Forgets a write that failed on a full disk. Returns whether that was the only failure.
     pub(super) fn recover(&self) -> bool {
         self.failure.lock().take_if(|(kind, _)| *kind == StorageErrorKind::Full).is_some()
     }
 
-    /// What an error of redb means here.
+    /// Converts an error of redb.
     pub(super) fn error(&self, error: impl Into<redb::Error>) -> StorageError {
         use StorageErrorKind::{Closed, Corrupted, Failed, InUse};
         let error = error.into();
@@ -92,7 +92,7 @@ impl Backend {
             redb::Error::DatabaseClosed => Closed,
             redb::Error::Io(source) if !is_damage(source) => Failed,
             redb::Error::ValueTooLarge(_) => Failed,
-            // What else there is says that a table or a page is not what was written.
+            // All others mean that a table or a page differs from what was written.
             _ => Corrupted,
         };
         StorageError::new(kind, error.to_string()).with_source(error)
@@ -111,7 +111,7 @@ impl Backend {
         result
     }
 
-    /// Writes, out of the reserve where the disk is full.
+    /// Writes, using the reserve where the disk is full.
     fn write(&self, write: impl Fn(&dyn Storage) -> io::Result<()>) -> io::Result<()> {
         self.writable()?;
         let result = write(self.file());
@@ -131,7 +131,7 @@ impl Backend {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Takes the reserve, if there is room for it.
+    /// Takes the reserve, if there is space for it.
     pub(super) fn reserve(&self) -> bool {
         let is_held = self.place.reserve();
         self.is_full.store(!is_held, Ordering::Relaxed);
@@ -139,12 +139,12 @@ impl Backend {
     }
 }
 
-/// Whether an error says that there is no room.
+/// Whether an error means that the disk is full.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Whether an error says that something else was stored than what is read.
+/// Whether an error means that the data differs from what was stored.
 fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
 }
@@ -163,7 +163,8 @@ impl StorageBackend for Handle {
         let before = self.len()?;
         let result = self.0.write(|storage| storage.set_len(len));
         if result.is_ok() && len > before {
-            // So that pages which become free have their room, and what makes room in a full disk can use them.
+            // So that pages that become free keep their space, and changes that free space in a full disk can use
+            // them.
             self.0.file().allocate(before);
         }
         self.0.checked(result, || format!("changing the length to {len}"))
@@ -179,7 +180,7 @@ impl StorageBackend for Handle {
         if Defect::IgnoreSyncError.is_there() {
             return Ok(());
         }
-        // What is not on the disk then, nobody knows, not even where it says that it is full.
+        // What is on the disk then is unknown, also when the error is that it is full.
         let result = result.map_err(io::Error::other);
         self.0.checked(result, || "syncing".into())
     }

@@ -17,8 +17,8 @@ use super::{
 const CHUNK: usize = 8 << 20;
 
 impl Store {
-    /// Writes what was committed when it began to a new store, beside further commits. Where it fails it leaves nothing.
-    /// A folder in which it was killed does not open.
+    /// Writes the commits before its start to a new store, beside further commits. On an error it leaves nothing. A
+    /// folder of a process that was killed does not open.
     pub(super) fn backup_to(&self, to: Box<dyn Folder>) -> Result<(), StorageError> {
         self.with(|_| Ok(()))?;
         let target = Arc::new(Backend::new(Place::backup(to)?));
@@ -27,13 +27,13 @@ impl Store {
             self.copy_to(&target, &copy)?;
             Ok(copy)
         })?;
-        // A store of this name is whole.
+        // A store of this name is complete.
         target.guard(|| copy.close().map_err(|error| target.error(error)))?;
         target.place().publish().map_err(|error| target.error(error))
     }
 
     fn copy_to(&self, target: &Backend, copy: &Database) -> Result<(), StorageError> {
-        // Without the lock, or who waits to close the database would hold up every commit.
+        // Without the lock, as a caller that waits to close the database would block every commit.
         let source = self.with(|database| database.begin_read().map_err(|error| self.error(error)))?;
         let totals = self.backend.guard(|| read_totals(&self.backend, &source))?;
         initialise(target, copy, &totals)?;

@@ -19,12 +19,12 @@ use super::{
 
 pub(super) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
-/// How a journal is opened.
+/// The options to open a journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedbOptions {
     /// Bytes of pages that are kept in memory.
     pub(crate) cache: usize,
-    /// Bytes on the disk that are kept for when it is full.
+    /// Bytes on the disk that are reserved for when it is full.
     pub(crate) reserve: u64,
 }
 
@@ -40,19 +40,19 @@ pub(crate) struct RedbJournal {
     store: Arc<Store>,
     totals: Totals,
     unsynced: Unsynced,
-    /// In a full disk, at how many bytes of records it is worth while to give room back.
+    /// In a full disk, the bytes of records below which a compaction is worthwhile.
     compact_below: Option<u64>,
 }
 
 #[derive(Debug)]
 pub(super) struct Store {
-    /// Nothing once it is closed.
+    /// `None` once it is closed.
     pub(super) database: RwLock<Option<Database>>,
     pub(super) backend: Arc<Backend>,
     cache: usize,
 }
 
-/// What was committed and not synced.
+/// Commits that are not synced.
 #[derive(Debug, Default)]
 struct Unsynced {
     commits: usize,
@@ -60,8 +60,8 @@ struct Unsynced {
 }
 
 impl Unsynced {
-    /// redb takes back no page that a synced commit has written before the next one, so that the file grows meanwhile,
-    /// and holds what is not synced in its cache.
+    /// redb reuses no page that a synced commit has written before the next one. The file grows meanwhile, and the
+    /// cache of redb holds what is not synced.
     const COMMITS: usize = 1_024;
     const BYTES: usize = 8 << 20;
 
@@ -71,7 +71,7 @@ impl Unsynced {
 }
 
 impl RedbJournal {
-    /// Opens a store, or makes it where the folder is missing or empty.
+    /// Opens a store, or creates it where the folder is missing or empty.
     pub(crate) fn open(folder: &Path, options: RedbOptions) -> Result<Self, StorageError> {
         Self::at(Place::open(Box::new(RealFolder::new(folder)), options.reserve)?, options.cache)
     }
@@ -82,7 +82,7 @@ impl RedbJournal {
             let is_new = backend.place().is_new();
             if !is_new {
                 let commit = pages::verify(backend.file())?;
-                // Before redb writes to it, for a later version may open it otherwise.
+                // Before redb writes to it, as a later version may open it otherwise.
                 meta::check_format(pages::value(backend.file(), &commit, META, FORMAT)?)?;
             }
             let database = database(&backend, cache)?;
@@ -121,7 +121,7 @@ impl RedbJournal {
         })
     }
 
-    /// Changes a table beside the journal.
+    /// Changes a table without the journal.
     pub(super) fn change(&self, table: Table, change: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>)) {
         let database = self.store.database.read();
         let transaction = database.as_ref().unwrap().begin_write().unwrap();
@@ -131,7 +131,7 @@ impl RedbJournal {
 }
 
 impl Store {
-    /// Does something with the database, which is there meanwhile.
+    /// Runs an operation on the database, which stays open meanwhile.
     pub(super) fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StorageError>) -> Result<T, StorageError> {
         let database = self.database.read();
         let Some(database) = &*database else { return Err(StorageError::new(StorageErrorKind::Closed, "")) };
@@ -149,11 +149,11 @@ impl Store {
         compacted.inspect_err(|error| self.backend.fail(error))
     }
 
-    /// Goes back to the last commit that was synced, after a write that had no room, which redb takes for the end.
+    /// Rolls back to the last synced commit, after a write on a full disk, which redb takes as fatal.
     fn roll_back(&self) -> Result<(), StorageError> {
         let mut place = self.database.write();
         let Some(failed) = place.take() else { return Err(StorageError::new(StorageErrorKind::Closed, "")) };
-        // It knows that it has failed, and writes nothing.
+        // redb has failed, and writes nothing.
         let _ = self.backend.contain(|| failed.close().map_err(|error| self.error(error)));
         if !self.backend.recover() {
             return self.backend.check();
@@ -166,7 +166,7 @@ impl Store {
     fn close(&self) -> Result<(), StorageError> {
         let Some(database) = self.database.write().take() else { return Ok(()) };
         let failed = self.backend.check();
-        // Also what has failed is closed within the guard, for redb may panic again.
+        // A failed database is closed within the guard too, as redb may panic again.
         let closed = self.backend.contain(|| database.close().map_err(|error| self.backend.error(error)));
         failed.and(closed)
     }
@@ -175,7 +175,7 @@ impl Store {
         self.backend.error(error)
     }
 
-    /// Writes a batch, and returns what is in the tables then.
+    /// Writes a batch, and returns the totals of the tables then.
     fn write(&self, database: &Database, batch: &Batch, sync: bool, totals: Totals) -> Result<Totals, StorageError> {
         let mut totals = totals;
         let mut transaction = database.begin_write().map_err(|error| self.error(error))?;
@@ -230,7 +230,7 @@ impl Journal for RedbJournal {
                         return Err(corrupted(table.name(), key, "it is not in order"));
                     }
                     found.add(key, stored);
-                    // A damaged tree may go round in circles.
+                    // A damaged tree may have cycles.
                     if found.records > expected.records {
                         break;
                     }
@@ -254,7 +254,7 @@ impl Journal for RedbJournal {
             return self.store.backend.check();
         }
         let Self { store, totals, unsynced, .. } = self;
-        // In a full disk a commit may have to be taken back, and no other one with it.
+        // In a full disk a commit may have to be rolled back, and no other one with it.
         let sync = sync || unsynced.is_too_much(batch) || store.backend.is_full();
         match store.with(|database| store.write(database, batch, sync, *totals)) {
             Ok(written) => *totals = written,
@@ -275,7 +275,7 @@ impl Journal for RedbJournal {
         Ok(())
     }
 
-    /// Gives room back to the disk that records have left. It moves what is there, and keeps readers out meanwhile. It does
+    /// Returns the space of removed records to the disk. It moves records, and blocks readers meanwhile. It does
     /// nothing while a backup is made.
     ///
     /// In a full disk it may fail as [`Full`](StorageErrorKind::Full), which is not final unless commits were not synced.
@@ -304,7 +304,7 @@ impl Journal for RedbJournal {
         if bytes > below || below == 0 {
             return false;
         }
-        // redb keeps the pages that became free. It moves some before it gives room back, and may have none for that.
+        // redb keeps the pages that became free. It moves some before it returns space, and may have none for that.
         self.compact_below = Some(bytes / 2);
         self.compact().is_ok() && self.store.backend.reserve()
     }
@@ -323,7 +323,7 @@ impl Journal for RedbJournal {
 
 impl Drop for RedbJournal {
     fn drop(&mut self) {
-        // Who wants to know closes it.
+        // A caller that needs the error closes it.
         let _ = self.store.close();
     }
 }
@@ -357,12 +357,12 @@ pub(super) fn set_durability(transaction: &mut WriteTransaction, sync: bool) -> 
     if !sync {
         transaction.set_durability(Durability::None)?;
     }
-    // After a kill the file opens in the same time, whatever its size.
+    // After a process crash the file opens in the same time, whatever its size.
     transaction.set_quick_repair(sync);
     Ok(())
 }
 
-/// The error for a table in which each record is good, and that is not what it was.
+/// Returns the error for a table in which each record is good, but which differs from what was written.
 pub(super) fn not_what_was_written(table: Table) -> StorageError {
     let detail = format!("table {}: records are missing, or old, or too many", table.name());
     StorageError::new(StorageErrorKind::Corrupted, detail)

@@ -22,7 +22,7 @@ pub(super) struct FileStorage {
 }
 
 impl FileStorage {
-    /// Opens a file that is there, to read it.
+    /// Opens an existing file to read it.
     pub(super) fn read_only(path: &Path) -> io::Result<Self> {
         File::open(path).map(Self::new)
     }
@@ -105,7 +105,7 @@ pub(super) struct RealFolder(PathBuf);
 
 impl RealFolder {
     pub(super) fn new(path: &Path) -> Self {
-        // Without a slash at the end, which would have a link followed.
+        // Without a slash at the end, which would follow a link.
         Self(path.components().collect())
     }
 
@@ -131,7 +131,7 @@ impl Folder for RealFolder {
         let mut unfinished = self.0.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
         unfinished.push(".unfinished");
         let unfinished = Self(self.0.with_file_name(unfinished));
-        // What an earlier attempt has left.
+        // The file of an earlier attempt.
         let _ = unfinished.remove(name);
         let _ = unfinished.remove_folder();
         create(&unfinished.0)?;

@@ -3,19 +3,20 @@ use super::{
     storage::Storage,
 };
 
-/// Bytes of redb's head, which stand at the start of the file.
+/// The length of redb's head, which is at the start of the file.
 const LEN: usize = 320;
-/// Where a page has room left behind the head, and within the first sector: our name and a checksum of the head.
+/// The length of redb's head, and behind it our name and a checksum of the head. A page has space there, within the
+/// first sector.
 ///
-/// One byte of the head says which of the two last commits is the latest. Without a checksum of it the one before would
-/// come back by a single flipped bit.
+/// One byte of the head marks which of the two last commits is the latest. Without a checksum of it a single flipped
+/// bit would restore the commit before.
 const SEALED: usize = LEN + MARK.len() + 4;
 const MARK: &[u8; 4] = b"csgn";
 
 const MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
 const SLOTS: [usize; 2] = [64, 192];
 
-/// The start of the file: how it is laid out, and where the last two commits are.
+/// The start of the file: its layout, and the last two commits.
 #[derive(Debug)]
 pub(super) struct Head([u8; LEN]);
 
@@ -30,7 +31,7 @@ pub(super) struct Slot {
     is_good: bool,
 }
 
-/// Where a tree begins.
+/// The start of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Root {
     pub(super) page: u64,
@@ -45,7 +46,7 @@ impl Root {
     }
 }
 
-/// What is to be written where redb writes its head. Nothing where it writes something else.
+/// Returns what to write where redb writes its head. `None` for any other write.
 pub(super) fn seal(offset: u64, data: &[u8]) -> Option<[u8; SEALED]> {
     let head: &[u8; LEN] = data.try_into().ok().filter(|_| offset == 0)?;
     let mut sealed = [0; SEALED];
@@ -58,13 +59,13 @@ pub(super) fn seal(offset: u64, data: &[u8]) -> Option<[u8; SEALED]> {
 }
 
 impl Head {
-    /// The head, if it is as it was written.
+    /// Returns the head, if it is as it was written.
     pub(super) fn read(storage: &dyn Storage) -> Result<Self, StorageError> {
         let (head, is_sealed) = Self::read_any(storage)?;
         if is_sealed { Ok(head) } else { Err(damaged("its head is damaged, at offset 0")) }
     }
 
-    /// The head whatever its state, and whether it is as it was written.
+    /// Returns the head whatever its state, and whether it is as it was written.
     pub(super) fn read_any(storage: &dyn Storage) -> Result<(Self, bool), StorageError> {
         let mut sealed = [0; SEALED];
         let length = storage.len().map_err(|error| failed("reading the length", error))?;
@@ -87,7 +88,7 @@ impl Head {
         (self.small(16), self.small(20))
     }
 
-    /// The commits that may be the latest, the likeliest first, as redb chooses.
+    /// Returns the commits that may be the latest, the likeliest first, as redb chooses.
     pub(super) fn slots(&self) -> Vec<Slot> {
         let flags = self.0[MAGIC.len()];
         let (is_second, is_certain) = (flags & 1 != 0, flags & 4 != 0);
@@ -104,7 +105,7 @@ impl Head {
         slots.into_iter().filter(|slot| slot.is_good).collect()
     }
 
-    /// Both, good or not.
+    /// Returns both commits, good or not.
     pub(super) fn newest_first(&self) -> Vec<Slot> {
         let mut slots = SLOTS.map(|offset| self.slot(offset)).to_vec();
         slots.sort_by_key(|slot| (!slot.is_good, u64::MAX - slot.number));
@@ -131,7 +132,7 @@ impl Head {
     }
 }
 
-/// The number at an offset, if there is room for one.
+/// Returns the number at an offset, if the bytes hold one there.
 pub(super) fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }

@@ -1,4 +1,4 @@
-//! The table that says what a store is: its format, and what is in its other tables.
+//! The table that describes a store: its format, and the totals of its other tables.
 
 use redb::{Database, ReadTransaction, TableDefinition, WriteTransaction};
 
@@ -14,7 +14,7 @@ pub(super) const META: &str = "meta";
 pub(super) const FORMAT: &str = "format";
 pub(super) const TOTALS: &str = "totals";
 
-/// What this version writes, and the latest that it reads.
+/// The version that is written, and the latest that is read.
 const VERSION: u32 = 1;
 
 const META_DEFINITION: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new(META);
@@ -24,7 +24,7 @@ pub(super) fn put(transaction: &WriteTransaction, name: &str, value: &[u8]) -> R
     Ok(())
 }
 
-/// Makes a new store what it has to be, with these totals.
+/// Initialises a new store with these totals.
 pub(super) fn initialise(backend: &Backend, database: &Database, totals: &Totals) -> Result<(), StorageError> {
     let write = || -> Result<(), redb::Error> {
         let mut transaction = database.begin_write()?;
@@ -40,7 +40,7 @@ pub(super) fn initialise(backend: &Backend, database: &Database, totals: &Totals
     write().map_err(|error| backend.error(error))
 }
 
-/// Whether this version reads the format that a store says that it has.
+/// Whether this version reads the format that a store declares.
 pub(super) fn check_format(stored: Option<Vec<u8>>) -> Result<(), StorageError> {
     let stored = stored.ok_or_else(|| corrupted(META, FORMAT.as_bytes(), "it is missing"))?;
     match verified(META, FORMAT.as_bytes(), &stored)?.try_into().map(u32::from_le_bytes) {

@@ -1,8 +1,8 @@
 //! The pages of a file of redb, by its format 3, read beside redb.
 //!
-//! redb takes pages as they are: a flipped bit in the list of free pages would have it write over records, and one in a
-//! pointer would have it ask for gigabytes. Each pointer to a page has a checksum of the page beside it, so that a walk
-//! from the head finds every page that is not what was written.
+//! redb trusts its pages. A flipped bit in the list of free pages would make it write over records, and one in a
+//! pointer would make it allocate gigabytes. Each pointer to a page has a checksum of the page beside it. A walk from
+//! the head therefore finds every page that differs from what was written.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::{
 const PAGE: u64 = 4_096;
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
-/// redb gives up a tree that is deeper.
+/// redb rejects a tree that is deeper.
 const DEEPEST: usize = 32;
 /// A page has up to two to this power pages of the smallest size.
 const MOST_ORDER: u64 = 20;
@@ -35,9 +35,9 @@ pub(super) struct Walk<'s> {
     left: u64,
     /// Where pages were read, by a lenient walk.
     pub(super) seen: BTreeMap<u64, usize>,
-    /// What is wrong, and at which offset.
+    /// The damages, and their offsets.
     pub(super) damages: Vec<(u64, &'static str)>,
-    /// Whether it goes on where something is wrong.
+    /// Whether it continues after damage.
     is_lenient: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct TableRoot {
 }
 
 impl TableRoot {
-    /// `None` for what no table is.
+    /// Reads a table; `None` if the bytes are not one.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         const NORMAL: u8 = 3;
         const ROOT: usize = 10;
@@ -74,7 +74,7 @@ impl TableRoot {
     }
 }
 
-/// The latest commit, every page of which is what was written.
+/// Returns the latest commit, after a check of every page.
 pub(super) fn verify(storage: &dyn Storage) -> Result<Slot, StorageError> {
     let head = Head::read(storage)?;
     let mut first = None;
@@ -89,7 +89,7 @@ pub(super) fn verify(storage: &dyn Storage) -> Result<Slot, StorageError> {
     Err(first.unwrap_or_else(|| damaged("at offset 0: there is no commit")))
 }
 
-/// What a commit has of this name in a table.
+/// Returns the value of this name in a table of a commit.
 pub(super) fn value(
     storage: &dyn Storage,
     commit: &Slot,
@@ -130,12 +130,12 @@ impl<'s> Walk<'s> {
         })
     }
 
-    /// The same, which goes on where something is wrong.
+    /// Creates a walk that continues after damage.
     pub(super) fn lenient(storage: &'s dyn Storage, head: &Head) -> Result<Self, StorageError> {
         Ok(Self { is_lenient: true, ..Self::new(storage, head)? })
     }
 
-    /// Everything that a commit has.
+    /// Walks everything in a commit.
     pub(super) fn slot(&mut self, slot: &Slot) -> Result<(), StorageError> {
         for root in [slot.system, slot.tables].into_iter().flatten() {
             for (_, table) in self.tables(root)? {
@@ -147,7 +147,7 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    /// The tables by their names.
+    /// Returns the tables by their names.
     pub(super) fn tables(&mut self, root: Root) -> Result<Vec<(Vec<u8>, TableRoot)>, StorageError> {
         let (mut tables, mut others) = (Vec::new(), 0);
         self.tree(root, Widths::default(), &mut |name, table| {
@@ -163,7 +163,7 @@ impl<'s> Walk<'s> {
         Ok(tables)
     }
 
-    /// Everything in a tree. A leaf that is damaged is read as far as that goes when the walk is lenient.
+    /// Walks everything in a tree. A lenient walk reads a damaged leaf as far as possible.
     pub(super) fn tree(&mut self, root: Root, widths: Widths, visit: &mut Visit<'_>) -> Result<(), StorageError> {
         self.page(root, widths, DEEPEST, 0, visit)
     }
@@ -216,7 +216,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Offset and size of a page, if it is within the file.
+    /// Returns offset and size of a page, if it is within the file.
     fn place(&self, page: u64) -> Option<(u64, usize)> {
         let order = page >> 59;
         if order > MOST_ORDER {
@@ -322,7 +322,7 @@ fn count(page: &[u8]) -> Option<u16> {
     Some(u16::from_le_bytes(page.get(2..4)?.try_into().ok()?))
 }
 
-/// The end that stands in a list of ends.
+/// Returns the end in a list of ends.
 fn end(page: &[u8], list: usize, entry: usize) -> Option<usize> {
     let at = list + 4 * entry;
     Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?) as usize)

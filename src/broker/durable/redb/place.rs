@@ -1,4 +1,4 @@
-//! The files of a store in its folder: how it is created, found again, and protected from others.
+//! The files of a store in its folder: how they are created, found again, and protected from others.
 //!
 //! | name | what it is |
 //! |---|---|
@@ -29,8 +29,8 @@ const NEW: &str = "store.redb.new";
 const BACKUP: &str = "store.redb.backup";
 const RESERVE: &str = "reserve";
 
-/// The files of a store that is open, in a folder that has nothing else in it. The lock on the store keeps others out, in
-/// this process too.
+/// The files of an open store, in a folder that has nothing else in it. The lock on the store excludes other
+/// openings, in this process too.
 #[derive(Debug)]
 pub(crate) struct Place {
     file: Box<dyn Storage>,
@@ -51,7 +51,7 @@ impl Place {
             Ok((file, is_new)) => Ok(Self::new(file, folder, NEW, is_new, made_folder, reserve)),
             Err(error) => {
                 if made_folder {
-                    // It is empty, or somebody else has begun to use it.
+                    // It is empty, or another process has begun to use it.
                     let _ = folder.remove_folder();
                 }
                 Err(error)
@@ -59,7 +59,8 @@ impl Place {
         }
     }
 
-    /// Begins a backup in a folder that is not there. Until it is [published](Self::publish) it does not open as a store.
+    /// Begins a backup in a folder that does not exist. Until it is [published](Self::publish) it does not open as a
+    /// store.
     pub(super) fn backup(folder: Box<dyn Folder>) -> Result<Self, StorageError> {
         match folder.create_with(BACKUP) {
             Ok(()) => {}
@@ -95,7 +96,7 @@ impl Place {
         self.is_new.load(Ordering::Relaxed)
     }
 
-    /// From here on it is found when the folder is opened again, also after a power loss.
+    /// Publishes the store: from here on it is found when the folder is opened again, also after a power loss.
     pub(super) fn publish(&self) -> io::Result<()> {
         self.file.sync()?;
         self.folder.rename(self.unpublished, STORE)?;
@@ -103,8 +104,8 @@ impl Place {
         sync_names(&*self.folder)
     }
 
-    /// Takes space on the disk that nobody else gets, for when it is full. Whether it is held: it may be held already, and
-    /// there may be no space for it.
+    /// Reserves space on the disk for when it is full. Returns whether it is held: it may be held already, and there
+    /// may be no space for it.
     pub(super) fn reserve(&self) -> bool {
         let (bytes, is_held) = &mut *self.reserve.lock();
         if !*is_held {
@@ -116,7 +117,7 @@ impl Place {
         *is_held
     }
 
-    /// Returns the space to the disk. Whether it was held.
+    /// Returns the space to the disk, and whether it was held.
     pub(super) fn release(&self) -> bool {
         let (_, is_held) = &mut *self.reserve.lock();
         std::mem::take(is_held) && self.folder.remove(RESERVE).is_ok()
@@ -135,7 +136,7 @@ impl Drop for Place {
     }
 }
 
-/// Opens and locks a store that is there, to read it.
+/// Opens and locks an existing store to read it.
 pub(super) fn read_only(folder: &Path) -> Result<FileStorage, StorageError> {
     let path = folder.join(STORE);
     let kind = std::fs::symlink_metadata(&path).map_err(|error| failed("opening", &path, error))?;
@@ -147,7 +148,7 @@ pub(super) fn read_only(folder: &Path) -> Result<FileStorage, StorageError> {
     Ok(file)
 }
 
-/// Whether the folder is one, and nothing is in it but a store.
+/// Checks that the folder is one, and has nothing in it but a store.
 fn check_entries(folder: &dyn Folder) -> Result<(), StorageError> {
     let entries = folder.entries().map_err(|error| match error.kind() {
         io::ErrorKind::NotADirectory => not_a_store(folder.path(), "is not a folder"),
@@ -168,7 +169,7 @@ fn check_entries(folder: &dyn Folder) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Opens and locks the store, or what is to become it. The second is whether it is new.
+/// Opens and locks the store, or the file that becomes it. The second value is whether it is new.
 fn open_file(folder: &dyn Folder) -> Result<(Box<dyn Storage>, bool), StorageError> {
     let path = |name| -> PathBuf { folder.path().join(name) };
     let store = match folder.open(STORE, false) {
@@ -177,14 +178,14 @@ fn open_file(folder: &dyn Folder) -> Result<(Box<dyn Storage>, bool), StorageErr
         Err(error) => return Err(failed("opening", &path(STORE), error)),
     };
     lock(&*store, &path(STORE))?;
-    // What somebody who created the same store was about to create.
+    // The file that another creator of the same store had begun.
     let _ = folder.remove(NEW);
     // The process that created it may have been killed before its name was on the disk.
     sync_names(folder).map_err(|error| failed("syncing", folder.path(), error))?;
     Ok((store, false))
 }
 
-/// Begins a new store, or goes on with one that was only to be renamed.
+/// Begins a new store, or continues one that was only to be renamed.
 fn begin(folder: &dyn Folder) -> Result<(Box<dyn Storage>, bool), StorageError> {
     let path = |name| -> PathBuf { folder.path().join(name) };
     let exists = |name| match folder.open(name, false) {
@@ -198,7 +199,7 @@ fn begin(folder: &dyn Folder) -> Result<(Box<dyn Storage>, bool), StorageError> 
     }
     let file = folder.open(NEW, true).map_err(|error| failed("creating", &path(NEW), error))?;
     lock(&*file, &path(NEW))?;
-    // Somebody else may have been faster.
+    // Another process may have been faster.
     if exists(STORE) {
         return Err(StorageError::new(StorageErrorKind::InUse, in_detail(&path(STORE), "was just created")));
     }
@@ -210,12 +211,12 @@ fn begin(folder: &dyn Folder) -> Result<(Box<dyn Storage>, bool), StorageError> 
     if has_reserve {
         return Err(gone());
     }
-    // It may be what is left of an attempt.
+    // It may be left from an earlier attempt.
     file.set_len(0).map_err(|error| failed("emptying", &path(NEW), error))?;
     Ok((file, true))
 }
 
-/// Whether a store was created up to its name. Nothing in it has to be read yet: to open it checks that.
+/// Whether a store was created except for its name. Its contents are not read yet: opening checks them.
 fn is_whole(file: &dyn Storage) -> bool {
     let format = || pages::value(file, &pages::verify(file)?, meta::META, meta::FORMAT);
     file.len().is_ok_and(|length| length > 0) && format().is_ok_and(|format| format.is_some())
@@ -230,7 +231,7 @@ fn sync_names(folder: &dyn Folder) -> io::Result<()> {
     folder.sync_parent()
 }
 
-/// Creates a file of so many bytes that are really on the disk, unless it is there.
+/// Creates a file of so many bytes that are really on the disk, unless it exists.
 fn fill(folder: &dyn Folder, bytes: u64) -> io::Result<()> {
     static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
     let file = folder.open(RESERVE, true)?;

@@ -14,14 +14,14 @@ use super::{
     totals::Totals,
 };
 
-/// What was read of a store that is damaged.
+/// The result of reading a damaged store.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Salvaged {
     /// Records that are good.
     pub(crate) records: u64,
     /// How many there should be, if that can still be read.
     pub(crate) expected: Option<u64>,
-    /// What is damaged, and where: the first [`MOST`](Self::MOST).
+    /// The damages, and where they are: the first [`MOST`](Self::MOST).
     pub(crate) damages: Vec<String>,
 }
 
@@ -35,9 +35,9 @@ impl Salvaged {
     }
 }
 
-/// Hands every record that is good to `visit`, table after table, and writes nothing. What is damaged is passed over.
+/// Passes every good record to `visit`, table after table, and writes nothing. It skips what is damaged.
 ///
-/// Where a page is damaged that points to others, a record may come that was changed or removed since, and twice.
+/// Where a page is damaged that points to others, a record may appear that was changed or removed since, or twice.
 pub(crate) fn salvage(folder: &Path, visit: &mut Visit<'_>) -> Result<Salvaged, StorageError> {
     salvage_from(&place::read_only(folder)?, visit)
 }

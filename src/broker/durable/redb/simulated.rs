@@ -26,16 +26,16 @@ const BLOCK: u64 = 4_096;
 #[derive(Clone)]
 pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
 
-/// What goes wrong. Calls are counted from when it was set.
+/// The faults of a disk. Calls are counted from when they were set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
-    /// The power goes at this call, from 1 on: the call fails, as does every later one.
+    /// The power is lost at this call, from 1 on: the call fails, as does every later one.
     pub(crate) power_loss: Option<u64>,
-    /// This sync fails, from 1 on. What it was to write may be lost, also where a later one says otherwise.
+    /// This sync fails, from 1 on. Its data may be lost, also where a later sync reports success.
     pub(crate) sync: Option<u64>,
     /// This read fails, from 1 on.
     pub(crate) read: Option<u64>,
-    /// Syncs do nothing and say that they did.
+    /// Syncs do nothing and report success.
     pub(crate) ignores_syncs: bool,
     /// Bytes that it can hold, the reserve among them.
     pub(crate) capacity: u64,
@@ -48,9 +48,9 @@ impl Faults {
 
 struct State {
     faults: Faults,
-    /// What there was when the power came.
+    /// The contents when the power came.
     base: Image,
-    /// What has happened since, unless nobody wants to know.
+    /// The events since, unless they are not recorded.
     history: Vec<Event>,
     keeps_history: bool,
     /// What is read.
@@ -72,7 +72,7 @@ pub(crate) struct Counts {
     pub(crate) reads: u64,
 }
 
-/// What a new process finds.
+/// The contents that a new process finds.
 #[derive(Clone, Default)]
 struct Image {
     has_folder: bool,
@@ -160,7 +160,7 @@ impl Image {
         }
     }
 
-    /// What stays of an event that was not synced.
+    /// Applies what survives of an event that was not synced.
     fn survive(&mut self, event: &Event, rng: &mut Rng, share: f64) {
         match event {
             Event::Write(file, offset, data) if rng.f64() >= share => {
@@ -185,7 +185,7 @@ impl Image {
 }
 
 impl State {
-    /// What is left when the power goes after so many events.
+    /// Returns the contents when the power is lost after so many events.
     fn image(&self, events: usize, rng: &mut Rng) -> Image {
         let (mut image, mut pending) = (self.base.clone(), Vec::new());
         let share = [0.0, 0.1, 0.5, 0.9, 1.0][rng.usize(..5)];
@@ -330,7 +330,7 @@ impl SimulatedDisk {
         (state.faults, state.counts) = (faults, Counts::default());
     }
 
-    /// Keeps nothing of what happens, so that the power cannot go.
+    /// Records no events, so that the power cannot be lost.
     pub(crate) fn forget_history(&self) {
         self.0.lock().keeps_history = false;
     }
@@ -355,17 +355,18 @@ impl SimulatedDisk {
         self.0.lock().history.iter().any(|event| event.by().is_some())
     }
 
-    /// The disk as a process finds it after the power went, with each unsynced write lost, torn or there. It has no faults.
+    /// Returns the disk as a process finds it after a power loss, with each unsynced write lost, torn or there. It
+    /// has no faults.
     pub(crate) fn power_loss(&self, rng: &mut Rng) -> Self {
         self.at(self.events(), rng)
     }
 
-    /// The same, had the power gone after so many events.
+    /// Does the same for a power loss after so many events.
     pub(crate) fn at(&self, events: usize, rng: &mut Rng) -> Self {
         Self::with(self.0.lock().image(events, rng))
     }
 
-    /// Only the process was killed: the next one finds everything, and what was not synced may still be lost.
+    /// Simulates a process crash only: the next process finds everything, and unsynced data may still be lost.
     pub(crate) fn restart(&self) {
         self.set_faults(Faults::NONE);
         let mut state = self.0.lock();

@@ -9,26 +9,27 @@ pub(crate) trait Storage: Debug + Send + Sync + 'static {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Bytes that come anew are 0.
+    /// Sets the length. New bytes are 0.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Has the disk set aside what is from this offset on, so that writing to it takes no more space. Without space for
+    /// Makes the disk reserve the space from this offset on, so that writing to it takes no more. Without space for
     /// that it does nothing.
     fn allocate(&self, from: u64);
 
-    /// What was written outlives a power loss when this returns. The name of the file does not.
+    /// Makes written data survive a power loss. The name of the file may not survive.
     fn sync(&self) -> io::Result<()>;
 
     /// Locks the file against every other opening, until it is closed. `false` if another one has locked it.
     fn try_lock(&self) -> io::Result<bool>;
 
-    /// Others may lock it from here on, although this is still open.
+    /// Releases the lock, although this file is still open.
     fn unlock(&self);
 }
 
 /// The folder of a store, in its parent folder.
 ///
-/// What is created, renamed or removed in a folder outlives a power loss only after a sync of that folder.
+/// A file that is created, renamed or removed in a folder stays so after a power loss only after a sync of that
+/// folder.
 pub(crate) trait Folder: Debug + Send + Sync + 'static {
     /// The name of the folder in errors.
     fn path(&self) -> &Path;
@@ -42,7 +43,8 @@ pub(crate) trait Folder: Debug + Send + Sync + 'static {
     /// Removes the folder if it is empty.
     fn remove_folder(&self) -> io::Result<()>;
 
-    /// What is in the folder, and whether each is a file. Fails with `NotADirectory` if it is not a folder.
+    /// Returns the entries of the folder, and whether each is a file. Fails with `NotADirectory` if it is not a
+    /// folder.
     fn entries(&self) -> io::Result<Vec<(OsString, bool)>>;
 
     /// Opens a file to read and to write it. `create` creates it if it is missing.
@@ -52,9 +54,9 @@ pub(crate) trait Folder: Debug + Send + Sync + 'static {
 
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// The names in the folder outlive a power loss when this returns.
+    /// Makes the names in the folder survive a power loss.
     fn sync(&self) -> io::Result<()>;
 
-    /// The name of the folder outlives a power loss when this returns.
+    /// Makes the name of the folder survive a power loss.
     fn sync_parent(&self) -> io::Result<()>;
 }

@@ -4,7 +4,7 @@ use siphasher::sip::SipHasher13;
 
 use super::{super::journal::Table, checksum};
 
-/// What is in each table, so that a record that disappears is noticed, although every other one is good.
+/// The totals of each table, to detect a record that disappears although every other one is good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals([Total; Table::ALL.len()]);
 
@@ -34,7 +34,7 @@ impl Total {
     }
 }
 
-/// The checksum stands for the value.
+/// Returns the hash of a record. The checksum represents the value.
 fn hash(key: &[u8], stored: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&stored[stored.len().saturating_sub(checksum::LEN)..]);

@@ -5,12 +5,12 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long a dead letter that could not leave waits until it is tried again.
+/// The delay before a dead letter that could not be forwarded is tried again.
 const RETRY: Ticks = 10_000_000_000;
 
 impl Store {
-    /// Moves a message that stands in no index but its lane to the dead-letter sub-queue. It keeps its sequence number,
-    /// and reads as many deliveries there as it had.
+    /// Moves a message that is in no index but its lane to the dead-letter sub-queue. It keeps its sequence number
+    /// and its delivery count.
     pub(super) fn bury(&mut self, key: u32, deliveries: u32, dead_letter: DeadLetter, fx: &mut Effects) {
         self.leave_lane(self.entries[key as usize].lane);
         let entry = &mut self.entries[key as usize];
@@ -26,7 +26,7 @@ impl Store {
         self.enter(key, Part::DeadLetter, fx);
     }
 
-    /// Stores a message that was numbered as a dead letter at once.
+    /// Stores a numbered message as a dead letter at once.
     pub(in super::super) fn insert_dead(
         &mut self,
         part: Part,
@@ -58,7 +58,7 @@ impl Store {
         self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description), fx);
     }
 
-    /// A message that leaves for another entity: where it was, and what it takes along.
+    /// Returns a message to be forwarded: its part, and the message itself.
     pub(in super::super) fn leaving(&mut self, key: u32, fx: &mut Effects) -> Option<(Part, Arrival)> {
         let entry = self.entries.get(key as usize)?;
         if entry.place != Place::Ready || !self.leaves(entry) {
@@ -75,7 +75,7 @@ impl Store {
         Some((entry.part, arrival))
     }
 
-    /// Whether the entity hands such a message on.
+    /// Whether the entity forwards such a message.
     #[inline]
     pub(super) fn leaves(&self, entry: &Entry) -> bool {
         match entry.part {
@@ -85,7 +85,7 @@ impl Store {
         }
     }
 
-    /// A message has left for another entity.
+    /// Removes a message that was forwarded to another entity.
     pub(in super::super) fn has_left(&mut self, key: u32, fx: &mut Effects) {
         self.take_ready(key);
         let entry = self.remove(key, fx);
@@ -94,7 +94,8 @@ impl Store {
         fx.note().dropped.push(entry.message);
     }
 
-    /// A message could not leave for `dead_letter`: it dies here. A dead letter is tried again later, or never.
+    /// Dead-letters a message that could not be forwarded, with `dead_letter`. A dead letter is tried again later, or
+    /// never.
     pub(in super::super) fn cannot_leave(&mut self, now: Now, key: u32, dead_letter: DeadLetter, fx: &mut Effects) {
         let has_no_hops = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
         let entry = &mut self.entries[key as usize];
@@ -118,15 +119,15 @@ impl Store {
         }
     }
 
-    /// Of the retries that are due by `now` leaves the last, so that a call after a long time is not kept by the others.
-    /// Tells whether there were others.
+    /// Skips all retries due by `now` but the last, so that a call after a long time is not delayed by them. Returns
+    /// whether any were skipped.
     pub(in super::super) fn skip_retries(&mut self, now: Ticks) -> bool {
         let skipped = now.saturating_sub(self.retry) / RETRY;
         self.retry += skipped * RETRY;
         skipped > 0
     }
 
-    /// The dead letters that can leave do, in order.
+    /// Marks the dead letters that can be forwarded, in order.
     pub(super) fn let_dead_letters_leave(&mut self, fx: &mut Effects) {
         self.retry = NEVER;
         let lane = Part::DeadLetter.lane();
@@ -136,7 +137,7 @@ impl Store {
         fx.note().leaving.extend(keys.into_iter().map(|key| (self.id, key)));
     }
 
-    /// Everything that can leave does, in order.
+    /// Marks all messages that can be forwarded, in order.
     pub(in super::super) fn let_leave(&mut self, fx: &mut Effects) {
         self.retry = NEVER;
         if self.settings.forward_to.is_none() && self.settings.forward_dead_letters_to.is_none() {
@@ -145,14 +146,14 @@ impl Store {
         let ready = self.entries.iter().filter(|(_, entry)| entry.place == Place::Ready && self.leaves(entry));
         let mut keys: Vec<(u64, usize)> = ready.map(|(key, entry)| (entry.order, key)).collect();
         keys.sort_unstable();
-        // Locks that were given back may have put some of them there, in the order of the locks.
+        // Locks that were released may have put some of them there, in the order of the locks.
         fx.note().leaving.clear();
         fx.note().leaving.extend(keys.into_iter().filter_map(|(_, key)| Some((self.id, u32::try_from(key).ok()?))));
     }
 }
 
-/// Writes why a message died into its properties, and counts what that changes. Values that are replaced may be the user's
-/// to drop.
+/// Writes the reason of a dead letter into its properties, and counts the change of its size. The user may own
+/// replaced values.
 pub(super) fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter, fx: &mut Effects) {
     let before = message.size() as u64;
     let present = message.properties().application();

@@ -1,4 +1,4 @@
-//! What has changed since it was last written to a disk. In a broker in memory nothing is noted.
+//! The changes since the last write to a disk. In a broker in memory nothing is noted.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,25 @@ use super::{Effects, Entry, Store};
 
 /// It is among the changed entries.
 pub(super) const CHANGED: u8 = 1;
-/// A record of it is on the disk, or on the way there.
+/// A record of it is on the disk, or is being written.
 pub(super) const WRITTEN: u8 = 2;
 /// Its message is on the disk only.
 pub(super) const AWAY: u8 = 4;
 /// Its message is being fetched.
 #[cfg(feature = "durable")]
 pub(super) const WANTED: u8 = 8;
-/// It has expired while it was away, and its message does not say so yet.
+/// It has expired while it was on the disk only, and its message does not show that yet.
 #[cfg(feature = "durable")]
 pub(super) const EXPIRED: u8 = 16;
 
-/// What of one entity is to be written.
+/// The changes of one entity that are to be written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Whether the engine knows that there is anything.
+    /// Whether the engine has listed the entity as changed.
     pub(super) is_listed: bool,
-    /// Changed entries, by key. The place of one that is gone may be another's by now.
+    /// Changed entries, by key. The place of a removed entry may be reused by now.
     pub(super) entries: Vec<u32>,
-    /// The orders of written messages that are gone.
+    /// The orders of written messages that are removed.
     pub(super) removed: Vec<u64>,
     /// Sessions whose state has changed.
     pub(super) sessions: BTreeSet<Box<str>>,
@@ -39,7 +39,7 @@ pub(super) struct Changes {
 
 #[cfg(feature = "durable")]
 impl Changes {
-    /// The memory of a burst is not kept.
+    /// Releases the memory of a burst.
     pub(super) fn give_back(&mut self) {
         self.entries.shrink_to(KEPT);
         self.removed.shrink_to(KEPT);
@@ -47,7 +47,7 @@ impl Changes {
 }
 
 impl Store {
-    /// What the disk knows of an entry is not what it is.
+    /// Records that an entry differs from its record on the disk.
     #[inline]
     pub(super) fn changed(&mut self, key: u32, fx: &mut Effects) {
         if fx.is_recorded() {
@@ -55,7 +55,7 @@ impl Store {
         }
     }
 
-    /// A message is new.
+    /// Records a new message.
     #[inline]
     pub(super) fn stored(&mut self, key: u32, fx: &mut Effects) {
         if fx.is_recorded() {
@@ -64,7 +64,7 @@ impl Store {
         }
     }
 
-    /// A message is locked, or for longer, or not any more. A lock in a session never outlives the process.
+    /// Records that a message was locked, renewed or unlocked. A lock in a session never survives the process.
     #[inline]
     pub(super) fn lock_changed(&mut self, key: u32, fx: &mut Effects) {
         if fx.records_locks() && !self.is_in_session(key) {
@@ -72,7 +72,7 @@ impl Store {
         }
     }
 
-    /// A message counts more or less than before.
+    /// Records that the size of a message has changed.
     #[inline]
     pub(super) fn resized(&mut self, before: u64, after: u64, fx: &mut Effects) {
         self.size = (self.size + after).saturating_sub(before);
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// A message is gone.
+    /// Records that a message is removed.
     #[inline]
     pub(super) fn gone(&mut self, entry: &Entry, fx: &mut Effects) {
         if fx.is_recorded() {
@@ -106,13 +106,13 @@ impl Store {
         }
     }
 
-    /// The state of a session is another one.
+    /// Records that the state of a session has changed.
     pub(super) fn session_changed(&mut self, id: Box<str>, fx: &mut Effects) {
         self.changes.sessions.insert(id);
         self.list(fx);
     }
 
-    /// The entity is new, or has other settings or rules.
+    /// Records that the entity is new, or has other settings or rules.
     pub(in super::super) fn settings_changed(&mut self, fx: &mut Effects) {
         if fx.is_recorded() {
             self.changes.settings = true;
@@ -120,7 +120,7 @@ impl Store {
         }
     }
 
-    /// A number was given out to what is not stored here.
+    /// Records that a number was assigned to a message that is not stored here.
     #[inline]
     pub(in super::super) fn counters_changed(&mut self, fx: &mut Effects) {
         if fx.is_recorded() {

@@ -1,7 +1,7 @@
 use super::{Now, Part, Place, Store};
 use crate::time::Timestamp;
 
-/// How many messages an entity holds, by state.
+/// The number of messages of an entity, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -9,7 +9,7 @@ pub struct Counts {
     pub active: usize,
     /// Messages that a receiver holds.
     pub locked: usize,
-    /// Messages that only their sequence number brings back.
+    /// Messages that can only be received by their sequence number.
     pub deferred: usize,
     /// Messages that wait for their enqueue time.
     pub scheduled: usize,
@@ -21,7 +21,7 @@ pub struct Counts {
     pub size: u64,
 }
 
-/// Since when the oldest message waits, by state.
+/// The time since which the oldest message waits, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ages {
@@ -65,7 +65,7 @@ impl Store {
         }
     }
 
-    /// Every message is looked at once for it.
+    /// Returns the ages. Visits every message once.
     pub(crate) fn ages(&self, now: Now, part: Part) -> Ages {
         let is_main = part == Part::Main;
         let oldest = |part: Part, place: Option<Place>| {

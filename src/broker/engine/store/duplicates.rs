@@ -18,7 +18,8 @@ use crate::message::{Properties, SequenceNumber};
 
 /// The ids that an entity has accepted within its window.
 ///
-/// An id is kept as 128 bits of SipHash-1-3 under a secret of this table's own, so that nobody can choose ids that collide.
+/// An id is kept as 128 bits of SipHash-1-3 under a secret of this table's own, so that no sender can choose ids that
+/// collide.
 #[derive(Debug)]
 pub(super) struct Duplicates {
     window: Ticks,
@@ -59,7 +60,7 @@ impl std::hash::Hash for Id {
     }
 }
 
-/// Takes what is a hash already.
+/// A hasher for keys that are a hash already.
 #[derive(Debug, Default)]
 struct Hashed(u64);
 
@@ -79,10 +80,10 @@ impl Hasher for Hashed {
     }
 }
 
-/// What is known of an id.
+/// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// It is new, and there is room to remember it.
+    /// It is new, and there is capacity to remember it.
     New(Id),
     /// It was accepted within the window; if that message is scheduled, its number.
     Before(Option<SequenceNumber>),
@@ -112,7 +113,7 @@ impl Duplicates {
         }
     }
 
-    /// The new window holds for the ids that are remembered, not for those whose window has passed.
+    /// Changes the window. It applies to the ids that are remembered, not to those whose window has passed.
     pub(super) fn configure(&mut self, now: Ticks, window: Ticks, capacity: usize) {
         self.forget_old(now);
         (self.window, self.capacity) = (window, capacity);
@@ -152,7 +153,7 @@ impl Duplicates {
         self.scheduled.insert(id, number);
     }
 
-    /// The message of this number is scheduled no more. Its id may be that of a later one by now.
+    /// Records that the message of this number is no longer scheduled. Its id may be that of a later one by now.
     pub(super) fn forget_scheduled(&mut self, number: SequenceNumber, properties: &Properties, partitioned: bool) {
         let id = self.id(properties, partitioned);
         if self.scheduled.get(&id) == Some(&number) {
@@ -160,7 +161,7 @@ impl Duplicates {
         }
     }
 
-    /// The window is from the first acceptance, and does not include its end.
+    /// Removes old ids. The window is from the first acceptance, and does not include its end.
     pub(super) fn forget_old(&mut self, now: Ticks) {
         while let Some(&(first, id)) = self.order.front() {
             if now < first.saturating_add(self.window) {
@@ -180,7 +181,7 @@ impl Duplicates {
         let mut hasher = SipHasher13::new_with_key(&self.secret);
         if partitioned {
             let key = common_key(properties);
-            // The length keeps the end of the key from being the beginning of the id.
+            // The length separates the end of the key from the beginning of the id.
             hasher.write(&key.map_or(0, |key| key.len() as u64 + 1).to_le_bytes());
             hasher.write(key.unwrap_or_default().as_bytes());
         }
@@ -196,17 +197,17 @@ impl Duplicates {
         self.secret
     }
 
-    /// The secret of the ids that are restored.
+    /// Sets the secret of the ids that are restored.
     pub(super) fn set_secret(&mut self, secret: [u8; 16]) {
         self.secret = secret;
     }
 
-    /// The numbers of those that are on a disk.
+    /// Returns the numbers of those that are on a disk.
     pub(super) fn written(&self) -> Range<u64> {
         self.written.clone()
     }
 
-    /// Writes to `batch` what has come and gone since this was last called.
+    /// Writes to `batch` the ids that were added and removed since the last call.
     pub(super) fn write_changes(&mut self, serial: u64, now: Now, batch: &mut Batch) {
         if Defect::ForgetIds.is_there() {
             return;
@@ -225,12 +226,12 @@ impl Duplicates {
         self.written = self.forgotten..end;
     }
 
-    /// When every message is restored: a number stays with an id as long as its message is scheduled.
+    /// Ends a restore after all messages: a number stays with an id as long as its message is scheduled.
     pub(super) fn finish_restoring(&mut self, is_scheduled: impl Fn(SequenceNumber) -> bool) {
         self.scheduled.retain(|_, number| is_scheduled(*number));
     }
 
-    /// Takes back an id that was written. They come in the order of their numbers.
+    /// Restores an id that was written. Ids come in the order of their numbers.
     pub(super) fn restore(&mut self, now: Now, number: u64, record: IdRecord) {
         if self.order.is_empty() {
             self.forgotten = number;
@@ -276,7 +277,7 @@ mod tests {
             accept(&mut duplicates, 10 * id as Ticks, id);
             assert_eq!(sizes(&duplicates), [id.min(99) + 1; 3], "{id}");
         }
-        // The first of them goes at the end of its window, and the others at theirs.
+        // The first of them is removed at the end of its window, and the others at the end of theirs.
         let last = 99_990;
         for (now, left) in [(last + 9, 100), (last + 10, 99), (last + WINDOW - 1, 1), (last + WINDOW, 0)] {
             duplicates.forget_old(now);

@@ -11,8 +11,8 @@ pub(crate) const NEVER: Ticks = Ticks::MAX;
 /// No entry, in a list that is threaded through the entries.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// The halves of an entity, and the third that holds what could not be handed over. They live in one store, for a dead
-/// letter moves from one to the other in one step.
+/// The parts of an entity: main, dead letters, and messages that could not be transferred. They are in one store, as
+/// a dead letter moves from one to another in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Main,
@@ -27,7 +27,7 @@ impl Part {
     }
 }
 
-/// Where an entry stands in its part.
+/// The place of an entry in its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Ready,
@@ -50,7 +50,7 @@ pub(crate) struct Entry {
     pub(crate) expires_at: Timestamp,
     pub(crate) expires: Ticks,
     pub(crate) size: u64,
-    /// The number of the current lock, or 0. A lease that carries another one is of an earlier delivery.
+    /// The number of the current lock, or 0. A lease with another number is of an earlier delivery.
     pub(crate) lock: u64,
     /// The end of the lock; of a scheduled message the instant at which it is due.
     pub(crate) locked_until: Ticks,
@@ -63,9 +63,9 @@ pub(crate) struct Entry {
     pub(crate) place: Place,
     /// How often it was forwarded.
     pub(crate) hops: u8,
-    /// A dead letter that is not passed on.
+    /// A dead letter that is not forwarded.
     pub(crate) stays: bool,
-    /// What of it is to be written to a disk.
+    /// The changes of it that are to be written to a disk.
     pub(super) marks: u8,
 }
 

@@ -1,14 +1,14 @@
 use super::{Arrival, Effects, NEVER, Now, Part, Place, Store, Ticks, sorted::place, ticks};
 use crate::settlement::{DeadLetter, DeadLetterReason};
 
-/// What a failed delivery does to its count.
+/// The effect of a failed delivery on its count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     Counts,
     IsForgiven,
 }
 
-/// What happens by itself. At one instant they happen in this order.
+/// An event that time triggers. At one instant events are applied in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     LockEnds,
@@ -20,7 +20,7 @@ pub(crate) enum Event {
 }
 
 impl Store {
-    /// What happens next by itself, and when.
+    /// Returns the next event that time triggers, and when it is due.
     pub(in super::super) fn next_event(&self) -> Option<(Ticks, Event)> {
         let is_kept = self.settings.forward_to.is_some() || self.scheduled.len() > 0 || self.waiting > 0;
         let idle = self.settings.auto_delete_on_idle.filter(|_| !is_kept);
@@ -37,7 +37,7 @@ impl Store {
         .min()
     }
 
-    /// Lets happen what was due at `instant`. Answers with a message that enters the entity anew.
+    /// Applies an event that was due at `instant`. Returns a message that enters the entity anew.
     pub(in super::super) fn happen(&mut self, instant: Ticks, event: Event, fx: &mut Effects) -> Option<Arrival> {
         match event {
             Event::LockEnds => {
@@ -52,8 +52,8 @@ impl Store {
                 let key = self.expiries.first()?;
                 let entry = &self.entries[key as usize];
                 self.expiries.remove(place(entry.expires, entry.order));
-                // A lock is not interrupted, and a deferred message waits for its number; both are looked at again when
-                // they come back.
+                // A lock is not interrupted, and a deferred message waits for its number; both are checked again when
+                // they are released.
                 if self.entries[key as usize].place == Place::Ready {
                     self.take_ready(key);
                     self.expire(key, fx);
@@ -71,15 +71,14 @@ impl Store {
         self.expiries.first().map(|key| self.entries[key as usize].expires)
     }
 
-    /// Ends the messages that a receiver would find expired, where they do not end by themselves.
+    /// Expires the messages that a receiver would find expired, where time does not trigger their expiry.
     pub(super) fn expire_lazily(&mut self, now: Now, fx: &mut Effects) {
         while self.first_expiry().is_some_and(|at| at <= now.ticks) {
             self.happen(now.ticks, Event::Expires, fx);
         }
     }
 
-    /// Ends a lock and puts the message where it belonged at that `instant`: back, set aside again, dead-lettered, or
-    /// removed.
+    /// Ends a lock at that `instant`. The message is available again, deferred again, dead-lettered, or removed.
     pub(super) fn unlock(&mut self, key: u32, instant: Ticks, failure: Failure, fx: &mut Effects) {
         self.lock_changed(key, fx);
         self.remove_lock(key);
@@ -99,7 +98,7 @@ impl Store {
         } else if failure == Failure::Counts && entry.failures >= self.settings.max_delivery_count {
             self.bury_undeliverable(key, fx);
         } else {
-            // Its expiry may have been passed over while it was locked, by a call that read a later time than this one.
+            // A call that read a later time than this one may have passed its expiry over while it was locked.
             let expires = entry.expires;
             if expires != NEVER {
                 let place = place(expires, entry.order);
@@ -112,7 +111,7 @@ impl Store {
         }
     }
 
-    /// Puts a message that was locked, and is locked no more, where it was before.
+    /// Puts a message whose lock has ended into its previous place.
     pub(super) fn put_back(&mut self, key: u32, fx: &mut Effects) {
         if self.entries[key as usize].place == Place::DeferredLocked {
             self.set_aside(key, fx);
@@ -121,7 +120,7 @@ impl Store {
         }
     }
 
-    /// Ends a message of the main part whose time is up and that stands in no index but its lane.
+    /// Expires a message of the main part that is in no index but its lane.
     fn expire(&mut self, key: u32, fx: &mut Effects) {
         if self.settings.dead_letter_on_expiration {
             let deliveries = self.entries[key as usize].failures;
@@ -142,7 +141,7 @@ impl Store {
         self.end_locks(now, Some(part), Failure::Counts, fx);
     }
 
-    /// Gives every lock back.
+    /// Releases every lock.
     pub(super) fn release_all(&mut self, now: Now, fx: &mut Effects) {
         self.end_locks(now, None, Failure::IsForgiven, fx);
     }

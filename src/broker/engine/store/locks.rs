@@ -9,7 +9,7 @@ use super::{
 };
 use crate::time::Timestamp;
 
-/// How long a lock lasts, in the units that deliveries need it in.
+/// The duration of a lock, in the units that deliveries use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LockSpan {
     pub(super) ticks: Ticks,
@@ -21,15 +21,15 @@ impl LockSpan {
         Self { ticks: ticks(duration), millis: u32::try_from(duration.as_millis()).unwrap_or(u32::MAX) }
     }
 
-    /// The end that is shown of a lock that begins now.
+    /// Returns the end that is shown for a lock that begins now.
     #[inline]
     pub(super) fn shown_from(self, now: Now) -> Timestamp {
         Timestamp::from_millis(now.utc.as_millis().saturating_add(i64::from(self.millis)))
     }
 }
 
-/// The locks that end together with nothing else than their own time, or with one session. The list is threaded through
-/// the entries, in order of their ends. All locks of an entity last equally long, so that a new one mostly goes to the back.
+/// Locks that end by their own time, or with one session. The list is threaded through the entries, in order of their
+/// ends. All locks of an entity last equally long, so a new one is mostly appended.
 #[derive(Debug)]
 pub(super) struct Locks {
     first: u32,
@@ -43,7 +43,7 @@ impl Default for Locks {
 }
 
 impl Locks {
-    /// Puts an entry in the list whose lock ends `until` then.
+    /// Adds an entry whose lock ends `until` then to the list.
     #[inline]
     pub(super) fn push<'e>(&mut self, entries: &'e mut Slab<Entry>, key: u32, until: Ticks) -> &'e mut Entry {
         let mut previous = self.last;
@@ -85,7 +85,7 @@ impl Locks {
         }
     }
 
-    /// The lock that ends first, and when.
+    /// Returns the lock that ends first, and when.
     #[inline]
     pub(super) fn first(&self, entries: &Slab<Entry>) -> Option<(u32, Ticks)> {
         entries.get(self.first as usize).map(|entry| (self.first, entry.locked_until))
@@ -117,7 +117,7 @@ impl Store {
         self.locks(lane)
     }
 
-    /// Ends the lock of an entry, which stands in no index but its lane then.
+    /// Ends the lock of an entry, which is then in no index but its lane.
     #[inline]
     pub(super) fn remove_lock(&mut self, key: u32) {
         let entry = &mut self.entries[key as usize];

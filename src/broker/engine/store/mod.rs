@@ -1,5 +1,5 @@
-//! The messages of one queue or subscription, or the scheduled ones of a topic: their places, their order, their locks.
-//! It knows no other entity; what leaves for another is in the effects.
+//! The messages of one queue or subscription, or the scheduled ones of a topic: their places, their order, their
+//! locks. It does not depend on other entities; messages for another are in the effects.
 
 mod bury;
 mod changes;
@@ -62,14 +62,14 @@ use crate::{
     message::{Properties, SequenceNumber, Stored},
 };
 
-/// The name of an entity in the engine. Of two the older is the lesser, and none is given twice.
+/// The name of an entity in the engine. Of two the older is the lesser, and none is assigned twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StoreId {
     pub(crate) serial: u64,
     pub(crate) index: u32,
 }
 
-/// Places that an empty table keeps for the next burst. The memory of a larger one is given back when nothing is left in it.
+/// Places that an empty table keeps for the next burst. The memory of a larger one is released when it is empty.
 pub(super) const KEPT: usize = 1_024;
 /// Lanes that every store has: one for each part.
 const FIXED_LANES: u32 = 3;
@@ -82,12 +82,11 @@ pub(crate) struct Store {
     lock: LockSpan,
     quirks: Quirks,
     entries: Slab<Entry>,
-    /// The first three are of the three parts; after them come those of partitions, or those of sessions.
+    /// The lanes: the first three are of the three parts; after them come those of partitions, or those of sessions.
     lanes: Slab<Lane>,
-    /// Of all parts, but for those that a session holds.
+    /// The locks of all parts, except those of sessions.
     locks: Locks,
-    /// When messages of the main part expire; only those that do. Of those that expire at one instant, the one that was
-    /// accepted first comes first.
+    /// When messages of the main part expire, if they do. At one instant the order is that of acceptance.
     expiries: Sorted<u128>,
     numbers: Numbers,
     tally: [Tally; 3],
@@ -95,18 +94,18 @@ pub(crate) struct Store {
     scheduled: Scheduled,
     sessions: Option<Box<Sessions>>,
     duplicates: Option<Box<Duplicates>>,
-    /// When dead letters that could not be passed on are tried again.
+    /// When dead letters that could not be forwarded are tried again.
     retry: Ticks,
     accessed: Ticks,
     /// How many receivers wait, which keep an idle entity.
     waiting: u32,
-    /// The instant at which the engine is going to look at this store.
+    /// The instant at which the engine checks this store.
     armed: Ticks,
     changes: Changes,
     /// Messages that are being fetched.
     #[cfg(feature = "durable")]
     fetching: u32,
-    /// Whether a message that leaves may wait for one that is fetched.
+    /// Whether a message to be forwarded may wait for one that is fetched.
     #[cfg(feature = "durable")]
     holds_up: bool,
 }
@@ -115,14 +114,14 @@ pub(crate) struct Store {
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) message: Stored,
-    /// What it counts against the quota: as its sender sent it, whatever the broker has added.
+    /// The size that counts against the quota: as its sender sent it, whatever the broker has added.
     pub(crate) size: u64,
     pub(crate) origin: Option<SequenceNumber>,
     pub(crate) hops: u8,
 }
 
 impl Arrival {
-    /// A message that comes for the first time.
+    /// Creates an arrival for a message that is new to the broker.
     pub(crate) fn new(message: Stored) -> Self {
         let size = message.size() as u64 + QueueSettings::OVERHEAD;
         Self { message, size, origin: None, hops: 0 }
@@ -181,19 +180,20 @@ impl Store {
         self.tally[part as usize].ready > 0
     }
 
-    /// Someone uses the entity. What was due before it was opened happens at an instant that has passed.
+    /// Records a use of the entity. Events that were due before it was opened are applied at an instant that has
+    /// passed.
     #[inline]
     pub(super) fn touch(&mut self, now: Now) {
         self.accessed = self.accessed.max(now.ticks);
     }
 
-    /// A receiver begins to wait here.
+    /// Records that a receiver begins to wait here.
     #[inline]
     pub(super) fn begin_waiting(&mut self) {
         self.waiting += 1;
     }
 
-    /// A receiver waits no more. Until now it has used the entity.
+    /// Records that a receiver no longer waits. Until now it has used the entity.
     #[inline]
     pub(super) fn end_waiting(&mut self, now: Now, fx: &mut Effects) {
         self.waiting -= 1;
@@ -203,14 +203,14 @@ impl Store {
         }
     }
 
-    /// The engine is to look at this store when something happens next.
+    /// Makes the engine check this store when the next event is due.
     fn arm_next(&mut self, fx: &mut Effects) {
         if let Some((at, _)) = self.next_event() {
             self.arm(at, fx);
         }
     }
 
-    /// Takes new settings over. A lock that would last otherwise from now on is given back.
+    /// Applies new settings. Locks are released if their duration changes.
     pub(super) fn configure(&mut self, settings: QueueSettings, now: Now, fx: &mut Effects) {
         let lock_changes = settings.lock_duration != self.settings.lock_duration;
         self.lock = LockSpan::new(settings.lock_duration);
@@ -227,7 +227,7 @@ impl Store {
         }
     }
 
-    /// The engine is to look at this store at `instant`.
+    /// Makes the engine check this store at `instant`.
     #[inline]
     pub(super) fn arm(&mut self, instant: Ticks, fx: &mut Effects) {
         if instant < self.armed {
@@ -244,7 +244,7 @@ impl Store {
         self.armed = NEVER;
     }
 
-    /// What `properties` are known of, if duplicates are detected here.
+    /// Looks `properties` up among the remembered ids, if duplicates are detected here.
     pub(super) fn look_for_duplicate(&mut self, now: Now, properties: &Properties) -> Option<Seen> {
         let partitioned = self.settings.partitioned;
         Some(self.duplicates.as_mut()?.look(now.ticks, properties, partitioned))
@@ -256,7 +256,7 @@ impl Store {
         }
     }
 
-    /// Room for further ids, if duplicates are detected here.
+    /// Returns how many more ids fit, if duplicates are detected here.
     pub(super) fn room_for_ids(&mut self, now: Now) -> Option<usize> {
         let duplicates = self.duplicates.as_mut()?;
         duplicates.forget_old(now.ticks);
@@ -268,7 +268,7 @@ impl Store {
         self.numbers.next(now.utc, message.properties(), self.settings.duplicate_detection.is_some())
     }
 
-    /// Stores a message that was numbered, where it can be received.
+    /// Stores a numbered message, where it can be received.
     #[inline]
     pub(super) fn insert(&mut self, now: Now, arrival: Arrival, number: Number, fx: &mut Effects) {
         let key = self.store(arrival, number, fx);

@@ -6,12 +6,12 @@ use crate::{
     time::Timestamp,
 };
 
-/// Partitions of a partitioned entity.
+/// The number of partitions of a partitioned entity.
 pub(crate) const PARTITIONS: u16 = 16;
-/// Bits of a sequence number that count inside a partition; the others name it.
+/// Bits of a sequence number that count inside a partition; the others are the partition.
 const PARTITION_SHIFT: u32 = 48;
 
-/// Numbers and times that an entity gives out when it accepts a message.
+/// The numbers and times that an entity assigns when it accepts a message.
 #[derive(Debug)]
 pub(super) struct Numbers {
     order: u64,
@@ -28,11 +28,11 @@ enum Kind {
 #[derive(Debug)]
 struct Partitions {
     last: [u64; PARTITIONS as usize],
-    /// Where the next message without a key goes.
+    /// The partition of the next message without a key.
     next: u16,
 }
 
-/// What a message is given.
+/// The numbers that a message is assigned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Number {
     pub(crate) sequence: SequenceNumber,
@@ -58,7 +58,8 @@ impl Numbers {
         }
     }
 
-    /// The next number. It is dense in its entity, or in its partition, and begins again at 0 after the last one.
+    /// Returns the next number. It is dense in its entity, or in its partition, and begins again at 0 after the last
+    /// one.
     #[inline]
     pub(super) fn next(&mut self, utc: Timestamp, properties: &Properties, by_id: bool) -> Number {
         self.order += 1;
@@ -84,7 +85,7 @@ impl Numbers {
         CounterRecord { order: self.order, last_enqueued: self.last_enqueued, last }
     }
 
-    /// `false` if they are those of another kind of entity.
+    /// Restores the counters; `false` if they are those of another kind of entity.
     pub(super) fn restore(&mut self, record: &CounterRecord) -> bool {
         (self.order, self.last_enqueued) = (record.order, record.last_enqueued);
         match (&mut self.kind, &record.last) {
@@ -112,23 +113,24 @@ impl Partitions {
     }
 }
 
-/// The text that chooses the partition.
+/// Returns the text that chooses the partition.
 fn key_of(properties: &Properties, by_id: bool) -> Option<&str> {
     let id = properties.message_id().filter(|_| by_id);
     properties.session_id().or(properties.partition_key()).or(id)
 }
 
-/// The partition that a number names.
+/// Returns the partition that a number names.
 pub(super) fn partition_of(sequence: SequenceNumber) -> u16 {
     u16::try_from(sequence.get() >> PARTITION_SHIFT).unwrap_or(0)
 }
 
-/// The Fowler-Noll-Vo hash of 64 bits. It is the same in every process and version, as a partition has to be.
+/// Computes the Fowler-Noll-Vo hash of 64 bits. It is the same in every process and version, as a partition has to
+/// be.
 fn fnv_1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What a batch or a transaction on a partitioned entity has to have in common.
+/// Returns the key that a batch or a transaction on a partitioned entity must share.
 pub(crate) fn common_key(properties: &Properties) -> Option<&str> {
     properties.session_id().or(properties.partition_key())
 }
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(given, [base + (1 << PARTITION_SHIFT) - 1, base, base + 1]);
     }
 
-    /// Receives go by acceptance and peeks by number, also beyond the last one.
+    /// Receives are in the order of acceptance and peeks in that of numbers, also beyond the last one.
     #[test]
     fn q_05_a_store_goes_on_behind_the_last_number() {
         let now = Now { ticks: 0, utc: Timestamp::EPOCH };

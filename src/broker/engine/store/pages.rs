@@ -1,8 +1,8 @@
 //! Messages that are on the disk and not in memory.
 //!
-//! Only messages that wait to be received are, and only those whose record is written: of each the entry stays, with all
-//! that orders and counts it. What is asked for is fetched and comes back as [`Store::page_in`]; until then a receiver
-//! waits as if there were nothing, and what is handed on to another entity waits for what is before it.
+//! Only messages that wait to be received are, and only those whose record is written. The entry of each stays, with
+//! all that orders and counts it. A requested message is fetched and returned by [`Store::page_in`]. Until then a
+//! receiver waits as if there were none, and a message to be forwarded waits for those before it.
 
 use super::{
     Effects, Entry, NEVER, Part, Place, Store,
@@ -13,12 +13,12 @@ use super::{
 };
 use crate::{Message, broker::engine::effects::Wanted, message::Stored, time::Timestamp};
 
-/// How many messages are fetched at once at most, and how many bytes.
+/// The maximum number of messages fetched at once, and of their bytes.
 const FETCHED: usize = 256;
 const FETCHED_BYTES: u64 = 4 << 20;
 
 impl Store {
-    /// Takes a message out of memory that was written, if it is still as it was and waits.
+    /// Removes a written message from memory, if it is unchanged and waits.
     pub(in super::super) fn page_out(&mut self, key: u32, order: u64, fx: &mut Effects) {
         let Some(entry) = self.entries.get(key as usize).filter(|entry| entry.order == order) else { return };
         if entry.marks & (CHANGED | WRITTEN | AWAY) != WRITTEN || entry.place != Place::Ready {
@@ -31,7 +31,7 @@ impl Store {
         fx.note().dropped.push(message);
     }
 
-    /// A message that was fetched is in memory again. `false` if it was not found and should have been.
+    /// Takes a message that was fetched. `false` if it was not found and should have been.
     pub(in super::super) fn page_in(
         &mut self,
         key: u32,
@@ -77,8 +77,8 @@ impl Store {
         true
     }
 
-    /// Moves a message that is away to the dead-letter sub-queue. It is told so when it is fetched. Until then the disk has
-    /// it as one that waits and whose time is up, which comes to the same.
+    /// Moves a message that is away to the dead-letter sub-queue. Its properties change when it is fetched. Until
+    /// then its record is that of an expired message that waits, which is equivalent.
     pub(super) fn bury_away(&mut self, key: u32, deliveries: u32, fx: &mut Effects) {
         self.leave_lane(self.entries[key as usize].lane);
         let entry = &mut self.entries[key as usize];
@@ -93,7 +93,7 @@ impl Store {
         self.enter(key, Part::DeadLetter, fx);
     }
 
-    /// Asks for a message that a receiver would take, and for those that come after it.
+    /// Requests a message that a receiver would take, and those after it.
     #[cold]
     pub(super) fn want_from(&mut self, lane: u32, key: u32, fx: &mut Effects) {
         let order = self.entries[key as usize].order;
@@ -101,7 +101,7 @@ impl Store {
         self.want_those_from(lane, order, |_, _| true, fx);
     }
 
-    /// Asks for so many messages of a lane as are fetched at once.
+    /// Requests as many messages of a lane as are fetched at once.
     fn want_those_from(&mut self, lane: u32, order: u64, is_wanted: impl Fn(&Self, &Entry) -> bool, fx: &mut Effects) {
         let next: Vec<u32> = self.lanes[lane as usize].ready.from(&self.entries, lane, order, FETCHED).collect();
         let mut bytes = 0;
@@ -116,7 +116,7 @@ impl Store {
         }
     }
 
-    /// Asks for a message that is away.
+    /// Requests a message that is away.
     pub(super) fn want(&mut self, key: u32, fx: &mut Effects) {
         let entry = &mut self.entries[key as usize];
         if entry.marks & (AWAY | WANTED) == AWAY {
@@ -127,8 +127,8 @@ impl Store {
         }
     }
 
-    /// Whether a message that leaves has to wait until messages are fetched: itself, or in the main part, whose messages
-    /// leave in order, one that is before it. However many wait, so many are fetched as receivers get at once.
+    /// Whether a message to be forwarded has to wait until messages are fetched. It waits for itself, or in the main
+    /// part, which keeps the order, for one before it. However many wait, as many are fetched as for receivers.
     pub(super) fn is_held_up(&mut self, key: u32, fx: &mut Effects) -> bool {
         if !fx.is_recorded() {
             return false;
@@ -156,7 +156,7 @@ impl Store {
         true
     }
 
-    /// A message has left the place that it had in its lane: the next one is not held up by it any more.
+    /// Lets the next message of a lane leave, after one has left its place in it.
     pub(super) fn let_next_leave(&mut self, lane: u32, part: Part, order: u64, fx: &mut Effects) {
         if !self.holds_up {
             return;
@@ -171,7 +171,7 @@ impl Store {
         fx.note().leaving.extend(next.map(|key| (self.id, key)));
     }
 
-    /// Nothing is being fetched any more, so that the first of those that leave can, or is fetched.
+    /// Lets the first message to be forwarded leave, or fetches it, as nothing is being fetched any more.
     fn let_first_leave(&mut self, fx: &mut Effects) {
         let dead = Part::DeadLetter.lane();
         // Where sessions are, each with a lane, only dead letters leave.
@@ -191,7 +191,7 @@ impl Store {
         fx.note().leaving.extend(first.into_iter().map(|key| (self.id, key)));
     }
 
-    /// Some of those that have expired and do not say so yet, from this order on.
+    /// Returns some messages that have expired and do not show that yet, from this order on.
     pub(in super::super) fn unsaid(&self, from: u64) -> Vec<Wanted> {
         let lane = Part::DeadLetter.lane();
         let dead = self.lanes[lane as usize].ready.from(&self.entries, lane, from, usize::MAX);
@@ -199,7 +199,7 @@ impl Store {
         unsaid.map(|key| Wanted { store: self.id, key, order: self.entries[key as usize].order }).collect()
     }
 
-    /// Takes a message out of memory again that was fetched to leave and could not, where there are too many.
+    /// Removes a message from memory again that was fetched to be forwarded and could not, where there are too many.
     pub(in super::super) fn put_away(&mut self, key: u32, fx: &mut Effects) {
         if fx.resident > fx.budget {
             let order = self.entries[key as usize].order;
@@ -208,14 +208,14 @@ impl Store {
     }
 }
 
-/// What a message counts more when it says that it has expired.
+/// Returns the bytes that a message grows by when it shows that it has expired.
 fn size_of_expiry(fx: &mut Effects) -> u64 {
     let mut size = 0;
     mark(&mut Stored::new(Message::new("")), &mut size, ttl_expired(), fx);
     size
 }
 
-/// Makes a message say that it has expired, where somebody looks at it.
+/// Marks a peeked message as expired.
 pub(crate) fn say_expired(message: &mut Stored) {
     message.clear_dead_letter_source();
     mark(message, &mut 0, ttl_expired(), &mut Effects::default());

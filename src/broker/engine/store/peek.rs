@@ -9,7 +9,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// A message that was looked at.
+/// A message that was peeked.
 #[derive(Debug)]
 pub(crate) enum Peeked {
     Here(Message),
@@ -19,13 +19,13 @@ pub(crate) enum Peeked {
         serial: u64,
         order: u64,
         received: Box<Received>,
-        /// It does not say so itself yet.
+        /// Its record does not show that yet.
         has_expired: bool,
     },
 }
 
 impl Store {
-    /// Up to `max` messages from sequence number `from` on, in order, without locking any.
+    /// Returns up to `max` messages from sequence number `from` on, in order, without locking any.
     pub(in super::super) fn peek(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<Peeked> {
         if let Source::Session { lane, lock } = source
             && !self.is_held(lane, lock)
@@ -41,7 +41,7 @@ impl Store {
         found.into_iter().map(|key| self.peeked(key)).collect()
     }
 
-    /// At least the first `max` from `from` on.
+    /// Returns at least the first `max` from `from` on.
     fn found(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<u32> {
         let part = source.part();
         let is_wanted = |key: u32| {
@@ -53,7 +53,7 @@ impl Store {
             Source::Part(Part::Main) if self.lanes.len() > super::FIXED_LANES as usize => return self.all(is_wanted),
             Source::Part(part) => part.lane(),
         };
-        // What is scheduled stands in no lane yet.
+        // A scheduled message is in no lane yet.
         let id = self.lanes.get(lane as usize).and_then(|lane| lane.session.as_deref()).map(Session::id);
         let is_of_session =
             |key: u32| id.is_some() && self.entries[key as usize].message.properties().session_id() == id;
@@ -102,7 +102,7 @@ impl Store {
         Peeked::Here(entry.message.deliver(received))
     }
 
-    /// Removes up to `max` messages that nobody holds, and that are not scheduled, the oldest first.
+    /// Removes up to `max` messages that are neither locked nor scheduled, the oldest first.
     pub(in super::super) fn delete(
         &mut self,
         part: Part,

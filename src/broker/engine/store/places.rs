@@ -1,4 +1,4 @@
-//! Where a message stands: among the entries, in its lane, and in the indexes of its place.
+//! The place of a message: among the entries, in its lane, and in the indexes of its place.
 
 use slab::Slab;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::time::Timestamp;
 
 impl Store {
-    /// Puts a message among the entries. It stands in no index yet.
+    /// Adds a message to the entries. It is in no index yet.
     pub(super) fn store(&mut self, arrival: Arrival, number: Number, fx: &mut Effects) -> u32 {
         let Arrival { message, size, origin, hops } = arrival;
         self.size += size;
@@ -46,8 +46,8 @@ impl Store {
     pub(super) fn join_lane(&mut self, key: u32) {
         let entry = &self.entries[key as usize];
         let lane = if self.sessions.is_some() {
-            // A message without a session is refused, or dead-lettered, before it comes here. Were one to come, the session
-            // without a name would keep it.
+            // A message without a session is refused, or dead-lettered, before this. Otherwise the session without a
+            // name would keep it.
             let session = entry.message.properties().session_id().unwrap_or("").to_owned();
             self.session_lane(&session)
         } else if self.settings.partitioned {
@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    /// There is something for those who wait in a line. Whether anyone does is known here, and mostly nobody does.
+    /// Notes an arrival for the receivers in a line. The store has their number, which is mostly 0.
     #[inline]
     pub(super) fn arrived(&self, line: Line, fx: &mut Effects) {
         if self.waiting > 0 {
@@ -69,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Puts an entry among those that can be received, at its place in the order.
+    /// Adds an entry to those that can be received, at its place in the order.
     #[inline]
     pub(super) fn make_ready(&mut self, key: u32, fx: &mut Effects) {
         let entry = &mut self.entries[key as usize];
@@ -84,7 +84,7 @@ impl Store {
         self.announce(lane, part, fx);
     }
 
-    /// There is something for those who wait for messages of a lane.
+    /// Notes an arrival for the receivers of a lane.
     #[inline]
     pub(super) fn announce(&mut self, lane: u32, part: Part, fx: &mut Effects) {
         if self.lanes[lane as usize].session.is_none() {
@@ -116,7 +116,7 @@ impl Store {
         self.relist(lane);
     }
 
-    /// Takes an entry out of its lane. It stands in none of its indexes any more.
+    /// Removes an entry from its lane. It is in none of its indexes any more.
     #[inline]
     pub(super) fn leave_lane(&mut self, lane: u32) {
         if self.sessions.is_some()
@@ -143,7 +143,7 @@ impl Store {
         self.entries = Slab::new();
     }
 
-    /// Forgets a message for good. It stands in no index but its lane.
+    /// Removes a message. It is in no index but its lane.
     #[inline]
     pub(super) fn remove(&mut self, key: u32, fx: &mut Effects) -> Entry {
         let entry = self.take_entry(key, fx);
@@ -160,7 +160,7 @@ impl Store {
         }
     }
 
-    /// Apart, so that messages that do not expire pass it by quickly.
+    /// A function of its own, so that messages that do not expire skip it quickly.
     #[inline(never)]
     pub(super) fn forget_expiry(&mut self, expires: Ticks, order: u64) {
         self.expiries.remove(place(expires, order));

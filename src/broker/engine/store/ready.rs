@@ -9,9 +9,9 @@ use super::{
 
 /// The messages of one lane that can be received, in the order of acceptance.
 ///
-/// New messages arrive in order and leave at the front, so they stand in a deque and cost no tree. What comes back behind
-/// the front goes into a tree beside it. An entry that leaves from the middle stays in the deque as a stale pair until it
-/// reaches the front, or until there are as many stale pairs as good ones.
+/// New messages arrive in order and leave at the front, so a deque holds them without the cost of a tree. A message
+/// that is released behind the front is added to a tree. An entry that leaves from the middle stays in the deque as a
+/// stale pair. It stays until it reaches the front, or until there are as many stale pairs as good ones.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     fresh: VecDeque<(u64, u32)>,
@@ -37,7 +37,7 @@ impl Ready {
         self.count += 1;
     }
 
-    /// The first of those that can be received.
+    /// Returns the first of those that can be received.
     #[inline]
     pub(super) fn first(&mut self, entries: &Slab<Entry>, lane: u32) -> Option<(u64, u32)> {
         while let Some(&(order, key)) = self.fresh.front() {
@@ -53,7 +53,7 @@ impl Ready {
         }
     }
 
-    /// Takes the first of those that can be received.
+    /// Removes and returns the first of those that can be received.
     #[inline]
     pub(super) fn pop(&mut self, entries: &Slab<Entry>, lane: u32) -> Option<u32> {
         if !self.returned.is_empty() {
@@ -69,7 +69,7 @@ impl Ready {
         None
     }
 
-    /// The memory of a burst is not kept.
+    /// Releases the memory of a burst.
     #[inline]
     fn give_back(&mut self) {
         if self.fresh.is_empty() && self.fresh.capacity() > KEPT {
@@ -94,13 +94,13 @@ impl Ready {
         Some(key)
     }
 
-    /// Takes an entry out from wherever it stands.
+    /// Removes an entry from the deque or the tree.
     pub(super) fn remove(&mut self, entries: &Slab<Entry>, lane: u32, order: u64) {
         self.count -= 1;
         if self.returned.remove(&order).is_some() {
             return;
         }
-        // Its entry may still say that it is here, so the pair is made stale.
+        // Its entry may still have this place, so the pair is made stale.
         if let Ok(at) = self.fresh.binary_search_by_key(&order, |&(order, _)| order) {
             self.fresh[at].1 = NIL;
         }
@@ -110,7 +110,7 @@ impl Ready {
         }
     }
 
-    /// Up to `max` entries whose order is `from` or later; twice as many if some came back.
+    /// Returns up to `max` entries whose order is `from` or later; twice as many if some were released.
     pub(super) fn from<'r>(
         &'r self,
         entries: &'r Slab<Entry>,

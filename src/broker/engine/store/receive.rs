@@ -10,7 +10,7 @@ use crate::{
     transport::{ErrorKind, ReceiveError},
 };
 
-/// One locked message and what it takes to settle it.
+/// One locked message and the data to settle it.
 pub(crate) struct Locked {
     pub(crate) message: Message,
     pub(crate) key: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Locked {
     pub(crate) lock_millis: u32,
 }
 
-/// Where a receiver takes messages from.
+/// The source of a receiver's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Part(Part),
@@ -50,7 +50,7 @@ impl Store {
         }
     }
 
-    /// Locks up to `max` messages in order and hands them to `out`.
+    /// Locks up to `max` messages in order and passes them to `out`.
     #[inline]
     pub(in super::super) fn receive(
         &mut self,
@@ -72,7 +72,7 @@ impl Store {
         taken
     }
 
-    /// Removes up to `max` messages in order and hands them to `out`.
+    /// Removes up to `max` messages in order and passes them to `out`.
     pub(in super::super) fn receive_and_delete(
         &mut self,
         now: Now,
@@ -114,7 +114,7 @@ impl Store {
         Some(key)
     }
 
-    /// The lane of the partition that has the first message of all.
+    /// Returns the lane of the partition that has the first message of all.
     #[inline(never)]
     fn first_partition(&mut self) -> Option<u32> {
         let lanes = FIXED_LANES..FIXED_LANES + u32::from(numbers::PARTITIONS);
@@ -184,7 +184,7 @@ impl Store {
 
 #[cfg(feature = "durable")]
 impl Store {
-    /// Locks a message for nobody, as one is that was locked before a restart.
+    /// Locks a message without a holder, such as one that was locked before a restart.
     pub(super) fn hold(&mut self, key: u32, until: Ticks, place: Place, fx: &mut Effects) {
         let lock = fx.next_lock();
         self.arm(until, fx);
@@ -206,7 +206,7 @@ fn needs_a_session() -> ReceiveError {
     ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity is received from by sessions")
 }
 
-/// The message as a receiver sees it.
+/// Returns the message as a receiver sees it.
 #[inline]
 fn delivered(entry: &Entry, locked_until: Option<Timestamp>, partitioned: bool) -> Message {
     let mut received = seen(entry, entry.failures.saturating_add(1), partitioned);
@@ -214,7 +214,7 @@ fn delivered(entry: &Entry, locked_until: Option<Timestamp>, partitioned: bool) 
     entry.message.deliver(received)
 }
 
-/// What the broker says of a message.
+/// Returns the broker's data of a message.
 #[inline]
 pub(super) fn seen(entry: &Entry, delivery_count: u32, partitioned: bool) -> Received {
     let mut received = Received::new(entry.sequence, entry.enqueued, delivery_count);

@@ -1,4 +1,4 @@
-//! One entity's messages as records, and out of them.
+//! Conversion of one entity's messages to records and back.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::broker::{
 };
 
 impl Store {
-    /// Writes to `batch` what has changed since this was last called.
+    /// Writes to `batch` the changes since the last call.
     pub(in super::super) fn write_changes(&mut self, now: Now, batch: &mut Batch, fx: &mut Effects) {
         let serial = self.id.serial;
         self.changes.is_listed = false;
@@ -32,7 +32,7 @@ impl Store {
             batch.remove(Table::Messages, &key(serial, order));
         }
         for at in self.changes.entries.drain(..) {
-            // It may be gone, and its place another's that was written already.
+            // It may be gone, and its place reused by one that was written already.
             let Some(entry) = self.entries.get_mut(at as usize).filter(|entry| entry.marks & CHANGED != 0) else {
                 continue;
             };
@@ -73,7 +73,7 @@ impl Store {
         }
     }
 
-    /// What may be on the disk of this entity.
+    /// Returns the records of this entity that may be on the disk.
     pub(in super::super) fn written(&self) -> Gone {
         let written = self.entries.iter().filter(|(_, entry)| entry.marks & WRITTEN != 0);
         let mut messages: Vec<u64> = written.map(|(_, entry)| entry.order).collect();
@@ -84,13 +84,13 @@ impl Store {
         Gone { serial: self.id.serial, messages, sessions, ids }
     }
 
-    /// `false` if these are the counters of another kind of entity.
+    /// Restores the counters; `false` if these are the counters of another kind of entity.
     pub(in super::super) fn restore_counters(&mut self, record: &CounterRecord) -> bool {
         self.changes.written_order = record.order;
         self.numbers.restore(record)
     }
 
-    /// `false` if the entity has no sessions.
+    /// Restores a session; `false` if the entity has no sessions.
     pub(in super::super) fn restore_session(&mut self, record: SessionRecord) -> bool {
         if self.sessions.is_none() {
             return false;
@@ -99,14 +99,15 @@ impl Store {
         true
     }
 
-    /// `false` if the entity detects no duplicates.
+    /// Restores an id; `false` if the entity detects no duplicates.
     pub(in super::super) fn restore_id(&mut self, now: Now, number: u64, record: IdRecord) -> bool {
         let Some(duplicates) = &mut self.duplicates else { return false };
         duplicates.restore(now, number, record);
         true
     }
 
-    /// Puts a message where it was. One that was locked is free, or is locked by nobody until its time is over.
+    /// Restores a message to its place. One that was locked is free, or stays locked without a holder until its lock
+    /// ends.
     pub(in super::super) fn restore(
         &mut self,
         now: Now,
@@ -142,7 +143,7 @@ impl Store {
             // A later process may hold locks.
             self.note_changed(at, fx);
         }
-        // One that has run out meanwhile ends at its own instant, as it would have with its process.
+        // A lock that has run out meanwhile ends at its own instant, as it would have in its process.
         match state.locked_until.filter(|_| hold_locks && !self.is_in_session(at)) {
             Some(until) => {
                 let place = if is_deferred { Place::DeferredLocked } else { Place::Locked };
@@ -156,7 +157,7 @@ impl Store {
         }
     }
 
-    /// When every message is restored.
+    /// Ends a restore after all messages.
     pub(in super::super) fn finish_restoring(&mut self, fx: &mut Effects) {
         if let Some(duplicates) = &mut self.duplicates {
             duplicates.finish_restoring(|number| self.scheduled.by_number.get(number).is_some());
@@ -165,7 +166,7 @@ impl Store {
     }
 }
 
-/// A lock is part of it only where its end is written too.
+/// Returns the state of an entry. A lock is part of it only where its end is written too.
 fn state(entry: &Entry, now: Now, with_lock: bool) -> MessageState {
     let is_held = with_lock && matches!(entry.place, Place::Locked | Place::DeferredLocked);
     MessageState {

@@ -9,7 +9,7 @@ use crate::{
     transport::{ErrorKind, SendError},
 };
 
-/// The messages of an entity that wait for their time.
+/// The scheduled messages of an entity.
 #[derive(Debug, Default)]
 pub(super) struct Scheduled {
     pub(super) by_number: Sorted<SequenceNumber>,
@@ -22,14 +22,14 @@ impl Scheduled {
         self.due.len()
     }
 
-    /// The next message that is due, and when.
+    /// Returns the next message that is due, and when.
     pub(super) fn first(&self, entries: &Slab<Entry>) -> Option<(Ticks, u32)> {
         self.due.first().map(|key| (entries[key as usize].locked_until, key))
     }
 }
 
 impl Store {
-    /// Stores a message that was numbered until it is due.
+    /// Stores a numbered message until it is due.
     pub(in super::super) fn schedule(
         &mut self,
         due: Ticks,
@@ -45,7 +45,7 @@ impl Store {
         }
     }
 
-    /// Puts a message that stands in no index among those that wait for their time.
+    /// Adds a message that is in no index to the scheduled ones.
     pub(super) fn await_due(&mut self, key: u32, due: Ticks, fx: &mut Effects) {
         let entry = &mut self.entries[key as usize];
         entry.place = Place::Scheduled;
@@ -80,14 +80,14 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the first message that is due, which enters again as if it were sent.
+    /// Removes the first message that is due, which enters again as if it were sent.
     pub(super) fn take_due(&mut self, fx: &mut Effects) -> Option<Arrival> {
         let key = self.scheduled.due.first()?;
         self.scheduled.by_number.remove(self.entries[key as usize].sequence);
         Some(self.remove_scheduled(key, fx))
     }
 
-    /// Takes out what stands among the numbers no more.
+    /// Removes a scheduled message that is no longer among the numbers.
     fn remove_scheduled(&mut self, key: u32, fx: &mut Effects) -> Arrival {
         let entry = self.take_entry(key, fx);
         self.size -= entry.size;

@@ -10,7 +10,7 @@ use crate::{
     transport::{ErrorKind, ReceiveError},
 };
 
-/// One session: it is there while it has a message, a state or a holder.
+/// One session: it exists while it has a message, a state or a holder.
 #[derive(Debug)]
 pub(super) struct Session {
     id: Box<str>,
@@ -21,7 +21,7 @@ pub(super) struct Session {
     lock: u64,
     until: Ticks,
     pub(super) locks: Locks,
-    /// Where it stands among the sessions that can be had.
+    /// Its place among the sessions that are available.
     listed: Option<u64>,
 }
 
@@ -35,10 +35,10 @@ impl Session {
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     lanes: HashMap<Box<str>, u32>,
-    /// Sessions that nobody holds and that have a message, by the order of their first.
+    /// Sessions without a holder and with a message, by the order of their first.
     available: BTreeSet<(u64, u32)>,
-    /// When held ones end, and of those that end at one instant, the one that was locked first. With the number of the
-    /// lock and the lane.
+    /// When locked sessions end; at one instant, in the order of their locks. With the number of the lock and the
+    /// lane.
     ends: BTreeSet<(Ticks, u64, u32)>,
 }
 
@@ -83,7 +83,7 @@ impl Store {
         self.lanes.get(lane as usize)?.session.as_deref()
     }
 
-    /// The session whose current lock is still `lock`.
+    /// Returns the session whose current lock is still `lock`.
     fn held_session(&mut self, lane: u32, lock: u64) -> Result<&mut Session, Refused> {
         let session = self.lanes.get_mut(lane as usize).and_then(|lane| lane.session.as_deref_mut());
         session.filter(|session| session.lock == lock && lock != 0).ok_or(Refused::SessionLockLost)
@@ -93,7 +93,7 @@ impl Store {
         self.session(lane).is_some_and(|session| session.lock == lock)
     }
 
-    /// Until when the lock of a session holds.
+    /// Returns when the lock of a session ends.
     pub(super) fn session_until(&self, lane: u32) -> Ticks {
         self.session(lane).map_or(0, |session| session.until)
     }
@@ -108,7 +108,7 @@ impl Store {
         Ok(self.lock_session(now, lane, fx))
     }
 
-    /// Locks the session that nobody holds whose first message was accepted first.
+    /// Locks the session without a holder whose first message was accepted first.
     pub(crate) fn accept_next_session(&mut self, now: Now, fx: &mut Effects) -> Result<Option<Accepted>, ReceiveError> {
         self.check_sessions()?;
         let first = self.sessions.as_ref().and_then(|sessions| sessions.available.first().copied());
@@ -161,7 +161,7 @@ impl Store {
         Ok(self.lock.shown_from(now))
     }
 
-    /// Ends the lock of a session by its holder's will: no delivery counts.
+    /// Ends the lock of a session for its holder: no delivery counts.
     pub(crate) fn close_session(&mut self, now: Now, lane: u32, lock: u64, fx: &mut Effects) -> Result<(), Refused> {
         self.held_session(lane, lock)?;
         self.end_session(now.ticks, lane, Failure::IsForgiven, fx);
@@ -176,7 +176,7 @@ impl Store {
         if let Some(sessions) = &mut self.sessions {
             sessions.ends.remove(&(until, lock, lane));
         }
-        // It is still locked, so it stays while its messages come and go.
+        // It is still locked, so it stays while its messages are moved.
         for key in held {
             self.unlock(key, instant, failure, fx);
         }
@@ -192,7 +192,7 @@ impl Store {
         self.held_session(lane, lock).map(|session| session.state.clone())
     }
 
-    /// Sets the state, or clears it, and leaves what it was. It may grow by `room`, and to `limit`.
+    /// Sets the state, or clears it, and leaves the previous one in `state`. It may grow by `room`, and to `limit`.
     pub(crate) fn set_session_state(
         &mut self,
         lane: u32,
@@ -220,7 +220,7 @@ impl Store {
         Ok(())
     }
 
-    /// A message of a session can be received.
+    /// Records that a message of a session can be received.
     pub(super) fn session_arrival(&mut self, lane: u32, fx: &mut Effects) {
         if self.session(lane).is_some_and(|session| session.lock != 0) {
             self.arrived(Line::Session(self.id, lane), fx);
@@ -229,7 +229,7 @@ impl Store {
         }
     }
 
-    /// Lists a session that nobody holds. It is one for one that waits, however many messages it has.
+    /// Lists a session without a holder. It is one arrival for one waiting receiver, however many messages it has.
     fn offer_session(&mut self, lane: u32, fx: &mut Effects) {
         let listed = |store: &Self| store.session(lane).is_some_and(|session| session.listed.is_some());
         let before = listed(self);
@@ -239,7 +239,7 @@ impl Store {
         }
     }
 
-    /// Keeps a session at its place among those that can be had.
+    /// Updates the place of a session among those that are available.
     #[inline]
     pub(super) fn relist(&mut self, lane: u32) {
         let at = &mut self.lanes[lane as usize];
@@ -258,7 +258,7 @@ impl Store {
         }
     }
 
-    /// Forgets a session that has nothing left.
+    /// Removes a session that is empty.
     pub(super) fn tidy_session(&mut self, lane: u32) {
         let at = &self.lanes[lane as usize];
         let Some(session) = &at.session else { return };
@@ -271,7 +271,7 @@ impl Store {
         self.lanes.remove(lane as usize);
     }
 
-    /// The ids of the sessions that have a message or a state, in order.
+    /// Returns the ids of the sessions that have a message or a state, in order.
     pub(crate) fn session_ids(&self) -> Vec<String> {
         let Some(sessions) = &self.sessions else { return Vec::new() };
         let exists =
@@ -294,7 +294,7 @@ impl Store {
         self.session(lane)?.state.clone()
     }
 
-    /// Gives a session, which may be new, the state that it had.
+    /// Restores the state of a session, which may be new.
     #[cfg(feature = "durable")]
     pub(super) fn restore_state(&mut self, id: &str, state: Option<Bytes>) {
         let lane = self.session_lane(id);
@@ -304,13 +304,13 @@ impl Store {
         }
     }
 
-    /// A deferred message by its number, where a holder of the session may ask for it.
+    /// Returns a deferred message by its number, if a holder of the session may receive it.
     pub(super) fn deferred_in(&self, lane: u32, number: SequenceNumber) -> Option<u32> {
         self.lanes.get(lane as usize)?.deferred.get(number)
     }
 }
 
-/// What the state of a session counts. Even an empty one keeps its session.
+/// Returns the size of the state of a session. Even an empty one keeps its session.
 fn size_of_state(state: Option<&Bytes>) -> u64 {
     state.map_or(0, |it| it.len() as u64 + QueueSettings::OVERHEAD)
 }

@@ -21,13 +21,13 @@ pub(crate) enum Refused {
     InSession,
     /// The state of a session is larger than a message may be.
     StateTooLarge { limit: usize },
-    /// There is no room for the state of a session.
+    /// The state of a session does not fit into the entity.
     Full,
     /// The entity is closed to receivers; the lock holds.
     Disabled,
 }
 
-/// What a lease asks for.
+/// The settlement that a lease requests.
 #[derive(Debug)]
 pub(crate) enum Settlement {
     By(Disposition),
@@ -36,8 +36,8 @@ pub(crate) enum Settlement {
 }
 
 impl Store {
-    /// Settles the delivery that `key` and `lock` name. Answers with the message if it is gone. Values of the disposition
-    /// are copied, so that the last of them is dropped by the caller, where no lock is held.
+    /// Settles the delivery that `key` and `lock` name. Returns the message if it is removed. Values of the
+    /// disposition are copied, so that the caller drops the last of them, where no lock is held.
     #[inline]
     pub(in super::super) fn settle(
         &mut self,
@@ -107,7 +107,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether [`Store::settle`] would take this, and how many bytes that would free.
+    /// Whether [`Store::settle`] would accept this, and how many bytes that would free.
     pub(in super::super) fn check_settlement(
         &self,
         now: Now,
@@ -132,7 +132,7 @@ impl Store {
         self.sessions.is_some() && self.lanes[self.entries[key as usize].lane as usize].session.is_some()
     }
 
-    /// Extends a lock to its full duration from now, and answers until when it holds.
+    /// Extends a lock to its full duration from now, and returns when it ends.
     pub(in super::super) fn renew(
         &mut self,
         now: Now,
@@ -159,12 +159,12 @@ impl Store {
         Ok(())
     }
 
-    /// The part of a message whose current lock is still `lock`.
+    /// Returns the part of a message whose current lock is still `lock`.
     #[inline]
     fn held(&self, now: Now, key: u32, lock: u64) -> Result<Part, Refused> {
         match self.entries.get(key as usize) {
-            // Only the message of a session may outlive its own lock: that of the session may have been renewed. For others a
-            // clock that another thread read earlier may have moved this call before the end of the lock.
+            // Only the message of a session may outlive its own lock: that of the session may have been renewed. For
+            // others, an earlier clock reading of another thread may have moved this call before the end of the lock.
             Some(entry) if entry.lock == lock && (entry.locked_until > now.ticks || self.is_in_session(key)) => {
                 Ok(entry.part)
             }

@@ -5,11 +5,10 @@ use super::{
     entry::{NIL, Ticks},
 };
 
-/// Messages by a number that no two have.
+/// Messages by a unique number.
 ///
-/// They mostly come in the order of their numbers, so they stand in a deque, where it costs little to find one among
-/// millions; the others go into a tree beside it. One that leaves from the middle leaves a gap, until a third of all are
-/// gaps.
+/// They mostly come in the order of their numbers, so they are in a deque, where a search among millions costs
+/// little; the others are in a tree. One that leaves from the middle leaves a gap, until a third of all are gaps.
 #[derive(Debug)]
 pub(super) struct Sorted<N> {
     ascending: VecDeque<(N, u32)>,
@@ -17,7 +16,7 @@ pub(super) struct Sorted<N> {
     gaps: usize,
 }
 
-/// Where a message stands among others by an instant, and of those of one instant in the order of acceptance. Two numbers in
+/// Returns the position of a message by an instant, and for one instant in the order of acceptance. Two numbers in
 /// one are compared in one step.
 #[inline]
 pub(super) fn place(instant: Ticks, order: u64) -> u128 {
@@ -40,7 +39,7 @@ impl<N: Ord + Copy> Sorted<N> {
         self.ascending.len() - self.gaps + self.others.len()
     }
 
-    /// The one with the least number.
+    /// Returns the one with the least number.
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
         let ascending = self.ascending.front().copied();
@@ -94,7 +93,7 @@ impl<N: Ord + Copy> Sorted<N> {
         Some(key)
     }
 
-    /// The first `max` from number `from` on that are wanted; twice as many if some came out of order.
+    /// Returns the first `max` from number `from` on that are selected; twice as many if some came out of order.
     pub(super) fn from(
         &self,
         from: N,
@@ -118,7 +117,7 @@ impl<N: Ord + Copy> Sorted<N> {
 mod tests {
     use super::*;
 
-    /// Against a tree, with numbers that come in order, come back and leave from anywhere.
+    /// Compares with a tree, with numbers that come in order, are added again and leave from anywhere.
     #[test]
     fn it_is_as_good_as_a_tree() {
         let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));

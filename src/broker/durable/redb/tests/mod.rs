@@ -30,7 +30,7 @@ fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|number| number.parse().unwrap())
 }
 
-/// Whether more is asked for than all.
+/// Whether more than all cases are requested.
 fn is_long() -> bool {
     number("CONSIGN_LONG").is_some()
 }
