@@ -1,6 +1,6 @@
-//! How a part of the library shows what it has done.
+//! Counts that a part of the library publishes.
 
-/// A handle to counts. For each the reader, which is public, and what adds to it, which is for the rooms around.
+/// A handle to counts. Each has a public reader, and a method that adds to it for the surrounding modules.
 macro_rules! counters {
     ($(#[$doc:meta])* $stats:ident; $($(#[$of:meta])* $name:ident, $count:ident;)*) => {
         $(#[$doc])*

@@ -190,7 +190,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that only moves when it is set or advanced.
 #[derive(Debug)]
 pub struct ManualClock {
     elapsed: AtomicU64,

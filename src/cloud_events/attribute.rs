@@ -22,7 +22,7 @@ impl Attribute {
         i32::try_from(value).map_or_else(|_| Self::String(value.to_string().into()), Self::Integer)
     }
 
-    /// The text; `None` of other values.
+    /// Returns the text; `None` of other values.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text) } else { None }

@@ -31,7 +31,7 @@ impl CloudEventBatch {
         Self(events)
     }
 
-    /// The events.
+    /// Returns the events.
     #[must_use]
     pub fn events(&self) -> &[CloudEvent] {
         &self.0
@@ -43,7 +43,7 @@ impl CloudEventBatch {
         self.0
     }
 
-    /// The events, in their order.
+    /// Returns the events, in their order.
     pub fn iter(&self) -> std::slice::Iter<'_, CloudEvent> {
         self.0.iter()
     }

@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloudEventError {
-    /// The message says nothing of events.
+    /// The message is not an event.
     NotAnEvent,
     /// The message is a batch, which [`CloudEventBatch`](super::CloudEventBatch) reads.
     Batch,
@@ -20,9 +20,9 @@ pub enum CloudEventError {
     Format(Box<str>),
     /// An event of a batch.
     InBatch {
-        /// Its place in the batch, from 0.
+        /// Its index in the batch, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The error of this event.
         error: Box<CloudEventError>,
     },
     /// `specversion` is missing, or not `1.0`.
@@ -35,7 +35,7 @@ pub enum CloudEventError {
     Name(Box<str>),
     /// A name that the specification does not allow, and that is not written: at most 40 characters of it, escaped.
     WrittenName(Box<str>),
-    /// An attribute that is there twice, with different values, or a member of the JSON that stands twice.
+    /// An attribute that occurs twice with different values, or a duplicate member of the JSON.
     Twice(Box<str>),
     /// An event is not a JSON object, or a batch not an array of them. Lines and columns count from 1, for an event of a
     /// batch from where it begins; column 0 is before the first byte.

@@ -14,7 +14,7 @@ use crate::{
     settlement::Undecodable,
 };
 
-/// How an event is a message.
+/// How an event is encoded in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The data is the body, and the attributes are application properties: `cloudEvents_` and the name.
@@ -36,7 +36,8 @@ pub struct CloudEvent {
 const REQUIRED: [&str; 3] = ["id", "source", "type"];
 
 impl CloudEvent {
-    /// An event with what each has to have: an id that is unique at its source, the source (a URI reference), and the type.
+    /// Creates an event with the required attributes: an id that is unique at its source, the source (a URI reference),
+    /// and the type.
     pub fn new(
         id: impl Into<String>,
         source: impl Into<String>,
@@ -106,7 +107,7 @@ impl CloudEvent {
         self.with_extension("subject", subject.into())
     }
 
-    /// Sets `time`: when it happened, as RFC 3339 says.
+    /// Sets `time`: when it happened, as text of RFC 3339.
     pub fn with_time(self, time: impl Into<String>) -> Result<Self, CloudEventError> {
         self.with_extension("time", time.into())
     }
@@ -151,49 +152,49 @@ impl CloudEvent {
         self.text(name).unwrap_or_default()
     }
 
-    /// What it is known by at its source: source and id together are unique.
+    /// Returns the `id`: source and id together are unique.
     #[must_use]
     pub fn id(&self) -> &str {
         self.required("id")
     }
 
-    /// Where it happened.
+    /// Returns the `source`: where it happened.
     #[must_use]
     pub fn source(&self) -> &str {
         self.required("source")
     }
 
-    /// What happened: `type`.
+    /// Returns the `type`: what happened.
     #[must_use]
     pub fn event_type(&self) -> &str {
         self.required("type")
     }
 
-    /// What at the source it is about.
+    /// Returns the `subject`: what at the source the event is about.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         self.text("subject")
     }
 
-    /// When it happened, as RFC 3339 says.
+    /// Returns the `time` when it happened, as text of RFC 3339.
     #[must_use]
     pub fn time(&self) -> Option<&str> {
         self.text("time")
     }
 
-    /// The format of the data. Without one, data in structured mode is JSON.
+    /// Returns the format of the data. Without one, data in structured mode is JSON.
     #[must_use]
     pub fn data_content_type(&self) -> Option<&str> {
         self.text("datacontenttype")
     }
 
-    /// The schema of the data.
+    /// Returns the schema of the data.
     #[must_use]
     pub fn data_schema(&self) -> Option<&str> {
         self.text("dataschema")
     }
 
-    /// Any attribute but `specversion`, by its name.
+    /// Returns any attribute but `specversion`, by its name.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.get(name)
@@ -204,7 +205,7 @@ impl CloudEvent {
         self.attributes.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// The data.
+    /// Returns the data.
     #[must_use]
     pub fn data(&self) -> Option<&[u8]> {
         self.data.as_deref()

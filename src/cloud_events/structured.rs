@@ -27,8 +27,8 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The kind that a ContentType names, if it is one of CloudEvents. It is compared without regard to case and parameters: the charset of
-/// JSON is UTF-8, whatever is declared.
+/// The kind that a ContentType names, if it is one of CloudEvents. It is compared without regard to case and
+/// parameters: the charset of JSON is UTF-8, whatever is declared.
 pub(super) fn kind(content_type: &str) -> Option<Kind> {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/cloudevents+json") {

@@ -1,4 +1,4 @@
-//! What was received and no handler has seen: filled, handed out, and given back before its locks are lost.
+//! The received messages that are not dispatched yet. The batch releases them before their locks are lost.
 
 use std::{
     future::Future,

@@ -1,4 +1,5 @@
-//! How a consumer stops: nothing new, then what runs, then what is left.
+//! How a consumer stops: it receives nothing new, waits for running handlers, then abandons the
+//! rest.
 
 use std::{
     future::Future,
@@ -45,7 +46,7 @@ where
         self.drain = Some(Drain { cause, timer, is_over: false });
     }
 
-    /// Ends when everything is settled; pending for ever while the consumer is not draining.
+    /// Ends when everything is settled. It never ends while the consumer is not draining.
     pub(super) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stats, ConsumeError>> {
         loop {
             self.poll_releases(cx);

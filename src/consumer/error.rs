@@ -4,7 +4,7 @@ use tower::BoxError;
 
 use crate::transport::{ErrorKind, ReceiveError};
 
-/// Why a consumer stopped by itself. What it had received is settled or given back.
+/// Why a consumer stopped by itself. The messages that it had received are settled or released.
 #[derive(Debug)]
 pub struct ConsumeError(Cause);
 
@@ -38,7 +38,7 @@ impl ConsumeError {
         matches!(&self.0, Cause::Receive(error) if error.kind() == ErrorKind::SessionLockLost)
     }
 
-    /// Which side failed.
+    /// Returns which side failed.
     #[must_use]
     pub fn kind(&self) -> ConsumeErrorKind {
         match self.0 {

@@ -1,4 +1,4 @@
-//! How a consumer is, for people and for probes.
+//! The health of a consumer, for people and for probes.
 
 use std::{
     fmt,
@@ -13,7 +13,8 @@ use serde::Serialize;
 use super::Stats;
 use crate::transport::ErrorKind;
 
-/// A handle to how a consumer is. Clones show the same, also while the consumer runs and after it has ended.
+/// A live handle to the health of a consumer. Clones show the same, while the consumer runs and after it has
+/// ended.
 #[derive(Clone, Debug)]
 pub struct Health {
     shared: Arc<Shared>,
@@ -31,7 +32,7 @@ struct Shared {
     last: Mutex<Option<Failure>>,
 }
 
-/// What a consumer is doing.
+/// The state of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -46,8 +47,8 @@ pub enum ConsumerState {
     Ended,
 }
 
-/// What failed last in a consumer. The kind is [`ServiceTimeout`](ErrorKind::ServiceTimeout) where the broker did not answer
-/// within the operation timeout.
+/// The last failure of a consumer. The kind is [`ServiceTimeout`](ErrorKind::ServiceTimeout) where the broker did not
+/// answer within the operation timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
@@ -63,17 +64,18 @@ pub enum Failure {
     LockLost,
     /// A settlement or a release failed.
     Settle(ErrorKind),
-    /// The lock of a message or a session was not renewed. That of a session is given up.
+    /// The lock of a message or a session was not renewed. A session whose lock is not renewed
+    /// is released.
     Renew(ErrorKind),
     /// A session was not closed.
     Close(ErrorKind),
 }
 
-/// How a consumer is at one time.
+/// The health of a consumer at one instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConsumerSnapshot {
-    /// What it is doing.
+    /// The state of the consumer.
     pub state: ConsumerState,
     /// How many messages it can handle at once; sessions, where it works through those.
     pub slots: usize,
@@ -81,7 +83,7 @@ pub struct ConsumerSnapshot {
     pub in_use: usize,
     /// Messages that were received and wait for a slot, and those that are held outside of the slots.
     pub waiting: usize,
-    /// Messages that were handed to the stack.
+    /// Messages that were dispatched to the stack.
     pub handled: u64,
     /// Messages that were completed.
     pub completed: u64,
@@ -93,7 +95,7 @@ pub struct ConsumerSnapshot {
     pub deferred: u64,
     /// Operations of the transport that were not answered in time: [`Stats::timed_out`].
     pub timed_out: u64,
-    /// What failed last, if anything did.
+    /// The last failure, if there was one.
     pub last_failure: Option<Failure>,
 }
 
@@ -125,7 +127,8 @@ impl Health {
         self.shared.slots.store(slots, Ordering::Relaxed);
     }
 
-    /// Shows a run's slots in use, and what it has received and not handed out.
+    /// Publishes a run's slots in use, and the messages that it has received and not
+    /// dispatched.
     #[inline]
     pub(super) fn show(&self, share: &mut Share, in_use: usize, waiting: usize) {
         // Wrapping: what is added where it is less is taken away.
@@ -151,7 +154,8 @@ impl Health {
         *self.shared.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
     }
 
-    /// How the consumer is now. Nothing waits for it; numbers that change at once may be read one after the other.
+    /// Returns the current health of the consumer. It does not block; numbers that change at once may be read one after
+    /// the other.
     #[must_use]
     pub fn snapshot(&self) -> ConsumerSnapshot {
         let stats = &self.stats;

@@ -284,8 +284,8 @@ where
         }
     }
 
-    /// Puts a held message that is due before the batch, with its slot before the free ones, if the stack is ready for it:
-    /// it is the next that is handed out. Abandons those before it that only had to wait. `false` if there is none.
+    /// Puts a held message that is due before the batch, with its slot before the free ones, if the stack is ready for
+    /// it: it is dispatched next. Abandons those before it that only had to wait. `false` if there is none.
     #[cold]
     pub(super) fn bring_held(&mut self, cx: &mut Context<'_>) -> bool {
         let mut at = 0;

@@ -30,31 +30,33 @@
 //! # }
 //! ```
 //!
-//! # What holds
+//! # Guarantees
 //!
-//! - It receives as many messages as it has free slots, so the lock of a message starts when there is room to work on it.
-//! - The stack is made ready only with a message in hand, and is called at once, on the instance that was ready.
-//! - The right to settle stays here. A call that answers with an error, panics, or is dropped abandons its message: that
-//!   is one failed delivery, and the consumer goes on. An error that is an [`Undecodable`](crate::settlement::Undecodable)
+//! - It receives as many messages as it has free slots, so the lock of a message starts when a slot is free for it.
+//! - The stack is made ready only when a message has arrived, and is called at once, on the instance that was ready.
+//! - Only the consumer settles. A call that answers with an error, panics, or is dropped abandons its message: that is
+//!   one failed delivery, and the consumer goes on. An error that is an [`Undecodable`](crate::settlement::Undecodable)
 //!   dead-letters it, for no further delivery can be read.
-//! - A message is settled when its handler has ended. Where the broker can complete several in one step, as the embedded
-//!   one can, and handlers take less than a millisecond each, those of one batch are completed together, before the
-//!   consumer receives again, polls a handler that was waiting, or waits itself.
-//! - What is counted was answered by the broker. One on a disk answers when it has written, and handlers that were completed
-//!   together do not wait for that; the end of the consumer does.
+//! - A message is settled when its handler has ended. The embedded broker, for one, can complete several messages in
+//!   one step. With such a broker, and handlers that take less than a millisecond each, the messages of one batch are
+//!   completed together. That happens before the consumer receives again, polls a handler that was waiting, or waits
+//!   itself.
+//! - A settlement is counted when the broker has answered it. A broker on a disk answers when it has written. Messages
+//!   that are completed together do not hold up their slots for that; the end of the consumer waits for it.
 //! - A message whose id another consumer is handling takes no slot: see [`Consumer::max_held`].
-//! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock is
-//!   lost all the same, its future is dropped, and the message comes again.
-//! - On shutdown it stops receiving, releases what no handler has seen without counting it, waits for handlers up to the
-//!   drain timeout, then drops the rest and abandons their messages. A shutdown ends within the drain timeout plus 1 second
-//!   for those settlements; that of a [`SessionConsumer`] within the drain timeout plus 2 seconds, for it also closes
-//!   sessions. When it has ended its settlements are answered: a broker on a disk has them, and can be
-//!   [closed](crate::broker::Broker::close).
+//! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock
+//!   is lost all the same, the handler's future is dropped, and the message is redelivered.
+//! - On shutdown it stops receiving and releases what no handler has seen, without counting a delivery. It waits for
+//!   handlers up to the drain timeout, then drops the rest and abandons their messages. A shutdown ends within the
+//!   drain timeout plus 1 second for those settlements; that of a [`SessionConsumer`] within the drain timeout plus 2
+//!   seconds, for it also closes sessions. When it has ended its settlements are answered: a broker on a disk has them,
+//!   and can be [closed](crate::broker::Broker::close).
 //! - An operation of the transport that is not answered within the [operation timeout](Consumer::operation_timeout) has
-//!   failed as [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout): [`Health`] shows it, [`Stats::timed_out`]
-//!   counts it, and a warning is logged. Only a receive, and the acceptance of the next session, wait without a deadline.
-//! - The consumer holds a place in the stack, such as a permit of a concurrency limit, only while it holds a message. When
-//!   it has released its last message and the stack is not ready yet, it goes on with a clone of the stack.
+//!   failed as [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout): [`Health`] shows it,
+//!   [`Stats::timed_out`] counts it, and a warning is logged. Only a receive, and the acceptance of the next session,
+//!   wait without a deadline.
+//! - The consumer holds a place in the stack, such as a permit of a concurrency limit, only while it holds a message.
+//!   When it has released its last message and the stack is not ready yet, it goes on with a clone of the stack.
 //! - A dead letter is cut to what a broker takes before it is sent there.
 //!
 //! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.
@@ -131,7 +133,7 @@ enum NotSettled {
 }
 
 impl Options {
-    /// Hands a message to the sink. A panic of it is caught.
+    /// Passes a message to the sink. A panic of it is caught.
     #[cold]
     fn undeliverable(&mut self, receiver: &impl Receiver, message: &Message, not: NotSettled) {
         self.stats.count_undeliverable();
@@ -160,8 +162,8 @@ impl Options {
 pub struct Undeliverable {
     /// The message, as it was received.
     pub message: Message,
-    /// What should have become of it: a dead letter, or for a message that was received and deleted any other outcome
-    /// than complete.
+    /// Its intended settlement: a dead letter, or for a message that was received and deleted any outcome other than
+    /// complete.
     pub dead_letter: Option<DeadLetter>,
 }
 
@@ -176,8 +178,8 @@ where
     /// Most handlers at once.
     pub const MAX_CONCURRENCY: usize = 4_096;
 
-    /// A consumer of what `receiver` delivers, handled by `service`. A clone of `service` takes over when the consumer has to
-    /// give up a place that it holds in it.
+    /// Creates a consumer of the messages of `receiver`, handled by `service`. A clone of `service` takes over when the
+    /// consumer has to release a place that it holds in it.
     pub fn new(receiver: R, service: S) -> Self
     where
         S: Clone,
@@ -185,83 +187,84 @@ where
         Self { clone_service: Some(S::clone), ..Self::without_clone(receiver, service) }
     }
 
-    /// A consumer whose `service` is not [`Clone`], such as tower's `RateLimit`. It cannot give up a place that it holds in
-    /// the service: when it has released its messages while the service was not ready, it may keep a permit of a shared
-    /// limit, or its turn to get one, until it receives again.
+    /// A consumer whose `service` is not [`Clone`], such as tower's `RateLimit`. It cannot give up a place that it
+    /// holds in the service. If it releases its messages while the service is not ready, it may keep a permit of a
+    /// shared limit, or its turn to get one, until it receives again.
     pub fn without_clone(receiver: R, service: S) -> Self {
         Self { receiver, service, clone_service: None, options: Settings::new().options() }
     }
 
-    /// How many messages are handled at once: 1 to [`Consumer::MAX_CONCURRENCY`], by default 16. What is outside is
-    /// brought inside.
+    /// Sets how many messages are handled at once: 1 to [`Consumer::MAX_CONCURRENCY`], by default 16. Values outside
+    /// are clamped.
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.options.concurrency = messages.clamp(1, Self::MAX_CONCURRENCY);
         self.options.health.set_slots(self.options.concurrency);
         self
     }
 
-    /// How many messages are locked ahead of the handlers: by default none. Their locks run while they wait. One that
-    /// has used up half of its lock is given back, without a count; one that has lost it is dropped.
+    /// Sets how many messages are locked ahead of the handlers: by default none. Their locks run while they wait. One
+    /// that has used up half of its lock is released, without a count; one that has lost it is dropped.
     pub fn prefetch(mut self, messages: usize) -> Self {
         self.options.prefetch = messages.min(Self::MAX_CONCURRENCY);
         self
     }
 
-    /// For how long locks are renewed while a handler runs: by default five minutes. Zero renews never.
+    /// Sets for how long locks are renewed while a handler runs: by default five minutes. Zero renews never.
     pub fn renew_for(mut self, total: Duration) -> Self {
         self.options.renewal = total;
         self
     }
 
-    /// How long a shutdown waits for handlers that run: by default 30 seconds. The shutdown ends at most 1 second later:
-    /// so long it waits for settlements.
+    /// Sets how long a shutdown waits for handlers that run: by default 30 seconds. The shutdown ends at most 1 second
+    /// later: so long it waits for settlements.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.options.drain = timeout;
         self
     }
 
-    /// How many messages are held outside of the slots, by default 256: messages whose id another consumer is handling, as
-    /// [`DedupLayer`](crate::middleware::dedup::DedupLayer) finds out, and those that wait for the delay of an
-    /// [abandon](Disposition::abandon_after) where the transport has none. Their locks are renewed, they are handed to the
-    /// stack again when something may have changed, and waiting does not count as a delivery. One message more is released
-    /// for a few seconds, without a count, where the transport can do that
-    /// ([`Lease::release_after`](crate::transport::Lease::release_after)); else it waits in its slot. With 0 the layer waits
-    /// in the slot.
+    /// Sets how many messages are held outside of the slots, by default 256: messages whose id another consumer is
+    /// handling, as [`DedupLayer`](crate::middleware::dedup::DedupLayer) finds out, and those that wait for the delay
+    /// of an [abandon](Disposition::abandon_after) where the transport has none. Their locks are renewed, they are
+    /// dispatched to the stack again when something may have changed, and waiting does not count as a delivery. One
+    /// message more is released for a few seconds, without a count, where the transport can do that
+    /// ([`Lease::release_after`](crate::transport::Lease::release_after)); else it waits in its slot. With 0 the layer
+    /// waits in the slot.
     pub fn max_held(mut self, messages: usize) -> Self {
         self.options.max_held = messages;
         self
     }
 
-    /// How long the transport may take to answer a settlement, a release or a renewal: by default 60 seconds, at least a
-    /// millisecond and at most a year. One that is not answered by then has failed as
-    /// [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout), and the consumer goes on. A settlement is given up
-    /// when the lock of its message has ended, if that is earlier.
+    /// Sets how long the transport may take to answer a settlement, a release or a renewal: by default 60 seconds, at
+    /// least a millisecond and at most a year. An operation without an answer by then has failed as
+    /// [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout), and the consumer goes on. A settlement is given
+    /// up when the lock of its message has ended, if that is earlier.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.options.operation = operation::clamped(timeout);
         self
     }
 
-    /// The name of the entity in log lines, for a receiver that does not have it: see
+    /// Sets the name of the entity in log lines, for a receiver that does not have it: see
     /// [`Receiver::entity_info`].
     pub fn entity(mut self, name: &str) -> Self {
         self.options.log.set_entity(name);
         self
     }
 
-    /// Where messages go that cannot be dead-lettered. One that is a dead letter already is deferred afterwards, so that
-    /// it does not stand before the others; one that was received and deleted exists nowhere else, so one that no handler
-    /// has finished when the consumer ends, or is dropped, comes here too. A panic of `sink` is caught.
+    /// Sets where messages go that cannot be dead-lettered. One that is a dead letter already is deferred afterwards, so
+    /// that it does not stand before the others; one that was received and deleted exists nowhere else, so one that no
+    /// handler has finished when the consumer ends, or is dropped, comes here too. A panic of `sink` is caught.
     pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
         self.options.undeliverable = Some(Box::new(sink));
         self
     }
 
-    /// The counts, which go on while the consumer runs.
+    /// Returns the counts, which go on while the consumer runs.
     pub fn stats(&self) -> Stats {
         self.options.stats.clone()
     }
 
-    /// How it is, also while it runs and after it has ended: slots, what it is doing, what failed last.
+    /// Returns a live health handle, valid while the consumer runs and after it has ended: slots, state, last
+    /// failure.
     ///
     /// ```
     /// # #[cfg(feature = "embedded")] {

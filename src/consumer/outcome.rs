@@ -1,4 +1,4 @@
-//! What becomes of a message when its handler has ended.
+//! Settles a message when its handler has ended.
 
 use std::{
     future::Future,
@@ -116,7 +116,7 @@ where
         self.options.stats.count_all_unanswered(settlements);
     }
 
-    /// Counts completions whose answers have come. Tells whether any has.
+    /// Counts completions that the broker has answered. Returns whether there was one.
     #[inline]
     pub(super) fn poll_completions(&mut self, cx: &mut Context<'_>) -> bool {
         !self.gathered.is_answered() && self.poll_answers(cx)

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 pub(super) struct Pace {
     /// Messages from one look to the next.
     stride: u32,
-    /// Messages that are handed out before the next look.
+    /// Messages to dispatch before the next look.
     left: u32,
-    /// Messages that were handed out since the last look.
+    /// Messages dispatched since the last look.
     handed: u32,
     looked: Option<Instant>,
 }
@@ -28,7 +28,7 @@ impl Pace {
     /// A message that takes less is handled quickly.
     const QUICK: Duration = Duration::from_millis(1);
 
-    /// Whether to look before one more message is handed out.
+    /// Whether to look before one more message is dispatched.
     #[inline]
     pub(super) fn is_due(&mut self) -> bool {
         if self.left == 0 {

@@ -44,7 +44,7 @@ where
         self.slots[slot].renewing = Some(renewing);
     }
 
-    /// Renews what is due, and ends handlers whose lock has run out and settlements that nobody answers.
+    /// Renews what is due, and ends handlers whose lock has run out and settlements without an answer.
     pub(super) fn renew_due(&mut self, now: Instant) {
         for slot in 0..self.slots.len() {
             let place = &mut self.slots[slot];

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// A running consumer: a future that ends when the consumer has drained. Dropped, it drops its handlers, abandons their
-/// messages, and gives back what no handler has seen.
+/// messages, and releases what no handler has seen.
 #[must_use = "a consumer runs only while its future is polled"]
 pub struct Run<R, S, F>
 where
@@ -58,7 +58,7 @@ where
     pub(super) pace: Pace,
     pub(super) gathered: Gathered<R::Lease>,
     pub(super) kept: Kept<R::Lease>,
-    /// Whether a layer may say that a message is to be kept.
+    /// Whether a layer may request that a message is kept.
     pub(super) holding: Holding,
     pub(super) releases: FuturesUnordered<Timed<<R::Lease as Lease>::Settle>>,
     pub(super) paused_until: Option<Instant>,
@@ -85,7 +85,7 @@ impl Turn {
     }
 }
 
-/// Messages that are handed out or given back before the task yields.
+/// Messages that are dispatched or released before the task yields.
 const TURN: usize = 128;
 
 impl<R, S, F> Run<R, S, F>
@@ -214,8 +214,8 @@ where
         }
     }
 
-    /// Gives up the place that the stack may hold, such as a permit or a turn to get one: nobody else can have it. Cloning
-    /// and dropping the stack is the user's code.
+    /// Gives up the place that the stack may hold, such as a permit or a turn to get one, which is blocked for others
+    /// meanwhile. Cloning and dropping the stack is the user's code.
     #[cold]
     pub(super) fn give_up_place(&mut self) {
         if !self.kept.is_due()
@@ -250,7 +250,7 @@ where
     }
 }
 
-/// Nothing in it is pinned in place: what must not move is in boxes.
+/// No field is structurally pinned: what must not move is in boxes.
 impl<R, S, F> Unpin for Run<R, S, F>
 where
     R: Receiver,

@@ -8,8 +8,8 @@ use crate::{
     transport::deadline::{self as operation, OPERATION_TIMEOUT},
 };
 
-/// How a consumer works, as one value that is checked. Its setters take what they are given; [`Settings::check`] refuses what
-/// [`Consumer`]'s own setters bring inside.
+/// The settings of a consumer, as one value that is checked. Its setters take what they are given; [`Settings::check`]
+/// refuses what [`Consumer`]'s own setters bring inside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
     concurrency: usize,
@@ -41,7 +41,7 @@ pub enum SettingsErrorKind {
     OperationTimeout,
 }
 
-/// Settings that a consumer cannot have. `Display` says in one sentence what to change.
+/// Settings that a consumer cannot have. `Display` states in one sentence what to change.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SettingsError {
     kind: SettingsErrorKind,
@@ -55,7 +55,7 @@ impl Settings {
     /// How many messages are held outside of the slots by default.
     pub const MAX_HELD: usize = 256;
 
-    /// What a consumer has by default.
+    /// The default settings of a consumer.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -69,42 +69,43 @@ impl Settings {
         }
     }
 
-    /// How many messages are handled at once: 1 to [`Settings::MAX_CONCURRENCY`], by default 16.
+    /// Sets how many messages are handled at once: 1 to [`Settings::MAX_CONCURRENCY`], by default 16.
     #[must_use]
     pub const fn concurrency(mut self, messages: usize) -> Self {
         self.concurrency = messages;
         self
     }
 
-    /// How many messages are locked ahead: up to [`Settings::MAX_CONCURRENCY`], by default none.
+    /// Sets how many messages are locked ahead: up to [`Settings::MAX_CONCURRENCY`], by default none.
     #[must_use]
     pub const fn prefetch(mut self, messages: usize) -> Self {
         self.prefetch = messages;
         self
     }
 
-    /// How long a lock of the entity holds. It is for the check: the consumer goes by the locks that it gets.
+    /// Sets how long a lock of the entity lasts. Only the check uses it: the consumer uses the locks that it
+    /// gets.
     #[must_use]
     pub const fn lock(mut self, lock: Duration) -> Self {
         self.lock = Some(lock);
         self
     }
 
-    /// For how long locks are renewed while a handler runs: by default five minutes. Zero renews never.
+    /// Sets for how long locks are renewed while a handler runs: by default five minutes. Zero renews never.
     #[must_use]
     pub const fn renew_for(mut self, total: Duration) -> Self {
         self.renew_for = total;
         self
     }
 
-    /// How long a shutdown waits for handlers that run: by default 30 seconds. It ends at most 1 second later.
+    /// Sets how long a shutdown waits for handlers that run: by default 30 seconds. It ends at most 1 second later.
     #[must_use]
     pub const fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
         self
     }
 
-    /// How many messages are held outside of the slots, by default [`Settings::MAX_HELD`]:
+    /// Sets how many messages are held outside of the slots, by default [`Settings::MAX_HELD`]:
     /// [`Consumer::max_held`](Consumer::max_held).
     #[must_use]
     pub const fn max_held(mut self, messages: usize) -> Self {
@@ -112,7 +113,7 @@ impl Settings {
         self
     }
 
-    /// How long the transport may take to answer a settlement, a release or a renewal: 1 ms to a year, by default 60
+    /// Sets how long the transport may take to answer a settlement, a release or a renewal: 1 ms to a year, by default 60
     /// seconds.
     #[must_use]
     pub const fn operation_timeout(mut self, timeout: Duration) -> Self {
@@ -120,7 +121,7 @@ impl Settings {
         self
     }
 
-    /// Whether a consumer can have them. Errors: the first one that is wrong.
+    /// Checks that a consumer can have them. Errors: the first one that is wrong.
     pub fn check(&self) -> Result<(), SettingsError> {
         use SettingsErrorKind as Kind;
         let Self { concurrency, prefetch, lock, renew_for, operation_timeout, .. } = *self;
@@ -185,7 +186,7 @@ impl<R, S> Consumer<R, S> {
 }
 
 impl SettingsError {
-    /// Which setting is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> SettingsErrorKind {
         self.kind

@@ -34,7 +34,7 @@ pub(super) struct Slot<F, L: Lease> {
     pub(super) why: Option<Box<Why>>,
     /// It is there exactly while a call goes on.
     pub(super) held: Option<Held<L>>,
-    /// How the last message was held that was handed out again here.
+    /// How the last message that was dispatched again here was held.
     pub(super) before: Option<Before>,
     /// When its lock was taken, if that was not in this turn of the driver.
     pub(super) locked_at: Option<Instant>,
@@ -149,7 +149,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
         self.held.is_some()
     }
 
-    /// How the message that is handed out here was held, if it was.
+    /// How the message that is dispatched here was held, if it was.
     #[inline]
     pub(super) fn before(&self, message: &Message) -> Option<Before> {
         if matches!(message.holding(), Holding::Was) { self.before } else { None }

@@ -3,20 +3,20 @@ use std::sync::atomic::Ordering;
 use crate::counters::counters;
 
 counters! {
-    /// What a consumer has done so far. Clones show the same counts, also while the consumer runs.
+    /// The counts of a consumer. Clones show the same counts, also while the consumer runs.
     Stats;
 
     /// Sessions that were accepted.
     sessions, count_sessions;
-    /// Messages that were handed to the stack.
+    /// Messages that were dispatched to the stack.
     handled, count_handled;
-    /// Messages that were completed, and the broker said so.
+    /// Messages that were completed, as the broker confirmed.
     completed, count_completed;
-    /// Messages that were abandoned, and the broker said so.
+    /// Messages that were abandoned, as the broker confirmed.
     abandoned, count_abandoned;
-    /// Messages that were dead-lettered, and the broker said so.
+    /// Messages that were dead-lettered, as the broker confirmed.
     dead_lettered, count_dead_lettered;
-    /// Messages that were deferred, and the broker said so.
+    /// Messages that were deferred, as the broker confirmed.
     deferred, count_deferred;
     /// Calls of the stack that answered with an error. Their messages are abandoned.
     failed, count_failed;
@@ -24,7 +24,7 @@ counters! {
     panicked, count_panicked;
     /// Handlers that were cancelled because the lock was lost, or the time to drain was over.
     cancelled, count_cancelled;
-    /// Messages whose lock was lost before they were settled. They come again.
+    /// Messages whose lock was lost before they were settled. They are redelivered.
     lock_lost, count_lock_lost;
     /// Settlements that failed for another reason. Whether they had their effect may be unknown.
     settle_failed, count_settle_failed;
@@ -35,7 +35,7 @@ counters! {
     renewed, count_renewed;
     /// Messages that were held outside of the slots, each counted once a delivery.
     held, count_held;
-    /// Messages that were given back before a handler saw them.
+    /// Messages that were released before a handler saw them.
     released, count_released;
     /// Messages that could not be dead-lettered, because they were received and deleted or are dead letters already.
     undeliverable, count_undeliverable;

@@ -1,4 +1,4 @@
-//! What is done with one dead letter.
+//! The operation on one dead letter.
 
 use std::{
     fmt,

@@ -10,7 +10,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// A dead letter and what can be said of it. What is missing or cannot be read is left out, and the rest is there.
+/// A dead letter with its reason, source and history. A part that is missing or unreadable is left out.
 ///
 /// `Display` is a few lines for people: text from elsewhere is escaped and cut, and of the body there is the size alone.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ impl Explained {
         Self { message, now, attempts, trail_unreadable }
     }
 
-    /// The message, with its body.
+    /// Returns the message, with its body.
     #[must_use]
     pub fn message(&self) -> &Message {
         &self.message
@@ -44,69 +44,72 @@ impl Explained {
         self.message
     }
 
-    /// The number by which an operator can look it up: the one that it had in its queue. 0 if the transport has none.
+    /// Returns the number by which an operator can look it up: the one that it had in its queue. 0 if the transport has
+    /// none.
     #[must_use]
     pub fn sequence_number(&self) -> SequenceNumber {
         self.received().map_or_else(SequenceNumber::default, |received| received.sequence_number)
     }
 
-    /// The code of why it died. `None` without one, or if what stands there is no text.
+    /// Returns the reason code of the dead letter. `None` without one, or if the value is not
+    /// text.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.message.dead_letter_reason()
     }
 
-    /// What exactly it died of.
+    /// Returns the description of the dead letter.
     #[must_use]
     pub fn description(&self) -> Option<&str> {
         self.message.dead_letter_description()
     }
 
-    /// The attempts to decode its body, in order: those that can be read of the property
+    /// Returns the attempts to decode its body, in order: those that can be read of the property
     /// [`x-decode-trail`](DeadLetter::TRAIL).
     #[must_use]
     pub fn attempts(&self) -> &[TrailEntry] {
         &self.attempts
     }
 
-    /// Whether there is something in the trail that cannot be read.
+    /// Returns whether a part of the trail cannot be read.
     #[must_use]
     pub fn is_trail_unreadable(&self) -> bool {
         self.trail_unreadable
     }
 
-    /// When its queue accepted it.
+    /// Returns when its queue accepted it.
     #[must_use]
     pub fn enqueued_time(&self) -> Option<Timestamp> {
         Some(self.received()?.enqueued_time)
     }
 
-    /// How long ago its queue accepted it; when it died is not known.
+    /// Returns how long ago its queue accepted it. The time of the dead-lettering is not known.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         Some(self.now.saturating_since(self.enqueued_time()?))
     }
 
-    /// How many deliveries have failed.
+    /// Returns how many deliveries have failed.
     #[must_use]
     pub fn failed_deliveries(&self) -> Option<u32> {
         let received = self.received()?;
         Some(received.delivery_count - u32::from(received.locked_until.is_some() && received.delivery_count > 0))
     }
 
-    /// Where it died, if it was forwarded from there.
+    /// Returns the entity that dead-lettered it, if it was forwarded from there.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         self.message.dead_letter_source()
     }
 
-    /// The `MessageId` that it was sent under first; see [`Properties::original_message_id`].
+    /// Returns the `MessageId` that it was sent under first; see [`Properties::original_message_id`].
     #[must_use]
     pub fn original_message_id(&self) -> Option<&str> {
         self.message.original_message_id()
     }
 
-    /// How often it was resubmitted: the property [`RESUBMIT_COUNT`]. What is no number there is 0.
+    /// Returns how often it was resubmitted: the property [`RESUBMIT_COUNT`]. A value that is not a number
+    /// is 0.
     #[must_use]
     pub fn resubmit_count(&self) -> u32 {
         resubmit_count(&self.message)

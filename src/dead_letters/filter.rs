@@ -7,7 +7,7 @@ use crate::{message::SequenceNumber, time::Timestamp};
 
 type Test = Arc<dyn Fn(&Explained) -> bool + Send + Sync>;
 
-/// Which dead letters: those that pass every test of it.
+/// A filter of dead letters: it selects those that pass all its tests.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,36 +24,36 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Every dead letter.
+    /// Selects every dead letter.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// The one of this number.
+    /// Selects the dead letter with this number.
     pub fn number(number: SequenceNumber) -> Self {
         Self::all().matching(move |dead| dead.sequence_number() == number)
     }
 
-    /// Those with this code as reason, case and all.
+    /// Keeps those with this code as reason, case-sensitive.
     pub fn reason(self, reason: impl Into<String>) -> Self {
         let reason = reason.into();
         self.matching(move |dead| dead.reason() == Some(&reason))
     }
 
-    /// Those whose body a codec of this name tried to decode.
+    /// Keeps those whose body a codec of this name tried to decode.
     pub fn codec(self, codec: impl Into<String>) -> Self {
         let codec = codec.into();
         self.matching(move |dead| dead.attempts().iter().any(|attempt| attempt.codec() == codec))
     }
 
-    /// Those with this subject, which is the type of message, case and all.
+    /// Keeps those with this subject, which is the type of message, case-sensitive.
     pub fn subject(self, subject: impl Into<String>) -> Self {
         let subject = subject.into();
         self.matching(move |dead| dead.message().subject() == Some(&subject))
     }
 
-    /// Those of this media type, whatever its parameters and its case; of a text that is no media type, those with that
-    /// very text; of an empty one those without a ContentType.
+    /// Keeps those of this media type, whatever its parameters and its case. A text that is not a media type has to be
+    /// equal; an empty one selects those without a ContentType.
     pub fn content_type(self, content_type: impl AsRef<str>) -> Self {
         let wanted = ContentType::parse(content_type.as_ref());
         self.matching(move |dead| {
@@ -65,39 +65,39 @@ impl Filter {
         })
     }
 
-    /// Those that their queue accepted longer ago than this.
+    /// Keeps those that their queue accepted longer ago than this.
     pub fn older_than(self, age: Duration) -> Self {
         self.matching(move |dead| dead.age().is_some_and(|of| of > age))
     }
 
-    /// Those that their queue accepted before this instant.
+    /// Keeps those that their queue accepted before this instant.
     pub fn enqueued_before(self, time: Timestamp) -> Self {
         self.matching(move |dead| dead.enqueued_time().is_some_and(|of| of < time))
     }
 
-    /// Those that their queue accepted at this instant or later.
+    /// Keeps those that their queue accepted at this instant or later.
     pub fn enqueued_from(self, time: Timestamp) -> Self {
         self.matching(move |dead| dead.enqueued_time().is_some_and(|of| of >= time))
     }
 
-    /// Those that `test` wants. It may be asked more than once for each.
+    /// Keeps those for which `test` returns `true`. It may be called more than once for each.
     pub fn matching(mut self, test: impl Fn(&Explained) -> bool + Send + Sync + 'static) -> Self {
         self.tests.push(Arc::new(test));
         self
     }
 
-    /// Those that pass this filter or the other.
+    /// Selects those that pass this filter or the other.
     pub fn or(self, other: Self) -> Self {
         Self::all().matching(move |dead| self.matches(dead) || other.matches(dead))
     }
 
-    /// Those that do not pass.
+    /// Selects those that do not pass.
     #[expect(clippy::should_implement_trait, reason = "it is one of the words that filters are made of")]
     pub fn not(self) -> Self {
         Self::all().matching(move |dead| !self.matches(dead))
     }
 
-    /// Whether a dead letter passes.
+    /// Returns whether a dead letter passes.
     #[must_use]
     pub fn matches(&self, dead: &Explained) -> bool {
         self.tests.iter().all(|test| test(dead))

@@ -1,4 +1,4 @@
-//! Dead letters: looked at with what they died of, sent again, purged.
+//! Operations on dead letters: peek with reason and history, resubmit, purge.
 //!
 //! ```
 //! # #[cfg(all(feature = "embedded", feature = "json", feature = "msgpack"))] {
@@ -41,24 +41,26 @@
 //!
 //! # A run
 //!
-//! [`DeadLetters::resubmit`] and [`DeadLetters::purge`] go once over the queue, under peek-lock. First they peek, which says
-//! where the last match is; what lies behind that is left alone, and so are copies of the run that die again. Then they
-//! receive from the front. A dead letter that passes the filter is handled at once. One that stays is held, and its lock
-//! renewed, until the end of the run, and then given back uncounted: so nothing is met twice and nothing hides what is
-//! behind it. While a run holds what it skips, others cannot have it: two runs with different filters are better made one
-//! after the other.
+//! [`DeadLetters::resubmit`] and [`DeadLetters::purge`] go once over the queue, under peek-lock. First they peek to
+//! find the last match. Messages behind it are left alone, and so are copies of the run that are dead-lettered again.
+//! Then they receive from the front. A dead letter that passes the filter is handled at once. One that stays is held,
+//! and its lock renewed, until the end of the run, and then released uncounted. So no message is received twice, and
+//! none hides those behind it. Other receivers cannot get the messages that a run holds: make two runs with different
+//! filters one after the other.
 //!
-//! A resubmitted copy has a new `MessageId`, for a broker may drop the old one as a duplicate, and says the first one in
-//! [`x-original-message-id`](crate::message::Properties::ORIGINAL_MESSAGE_ID). It counts in [`RESUBMIT_COUNT`] how often that
-//! was done; after [`MAX_HOPS`] times the dead letter stays, and is reported. Reason, description and attempts are not
-//! on it. Everything else is as it was sent, unless it is [edited](Run::edit) or [transcoded](Run::transcode).
+//! A resubmitted copy has a new `MessageId`, for a broker may drop the old one as a duplicate. Its first one is in
+//! [`x-original-message-id`](crate::message::Properties::ORIGINAL_MESSAGE_ID). The property [`RESUBMIT_COUNT`] counts
+//! the resubmissions; after [`MAX_HOPS`] of them the dead letter stays, and is reported. Reason, description and
+//! attempts are not on it. Everything else is as it was sent, unless it is [edited](Run::edit) or
+//! [transcoded](Run::transcode).
 //!
 //! # Failure
 //!
-//! The copy is accepted first, the dead letter removed then. If the copy is refused the dead letter stays. If the copy is
-//! accepted and the removal fails, the run tries once more when it meets the dead letter again, and sends no second copy;
-//! a later run does, with the same first id, by which a consumer that [detects duplicates](crate::middleware::dedup) knows
-//! it. The same holds where a run is dropped between the two. Nothing is ever lost.
+//! The copy is accepted first, the dead letter removed then. If the copy is refused the dead letter stays. If the copy
+//! is accepted and the removal fails, the run tries once more when it receives the dead letter again, and sends no
+//! second copy. A later run does, with the same first id, by which a consumer can
+//! [detect the duplicate](crate::middleware::dedup). The same holds where a run is dropped between the two. Nothing is
+//! ever lost.
 //!
 //! What fails is in the [`Report`], by number; after [`Report::MAX_FAILURES`] the run ends. A peek or a receive that fails
 //! ends it with a [`RunError`], which has the report too. To run again is safe, and so are several runs at once: each dead
@@ -73,8 +75,9 @@
 //!
 //! # Bounds
 //!
-//! A run has [`Run::concurrency`] dead letters in hand. Of those that stay it keeps the leases, up to [`Run::most_held`]; if
-//! what it looks for is behind more of them, it ends as [`End::TooManyHeld`]. No message that it is done with is kept.
+//! A run handles [`Run::concurrency`] dead letters at once. Of those that stay it keeps the leases, up to
+//! [`Run::most_held`]; if what it looks for is behind more of them, it ends as [`End::TooManyHeld`]. No message that it
+//! is done with is kept.
 //!
 //! # Order
 //!
@@ -127,30 +130,30 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
     /// How many are looked at in one step.
     const PAGE: usize = 100;
 
-    /// The dead letters of this sub-queue, by the time of the system.
+    /// Creates a handle to the dead letters of this sub-queue, with the system clock.
     #[must_use]
     pub fn new(queue: Q) -> Self {
         Self::with_clock(queue, SystemClock::new())
     }
 
-    /// The dead letters of this sub-queue, whose ages `clock` says.
+    /// Creates a handle to the dead letters of this sub-queue, with `clock` for their ages.
     #[must_use]
     pub fn with_clock(queue: Q, clock: impl Clock) -> Self {
         Self { queue, clock: Arc::new(clock), operation: OPERATION_TIMEOUT }
     }
 
-    /// How long the broker may take to answer a peek, a settlement, a renewal or a release, and to accept a copy: by default 60
-    /// seconds, at least a millisecond and at most a year. What is not answered by then has failed as
-    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout).
+    /// Sets how long the broker may take to answer a peek, a settlement, a renewal or a release, and to accept a copy:
+    /// by default 60 seconds, at least a millisecond and at most a year. An operation without an answer by then has
+    /// failed as [`ServiceTimeout`](ErrorKind::ServiceTimeout).
     #[must_use]
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation = deadline::clamped(timeout);
         self
     }
 
-    /// Looks at up to `max` dead letters that pass `filter`, from sequence number `from` on, in order, without locking or
-    /// counting. Those that somebody has locked are among them. Fewer than `max` are all there are; the next page begins
-    /// behind the number of the last one.
+    /// Peeks up to `max` dead letters that pass `filter`, from sequence number `from` on, in order, without locking or
+    /// counting. Locked ones are among them. Fewer than `max` are all there are; the next page begins behind the number
+    /// of the last one.
     ///
     /// Errors: those of the transport; [`InvalidOperation`](ErrorKind::InvalidOperation) if the queue is no dead-letter
     /// sub-queue.

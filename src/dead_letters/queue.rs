@@ -11,13 +11,14 @@ use crate::{
 ///
 /// Messages of both must say in [`Received`](crate::message::Received) that they are dead letters; others are left alone.
 pub trait DeadLetterQueue: Send + Sync {
-    /// What [`receiver`](Self::receiver) makes.
+    /// The type that [`receiver`](Self::receiver) returns.
     type Receiver: Receiver;
 
-    /// A receiver in peek-lock mode.
+    /// Returns a receiver in peek-lock mode.
     fn receiver(&self) -> Self::Receiver;
 
-    /// Up to `max` messages from sequence number `from` on, in order, without locking or counting; none at the end only.
+    /// Returns up to `max` messages from sequence number `from` on, in order, without locking or counting; none at the
+    /// end only.
     fn peek(&self, from: SequenceNumber, max: usize)
     -> impl Future<Output = Result<Vec<Message>, ReceiveError>> + Send;
 }

@@ -7,24 +7,24 @@ use crate::{
     transport::{ReceiveError, SendError, SettleError},
 };
 
-/// What a run has done, or has done so far.
+/// The result of a run, or its progress so far.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Dead letters that passed the filter when the run began.
     pub matching: u64,
-    /// Deliveries that were looked at under a lock.
+    /// Deliveries that were examined under a lock.
     pub examined: u64,
     /// Copies that were accepted.
     pub resubmitted: u64,
     /// Dead letters that were removed without a copy.
     pub purged: u64,
-    /// Those looked at that did not pass the filter. They were given back, uncounted.
+    /// Examined deliveries that did not pass the filter. They were released, uncounted.
     pub skipped: u64,
     /// Those that were resubmitted [`MAX_HOPS`](super::MAX_HOPS) times already, and stay.
     pub stopped_at_hop_limit: u64,
-    /// Those that passed the filter when the run began and that it has not met, or whose removal is in doubt: in other hands,
-    /// or gone by now. It is counted at the end.
+    /// Those that passed the filter when the run began and that it has not received, or whose removal is in doubt.
+    /// Another receiver has them locked, or they are gone by now. It is counted at the end.
     pub missed: u64,
     /// Why others stay, at most [`Report::MAX_FAILURES`].
     pub failures: Vec<Failure>,
@@ -52,12 +52,12 @@ impl fmt::Display for Report {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// Whatever passed the filter was met, or is in other hands.
+    /// All dead letters that passed the filter were received, or are locked elsewhere.
     #[default]
     Done,
     /// [`Report::MAX_FAILURES`] failures. There may be more to do.
     TooManyFailures,
-    /// As many dead letters are held as the run may hold, and what it looks for may be behind them.
+    /// The run holds its maximum of dead letters, and further matches may be behind them.
     TooManyHeld,
     /// A peek or a receive failed; see [`RunError`].
     Failed,
@@ -90,7 +90,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Something that could not be done with one dead letter.
+/// An operation on one dead letter that failed.
 #[derive(Debug)]
 pub struct ActionError {
     kind: ActionErrorKind,
@@ -103,7 +103,7 @@ pub struct ActionError {
 pub enum ActionErrorKind {
     /// A change of the copy: nothing was sent.
     Change,
-    /// The send of the copy: the source is a [`SendError`], which may say that the outcome is unknown.
+    /// The send of the copy: the source is a [`SendError`], whose outcome may be unknown.
     Send,
     /// The removal of the dead letter: the source is a [`SettleError`]. A copy of it may have been accepted; see
     /// [`ActionError::is_copied`].
@@ -126,20 +126,20 @@ impl ActionError {
         Self { kind: ActionErrorKind::Settle { copied }, source: source.into() }
     }
 
-    /// What could not be done.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ActionErrorKind {
         self.kind
     }
 
-    /// What went wrong: a [`SendError`], a [`SettleError`], or the error of a change.
+    /// Returns the source: a [`SendError`], a [`SettleError`], or the error of a change.
     #[must_use]
     pub fn into_source(self) -> BoxError {
         self.source
     }
 
-    /// Whether a copy was accepted although the dead letter may still be there. The next run sends another one, with the
-    /// same first id.
+    /// Returns whether a copy was accepted although the dead letter may still be there. The next run sends another one, with
+    /// the same first id.
     #[must_use]
     pub fn is_copied(&self) -> bool {
         self.kind == ActionErrorKind::Settle { copied: true }
@@ -164,7 +164,7 @@ impl error::Error for ActionError {
     }
 }
 
-/// A run that could not peek or receive. What it had done until then stays done.
+/// A run that could not peek or receive. Its earlier changes are kept.
 #[derive(Debug)]
 pub struct RunError {
     source: Box<ReceiveError>,
@@ -176,13 +176,13 @@ impl RunError {
         Self { source: Box::new(source), report: Box::new(report) }
     }
 
-    /// What failed.
+    /// Returns the error of the peek or the receive.
     #[must_use]
     pub fn receive_error(&self) -> &ReceiveError {
         &self.source
     }
 
-    /// What was done before.
+    /// Returns the report of the run up to the failure.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report

@@ -47,7 +47,8 @@ fn transcode<C: CodecSet>(
 pub enum TranscodeError {
     /// It cannot be read: no codec does, or the one that does needs a Rust type.
     Undecodable(Undecodable),
-    /// It cannot be written: no codec is that of the ContentType, or the format has no room for it.
+    /// It cannot be encoded: there is no codec for the ContentType, or the format cannot represent
+    /// it.
     Unencodable(EncodeError),
     /// What was written does not say the same.
     Lossy,

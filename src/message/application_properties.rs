@@ -40,7 +40,7 @@ impl ApplicationProperties {
         Ok(self.entries_mut().insert(key.into(), value))
     }
 
-    /// The value of one property. Keys are compared as they are, case and all.
+    /// Returns the value of one property. Keys are case-sensitive.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&PropertyValue> {
         self.entries().get(key)
@@ -57,13 +57,13 @@ impl ApplicationProperties {
         self.entries().iter().map(|(key, value)| (&**key, value))
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()

@@ -48,7 +48,7 @@ impl Body {
         Self::Data(Data(Sections::Many(Box::new(Many { sections: sections.into(), joined: OnceLock::new() }))))
     }
 
-    /// The bytes that a codec reads: the sections joined, the bytes of a binary or string value, nothing for a null.
+    /// Returns the bytes that a codec reads: the sections joined, the bytes of a binary or string value, nothing for a null.
     /// `None` for other values and for sequences, which byte codecs cannot read.
     #[must_use]
     #[inline]
@@ -85,7 +85,7 @@ impl Body {
 }
 
 impl Data {
-    /// The sections as they were sent.
+    /// Returns the sections as they were sent.
     #[must_use]
     pub fn sections(&self) -> &[Bytes] {
         match &self.0 {
@@ -94,7 +94,7 @@ impl Data {
         }
     }
 
-    /// The sections joined; more than one are copied together once.
+    /// Returns the sections joined; more than one are copied together once.
     #[must_use]
     #[inline]
     pub fn joined(&self) -> &Bytes {

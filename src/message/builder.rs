@@ -13,7 +13,7 @@ pub struct MessageBuilder {
 fluent_properties! { [] MessageBuilder }
 
 impl MessageBuilder {
-    /// The format of the body: text, a [`Mime`](crate::mime::Mime) or a [`ContentType`](super::ContentType).
+    /// Sets the format of the body: text, a [`Mime`](crate::mime::Mime) or a [`ContentType`](super::ContentType).
     ///
     /// ```
     /// use consign::{Message, mime};

@@ -1,4 +1,4 @@
-//! What a content encoding says of the bytes of a body.
+//! The meaning of a content encoding for the bytes of a body.
 
 /// Names that say nothing of the bytes: those of MIME's transfer encodings, and the empty one of a list.
 const PLAIN: [&str; 5] = ["", "identity", "binary", "7bit", "8bit"];

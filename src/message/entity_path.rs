@@ -66,8 +66,8 @@ impl EntityPath {
         Ok(Self { main: main.len(), sub_queue, text: text.into() })
     }
 
-    /// The path of a subscription of the topic that has this path. Errors: a name that is empty, longer than 50 UTF-16
-    /// code units, or that has a character which a path must not have, or a slash.
+    /// Returns the path of a subscription of the topic that has this path. Errors: a name that is empty, longer than 50
+    /// UTF-16 code units, or that has a character which a path must not have, or a slash.
     pub fn subscription_of(&self, name: &str) -> Result<Self, InvalidArgument> {
         if name.contains('/') {
             return Err(InvalidArgument::new(Field::EntityName, Problem::ForbiddenCharacter('/')));
@@ -82,25 +82,25 @@ impl EntityPath {
         Ok(path)
     }
 
-    /// The path as it was written, without slashes at the ends.
+    /// Returns the path as it was written, without slashes at the ends.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether this is the dead-letter sub-queue of an entity.
+    /// Returns whether this is the dead-letter sub-queue of an entity.
     #[must_use]
     pub fn is_dead_letter(&self) -> bool {
         self.sub_queue == SubQueue::DeadLetter
     }
 
-    /// Whether this is the transfer dead-letter sub-queue of an entity.
+    /// Returns whether this is the transfer dead-letter sub-queue of an entity.
     #[must_use]
     pub fn is_transfer_dead_letter(&self) -> bool {
         self.sub_queue == SubQueue::TransferDeadLetter
     }
 
-    /// Whether this is a sub-queue of either kind.
+    /// Returns whether this is a sub-queue of either kind.
     #[must_use]
     pub fn is_sub_queue(&self) -> bool {
         self.sub_queue != SubQueue::None
@@ -129,7 +129,7 @@ impl EntityPath {
         Self { main: self.main, sub_queue: SubQueue::None, text: self.text[..self.main].into() }
     }
 
-    /// The topic and the name, if this is the path of a subscription or of a sub-queue of one.
+    /// Returns the topic and the name, if this is the path of a subscription or of a sub-queue of one.
     #[must_use]
     pub fn subscription(&self) -> Option<(&str, &str)> {
         let (rest, name) = self.text[..self.main].rsplit_once('/')?;

@@ -1,4 +1,4 @@
-//! The fluent spelling of the setters of `Properties`, for what is a message in the making.
+//! Fluent setters of `Properties`, for types that build a message.
 
 /// Implements the setters on a type with the fields `properties` and `error`, where the first broken rule is remembered.
 macro_rules! fluent_properties {
@@ -28,14 +28,14 @@ macro_rules! fluent_properties {
                 transaction_partition_key, set_transaction_partition_key;
             }
 
-            /// How long the message may wait: more than zero, in whole milliseconds.
+            /// Sets how long the message may wait: more than zero, in whole milliseconds.
             pub fn time_to_live(mut self, value: std::time::Duration) -> Self {
                 let result = self.properties.set_time_to_live(value).err();
                 self.error = self.error.or(result);
                 self
             }
 
-            /// When the message becomes visible.
+            /// Sets when the message becomes visible.
             pub fn scheduled_enqueue_time(mut self, value: $crate::time::Timestamp) -> Self {
                 self.properties.set_scheduled_enqueue_time(value);
                 self

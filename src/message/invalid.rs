@@ -89,13 +89,13 @@ impl InvalidArgument {
         Self { field, problem }
     }
 
-    /// What was wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn field(&self) -> &Field {
         &self.field
     }
 
-    /// Which rule it broke.
+    /// Returns the rule that the value breaks.
     #[must_use]
     pub fn problem(&self) -> &Problem {
         &self.problem

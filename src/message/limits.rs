@@ -1,4 +1,4 @@
-//! What a message may carry. Lengths of text are UTF-16 code units, which is what Azure Service Bus counts.
+//! The limits of a message. Lengths of text are UTF-16 code units, which is what Azure Service Bus counts.
 
 /// Longest `MessageId`, `SessionId`, `ReplyToSessionId`, `PartitionKey`, `TransactionPartitionKey`: UTF-16 code units.
 pub const ID: usize = 128;

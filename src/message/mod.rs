@@ -90,27 +90,27 @@ impl Message {
         Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None }
     }
 
-    /// What the sender set.
+    /// Returns the properties that the sender set.
     #[must_use]
     #[inline]
     pub fn properties(&self) -> &Properties {
         &self.content.properties
     }
 
-    /// What the sender sets, to change it before the message is sent. If the message is shared it is copied first; the
-    /// bytes of the body are not.
+    /// Returns the properties that the sender sets, to change them before the message is sent. If the message is
+    /// shared it is copied first; the bytes of the body are not.
     pub fn properties_mut(&mut self) -> &mut Properties {
         &mut Arc::make_mut(&mut self.content).properties
     }
 
-    /// The body.
+    /// Returns the body.
     #[must_use]
     #[inline]
     pub fn body(&self) -> &Body {
         &self.content.body
     }
 
-    /// The same message with another body.
+    /// Returns the same message with another body.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Body>) -> Self {
         let body = body.into();
@@ -125,20 +125,20 @@ impl Message {
         self
     }
 
-    /// The bytes of the body that a codec reads; see [`Body::codec_view`].
+    /// Returns the bytes of the body that a codec reads; see [`Body::codec_view`].
     #[must_use]
     #[inline]
     pub fn payload(&self) -> Option<&[u8]> {
         self.content.body.codec_view()
     }
 
-    /// The `ContentType`, parsed.
+    /// Returns the `ContentType`, parsed.
     #[must_use]
     pub fn parsed_content_type(&self) -> Option<ContentType> {
         self.content_type().map(ContentType::parse)
     }
 
-    /// What the broker said when it delivered the message; `None` on a message that was not received.
+    /// Returns the broker's properties of a delivered message; `None` on a message that was not received.
     #[must_use]
     #[inline]
     pub fn received(&self) -> Option<&Received> {
@@ -175,7 +175,7 @@ impl Message {
         self.received.as_ref().map_or(Holding::No, |received| received.holding)
     }
 
-    /// The path of the entity where the message was dead-lettered, set when it was forwarded from there.
+    /// Returns the path of the entity where the message was dead-lettered, set when it was forwarded from there.
     #[must_use]
     pub fn dead_letter_source(&self) -> Option<&str> {
         self.content.dead_letter_source.as_deref()
@@ -194,7 +194,7 @@ impl Message {
         self.content.properties.check()
     }
 
-    /// The message as a transport delivers it. A transport that is sent such a message ignores what was received.
+    /// Returns the message as a transport delivers it. A transport that is sent such a message ignores what was received.
     #[must_use]
     #[inline]
     pub fn with_received(mut self, received: Received) -> Self {
@@ -202,8 +202,8 @@ impl Message {
         self
     }
 
-    /// The message as a transport delivers it that was forwarded from the dead-letter sub-queue of the entity at `path`. A
-    /// transport that is sent such a message ignores that.
+    /// Returns the message as a transport delivers it that was forwarded from the dead-letter sub-queue of the entity at
+    /// `path`. A transport that is sent such a message ignores that.
     #[must_use]
     pub fn with_dead_letter_source(mut self, path: &str) -> Self {
         Arc::make_mut(&mut self.content).dead_letter_source = Some(path.into());

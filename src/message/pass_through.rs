@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Value;
 use crate::time::Timestamp;
 
-/// What a broker stores and returns untouched, and never reads.
+/// Properties that a broker stores and returns unchanged, and never reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PassThrough {
@@ -25,7 +25,7 @@ pub struct PassThrough {
     pub first_acquirer: Option<bool>,
     /// A request for the message to be on disk before it is accepted, which an HTTP sender may make.
     pub force_persistence: bool,
-    /// Message annotations that the library does not know, in their order.
+    /// Message annotations that the library does not define, in their order.
     pub annotations: Vec<(Cow<'static, str>, Value)>,
     /// The footer, in its order.
     pub footer: Vec<(Cow<'static, str>, Value)>,

@@ -2,8 +2,8 @@ use std::cell::RefCell;
 
 use super::text::Token;
 
-/// What a message is known by, as it travels: a random UUID as 32 hexadecimal digits in lower case. 122 of its bits are
-/// random, so that nobody who was not sent a request can answer it.
+/// The id that identifies a message in transit: a random UUID as 32 hexadecimal digits in lower case. 122 of its bits
+/// are random, so only a receiver of a request can answer it.
 #[inline]
 pub(crate) fn random_id() -> Token {
     Token::new(random_uuid())
@@ -20,8 +20,7 @@ pub(crate) fn random_uuid() -> [u8; BYTES] {
 
 const BYTES: usize = 16;
 
-/// Random bytes of the operating system that no id has been made of yet. It is asked for many at once, for that is a
-/// call of the system.
+/// Random bytes of the operating system that no id uses yet. They are read in bulk, for each read is a system call.
 struct Pool {
     bytes: [[u8; BYTES]; Self::IDS],
     left: usize,

@@ -7,19 +7,20 @@ use crate::time::Timestamp;
 pub struct SequenceNumber(u64);
 
 impl SequenceNumber {
-    /// From its 64 bits. As a signed long on a wire, numbers from 2^63 on look negative; they are not.
+    /// Creates a number from its 64 bits. As a signed long on a wire, numbers from 2^63 on look
+    /// negative; they are not.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// Its 64 bits.
+    /// Returns its 64 bits.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The number that follows. After the last one comes 0.
+    /// Returns the number that follows. After the last one comes 0.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
@@ -43,13 +44,13 @@ impl fmt::Display for SequenceNumber {
 pub struct LockToken([u8; 16]);
 
 impl LockToken {
-    /// From the bytes of a UUID, in network order.
+    /// Creates a token from the bytes of a UUID, in network order.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes of a UUID, in network order.
+    /// Returns the bytes of a UUID, in network order.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -69,19 +70,20 @@ impl fmt::Debug for LockToken {
     }
 }
 
-/// Where a message stands in its entity.
+/// The state of a message in its entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MessageState {
     /// It can be received, or is locked by a receiver.
     #[default]
     Active,
-    /// It was set aside, and only its sequence number brings it back.
+    /// It was deferred, and can only be received by its sequence number.
     Deferred,
     /// It waits for its enqueue time.
     Scheduled,
 }
 
-/// What the broker says of a message that was received or peeked. A sender cannot set any of it.
+/// The broker's properties of a message that was received or peeked. A sender cannot set any of
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Received {
@@ -98,7 +100,7 @@ pub struct Received {
     /// How often it was delivered, this time included: the first delivery reads 1. On a peeked message, how many
     /// deliveries have failed.
     pub delivery_count: u32,
-    /// Where the message stands.
+    /// The state of the message.
     pub state: MessageState,
     /// Whether it was read from a dead-letter sub-queue.
     pub dead_lettered: bool,
@@ -107,7 +109,8 @@ pub struct Received {
     pub(crate) holding: Holding,
 }
 
-/// Whether the consumer that delivered a message keeps it if a layer says so. It is no fact of the broker, so all are equal.
+/// Whether the consumer that delivered a message keeps it if a layer requests it. The broker does not set it, so all
+/// values are equal.
 #[derive(Clone, Copy, Default)]
 pub(crate) enum Holding {
     /// No consumer delivered it, or one that keeps none.

@@ -1,4 +1,4 @@
-//! How a message holds its texts.
+//! The representation of the texts of a message.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 

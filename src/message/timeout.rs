@@ -1,4 +1,4 @@
-//! How long a requester waits, as an application property.
+//! The timeout of a requester, as an application property.
 
 use std::time::Duration;
 

@@ -59,8 +59,8 @@ impl TraceContext {
         parse(traceparent.as_bytes()).ok_or(MalformedTrace(()))
     }
 
-    /// Adds what vendors add, a list of `key=value`. What breaks the grammar, names a key twice or has more than 32 entries
-    /// is not added, for the rest says enough.
+    /// Adds what vendors add, a list of `key=value`. A state that breaks the grammar, names a key twice or has more
+    /// than 32 entries is not added, for the rest is sufficient.
     #[must_use]
     pub fn with_state(mut self, tracestate: &str) -> Self {
         self.state = state(tracestate);
@@ -88,8 +88,9 @@ impl TraceContext {
         }))
     }
 
-    /// Writes it into the properties of a message, in place of what is there. `Diagnostic-Id` is replaced where there is
-    /// one, and not added. Error: the properties have no room for it, see [`Properties::check`]; they are then as they were.
+    /// Writes it into the properties of a message, and replaces the present one. `Diagnostic-Id` is replaced where
+    /// there is one, and not added. Error: the properties would exceed their limits, see [`Properties::check`]; they
+    /// are then unchanged.
     pub fn write(&self, properties: &mut Properties) -> Result<(), InvalidArgument> {
         let before = Self::PROPERTIES.map(|name| properties.application_mut().remove(name));
         let application = properties.application_mut();
@@ -121,25 +122,26 @@ impl TraceContext {
         }
     }
 
-    /// The id of the trace, never zero.
+    /// Returns the id of the trace, never zero.
     #[must_use]
     pub fn trace_id(&self) -> [u8; 16] {
         self.trace_id
     }
 
-    /// The id of the span that sent the message, never zero.
+    /// Returns the id of the span that sent the message, never zero.
     #[must_use]
     pub fn span_id(&self) -> [u8; 8] {
         self.span_id
     }
 
-    /// Whether the trace is recorded where the message comes from.
+    /// Returns whether the trace is recorded where the message comes from.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags & Self::SAMPLED != 0
     }
 
-    /// What vendors add, in its grammar, at most [`TraceContext::MAX_STATE`] bytes.
+    /// Returns the `tracestate` of vendors, in its grammar, at most [`TraceContext::MAX_STATE`]
+    /// bytes.
     #[must_use]
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()

@@ -70,7 +70,7 @@ impl PropertyValue {
         }
     }
 
-    /// The text of a string or a URI.
+    /// Returns the text of a string or a URI.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -183,7 +183,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The text of a string.
+    /// Returns the text of a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -192,7 +192,7 @@ impl Value {
         }
     }
 
-    /// Whether the value has at most this many levels: a simple value is one level, a list of simple values two.
+    /// Returns whether the value has at most this many levels: a simple value is one level, a list of simple values two.
     #[must_use]
     pub fn is_within(&self, levels: usize) -> bool {
         let Some(left) = levels.checked_sub(1) else { return false };

@@ -1,8 +1,8 @@
 //! Leaves a busy broker alone for a while.
 //!
-//! A broker that answers [`ServiceBusy`](ErrorKind::ServiceBusy) asks its client to stop, and not only the call that was
-//! refused. From that answer on every call through the layer waits, whichever clone it comes by: ten seconds, unless set.
-//! A later answer of that kind makes it ten seconds from then.
+//! A broker that answers [`ServiceBusy`](ErrorKind::ServiceBusy) asks its client to stop, and not only the call that
+//! was refused. From that answer on every call through any clone of the layer waits: ten seconds, unless set. A later
+//! answer of that kind makes it ten seconds from then.
 //!
 //! ```
 //! use std::time::Duration;
@@ -39,7 +39,7 @@
 //!
 //! # Failure
 //!
-//! It has no failure of its own, and hands every error on at once: trying again is for a retry outside of it, which then
+//! It has no failure of its own, and passes every error on at once: trying again is for a retry outside of it, which then
 //! waits here. A call that is dropped while it waits has sent nothing. When the pause is over all waiting calls go on
 //! together; how many of them reach the broker at once is for [`in_flight`](super::in_flight) inside.
 //!
@@ -51,8 +51,8 @@
 //!
 //! # Cost
 //!
-//! A call that finds no pause looks at one number and shares the state of the layer. One that waits allocates its
-//! timer. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! A call without a pause reads one number and shares the state of the layer. One that waits allocates its timer.
+//! Counted in the table *Layers* of `docs/benchmarks.md`.
 
 use std::{
     fmt,
@@ -145,12 +145,12 @@ impl BusyPauseLayer {
         Self { shared: Arc::new(Shared { pause, start: Instant::now(), until: AtomicU64::new(0) }) }
     }
 
-    /// A receiver that pauses with the sends of this layer, and begins a pause when it is told that the broker is busy.
+    /// A receiver that pauses with the sends of this layer, and begins a pause when the broker reports that it is busy.
     pub fn receiver<R: Receiver>(&self, receiver: R) -> PausingReceiver<R> {
         PausingReceiver { receiver, shared: Arc::clone(&self.shared), timer: None }
     }
 
-    /// Whether calls wait now.
+    /// Returns whether calls wait now.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.shared.paused_until().is_some()

@@ -177,7 +177,7 @@ impl Panicked {
         Self(None)
     }
 
-    /// What the panic said, if that was text: control characters escaped, cut to 256 characters.
+    /// Returns the panic message, if it was text: control characters escaped, cut to 256 characters.
     #[must_use]
     pub fn payload(&self) -> Option<&str> {
         self.0.as_ref().map(|text| &*text.0)

@@ -29,11 +29,11 @@
 //!
 //! # Failure
 //!
-//! An error that the classifier answers with a [`DeadLetter`] becomes that disposition. Any other error is passed on as it
-//! is, which is to say that the loop abandons the message; without a classifier every error is.
+//! An error that the classifier answers with a [`DeadLetter`] becomes that disposition. Any other error is passed on
+//! unchanged, and the consumer abandons the message. Without a classifier every error is passed on.
 //!
-//! Every dead letter, of the handler's too, gets the named properties (those that it has already stay) and is cut to what
-//! a broker accepts beside the message's own properties, as [`DeadLetter::fit`] does it.
+//! Every dead letter, of the handler's too, gets the named properties; those that it has already stay. It is cut to
+//! what a broker accepts beside the message's own properties, as [`DeadLetter::fit`] does it.
 //!
 //! # Order
 //!
@@ -65,13 +65,13 @@ use crate::{
     settlement::DeadLetter,
 };
 
-/// Which errors no further attempt can mend: a closure `Fn(&BoxError) -> Option<DeadLetter>`, or a type of yours.
+/// Decides which errors are permanent: a closure `Fn(&BoxError) -> Option<DeadLetter>`, or your own type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not classify errors",
     note = "give a closure `|error: &BoxError| -> Option<DeadLetter>`, or implement `Classify`"
 )]
 pub trait Classify {
-    /// The dead letter for `error`; `None` passes the error on.
+    /// Returns the dead letter for `error`; `None` passes the error on.
     fn classify(&self, error: &BoxError) -> Option<DeadLetter>;
 }
 

@@ -50,7 +50,7 @@
 //!
 //! # Cost
 //!
-//! The clock is read once for each message, and that may be dearer than the rest. Nothing is allocated. Counted in the
+//! The clock is read once for each message, and that may cost more than the rest. Nothing is allocated. Counted in the
 //! table *Layers* of `docs/benchmarks.md`.
 
 use std::{
@@ -81,7 +81,7 @@ struct Shared<C> {
     counts: ExpiryCounts,
 }
 
-/// How many messages were not handed on.
+/// The counts of messages that were not passed on.
 #[derive(Debug, Default)]
 pub struct ExpiryCounts {
     locks: AtomicU64,
@@ -109,7 +109,7 @@ impl<C: Clock> ExpiryLayer<C> {
         Self { shared: Arc::new(Shared { clock, counts: ExpiryCounts::default() }) }
     }
 
-    /// What was not handed on so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> &ExpiryCounts {
         &self.shared.counts

@@ -93,11 +93,11 @@ where
     FromFnLayer { function, kind: PhantomData }
 }
 
-/// Which way a stack leads, and so what it answers.
+/// The direction of a stack, and so its response type.
 pub trait Direction: sealed::Sealed {
-    /// What a call yields.
+    /// The response of a call.
     type Response;
-    /// How a call fails.
+    /// The error of a call.
     type Error;
 }
 
@@ -197,18 +197,18 @@ where
     }
 }
 
-/// What comes after a function in the stack: ready, and to be called once.
+/// The service after a function in the stack: ready, and to be called once.
 #[must_use = "without a call of `run` the request goes no further"]
 pub struct Next<S, R = Message, D = Receiving> {
     inner: S,
     kind: Kind<S, R, D>,
 }
 
-/// What comes after a function in a sending stack.
+/// The service after a function in a sending stack.
 pub type SendNext<S, R = Message> = Next<S, R, Sending>;
 
 impl<S, R, D> Next<S, R, D> {
-    /// Hands the request on.
+    /// Passes the request on.
     pub fn run(mut self, request: R) -> Run<S::Future, D>
     where
         D: Direction,

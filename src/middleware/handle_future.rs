@@ -10,7 +10,7 @@ use tower::BoxError;
 use crate::Disposition;
 
 pin_project! {
-    /// The future of a receiving layer that either answers by itself or hands the message on.
+    /// The future of a receiving layer that either answers by itself or passes the message on.
     #[derive(Debug)]
     #[must_use = "a handler does nothing until it is awaited"]
     pub struct HandleFuture<F> {

@@ -71,13 +71,13 @@ impl InFlightLayer {
         Self { slots: Arc::new(Semaphore::new(limit)), limit }
     }
 
-    /// How many sends can be under way.
+    /// Returns how many sends can be under way.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// How many sends can start without waiting.
+    /// Returns how many sends can start without waiting.
     #[must_use]
     pub fn available(&self) -> usize {
         self.slots.available_permits()
@@ -112,7 +112,7 @@ pub struct InFlight<S> {
 }
 
 impl<S> InFlight<S> {
-    /// How many sends can start without waiting.
+    /// Returns how many sends can start without waiting.
     #[must_use]
     pub fn available(&self) -> usize {
         self.slots.available_permits()

@@ -19,9 +19,9 @@
 //!
 //! # Failure
 //!
-//! The random ids cannot fail. An id from a [`MakeMessageId`] that breaks a rule (empty, over 128 UTF-16 code units) is
-//! answered as a [`SendError`] of the kind [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument), and nothing
-//! is sent, of a batch neither.
+//! The random ids cannot fail. An id from a [`MakeMessageId`] is invalid if it is empty or over 128 UTF-16 code units.
+//! The send then fails as a [`SendError`] of the kind
+//! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument), and nothing is sent, of a batch neither.
 //!
 //! # Order
 //!
@@ -30,7 +30,7 @@
 //!
 //! # Cost
 //!
-//! A message that has its id is looked at and handed on, and not copied though others share it. A random id is made
+//! A message that has its id is looked at and passed on, and not copied though others share it. A random id is made
 //! from random bytes, and allocated. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 use std::{
@@ -48,7 +48,7 @@ use crate::{
     transport::{Outbound, SendError},
 };
 
-/// Where ids come from: [`RandomId`], a closure `Fn() -> String`, or a type of yours.
+/// Where ids come from: [`RandomId`], a closure `Fn() -> String`, or your own type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not make message ids",
     note = "give a closure `Fn() -> String`, or implement `MakeMessageId`"
@@ -112,7 +112,7 @@ impl<M> fmt::Debug for MessageIdLayer<M> {
     }
 }
 
-/// Stamps a `MessageId` on what has none, and passes it on; see the [module](self).
+/// Stamps a `MessageId` on messages without one, and passes them on; see the [module](self).
 #[derive(Clone, Copy)]
 pub struct MessageId<S, M = RandomId> {
     inner: S,

@@ -6,12 +6,12 @@ use tower_service::Service;
 use super::HandleFuture;
 use crate::{Disposition, Message, settlement::IntoDisposition};
 
-/// What a receiving layer makes of a message.
+/// The change that a receiving layer makes to a message.
 pub trait Reader {
     /// Why a message cannot be read.
     type Error: IntoDisposition;
 
-    /// What is handled instead. An error settles the message as it came.
+    /// Returns what is handled instead. An error settles the message as it came.
     fn read(&self, message: Message) -> Result<Message, Self::Error>;
 }
 

@@ -45,7 +45,8 @@ impl Renewal {
         Self { every: every.clamp(Self::SHORTEST, self.lock), asked: every, ..self }
     }
 
-    /// What [`Renewal::every`] was given, before it was brought inside: not less than the lock is a mistake.
+    /// Returns the argument of [`Renewal::every`] before it was clamped: a value not less than the lock is a
+    /// mistake.
     #[must_use]
     pub const fn asked_every(&self) -> Duration {
         self.asked
@@ -57,35 +58,35 @@ impl Renewal {
         Self { total, ..self }
     }
 
-    /// How long a lock holds that is taken or renewed.
+    /// Returns how long a lock holds that is taken or renewed.
     #[must_use]
     pub const fn lock(&self) -> Duration {
         self.lock
     }
 
-    /// How long to wait for the next renewal, zero if it is due. `None` if it would come after the total.
+    /// Returns how long to wait for the next renewal, zero if it is due. `None` if it would come after the total.
     #[must_use]
     pub fn next(&self, started: Duration, last_renewed: Duration, now: Duration) -> Option<Duration> {
         let due = last_renewed.saturating_add(self.every);
         (due <= started.saturating_add(self.total)).then(|| due.saturating_sub(now))
     }
 
-    /// How long to wait before a renewal that failed is tried again: half of what is left of the lock, and not less than
-    /// a sixteenth of all of it. `None` if nothing is left: the lock is lost.
+    /// Returns how long to wait before a renewal that failed is tried again: half of what is left of the lock, and not less
+    /// than a sixteenth of all of it. `None` if nothing is left: the lock is lost.
     #[must_use]
     pub fn retry(&self, last_renewed: Duration, now: Duration) -> Option<Duration> {
         let left = self.left(last_renewed, now);
         (!left.is_zero()).then(|| (left / 2).max(self.lock / 16).max(Self::SHORTEST).min(left))
     }
 
-    /// How long the lock still holds. `last_renewed` is when the renewal was asked for, not when it was answered: the
-    /// broker extended the lock some time in between.
+    /// Returns how long the lock still holds. `last_renewed` is when the renewal was asked for, not when it was answered:
+    /// the broker extended the lock some time in between.
     #[must_use]
     pub fn left(&self, last_renewed: Duration, now: Duration) -> Duration {
         last_renewed.saturating_add(self.lock).saturating_sub(now)
     }
 
-    /// How long to wait for the first renewal of a lock that is known to hold for `left` more; otherwise as
+    /// Returns how long to wait for the first renewal of a lock that is known to hold for `left` more; otherwise as
     /// [`next`](Self::next) from `started`.
     #[must_use]
     pub fn first(&self, left: Duration) -> Option<Duration> {

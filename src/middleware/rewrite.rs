@@ -3,8 +3,8 @@ use crate::{
     transport::{Batch, SendError},
 };
 
-/// What has bytes on its way to the broker: a message, or each one of a batch. A layer that works through this trait cannot
-/// skip a path.
+/// A request whose bodies are encoded: a message, or each message of a batch. A layer that works through this trait
+/// cannot skip a path.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no bytes yet",
     note = "a layer that changes bytes comes after encode: a `Message` or a `Batch` has bytes, a value that is still to be encoded has none"

@@ -5,9 +5,9 @@ use tower_service::Service;
 use super::{Rewrite, SendFuture};
 use crate::{Message, transport::SendError};
 
-/// What a sending layer makes of a message.
+/// The change that a sending layer makes to a message.
 pub trait Rewriter {
-    /// What is sent instead. An error is answered, and nothing of the call is sent.
+    /// Returns what is sent instead. An error is answered, and nothing of the call is sent.
     fn rewrite(&self, message: Message) -> Result<Message, SendError>;
 }
 

@@ -1,4 +1,4 @@
-//! Refuses what is larger than the broker takes, before it is sent.
+//! Refuses messages that are larger than the broker takes, before they are sent.
 //!
 //! ```
 //! use consign::{Message, middleware::size_limit::SizeLimitLayer, transport::{ErrorKind, SendError}};
@@ -42,7 +42,7 @@ use crate::{
     transport::{Batch, ErrorKind, SendError},
 };
 
-/// What has a size on its way to the broker.
+/// A request whose encoded size is known.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no size yet",
     note = "the size limit comes after encode: a `Message` or a `Batch` has a size, a value that is still to be encoded has none"
@@ -70,13 +70,13 @@ impl Measure for Batch {
 pub struct SizeLimitLayer(usize);
 
 impl SizeLimitLayer {
-    /// Refuses what is larger than `bytes`, bodies and properties together.
+    /// Refuses messages larger than `bytes`, bodies and properties together.
     #[must_use]
     pub const fn new(bytes: usize) -> Self {
         Self(bytes)
     }
 
-    /// The limit, in bytes.
+    /// Returns the limit, in bytes.
     #[must_use]
     pub const fn limit(&self) -> usize {
         self.0
@@ -97,7 +97,7 @@ impl<S> Layer<S> for SizeLimitLayer {
     }
 }
 
-/// Refuses what is larger than a limit; see the [module](self).
+/// Refuses messages larger than a limit; see the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLimit<S> {
     inner: S,

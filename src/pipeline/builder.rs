@@ -11,7 +11,7 @@ use crate::{
     types::{SendTypes, TypeTable},
 };
 
-/// Collects the layers of a stack, as tower's `ServiceBuilder` does, and what they say of themselves. The first layer is the
+/// Collects the layers of a stack, as tower's `ServiceBuilder` does, and their descriptions. The first layer is the
 /// outermost.
 #[must_use = "a pipeline is nothing until `service` or `router` is called"]
 pub struct Pipeline<L> {
@@ -53,7 +53,7 @@ impl<L> Pipeline<L> {
         self.push(info, layer)
     }
 
-    /// Adds a layer that says nothing of itself, as tower's own, under this name.
+    /// Adds a layer without a description, such as those of tower, under this name.
     pub fn other<T>(self, name: &'static str, layer: T) -> Pipeline<Stack<T, L>> {
         self.push(LayerInfo::new(name), layer)
     }
@@ -64,13 +64,13 @@ impl<L> Pipeline<L> {
         Pipeline { builder: builder.layer(layer), name, side, layers, consumer, sends }
     }
 
-    /// The settings of the consumer in front of a receiving stack, to be checked and described with it.
+    /// Sets the settings of the consumer in front of a receiving stack, to be checked and described with it.
     pub fn consumer(mut self, settings: &Settings) -> Self {
         self.consumer = Some(settings.clone());
         self
     }
 
-    /// The types that are sent through a sending stack, to be checked and described with it.
+    /// Sets the types that are sent through a sending stack, to be checked and described with it.
     pub fn sends<E: SendTypes>(mut self) -> Self {
         self.sends.push(const { &E::TYPES });
         self
@@ -198,7 +198,7 @@ impl<L> Pipeline<L> {
 }
 
 impl<S> Pipelined<S> {
-    /// What it is made of.
+    /// Returns the description of the stack.
     pub fn describe(&self) -> &Description {
         &self.description
     }

@@ -9,11 +9,11 @@ use crate::{consumer::Settings, routing::RouterDescription, types::TypeTable};
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Description {
-    /// What it is called.
+    /// The name of the stack.
     pub name: String,
-    /// Which way messages go.
+    /// The direction of messages.
     pub side: Side,
-    /// How the consumer in front of it is set, if it was given.
+    /// The settings of the consumer in front of it, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Settings>,
     /// The layers, the outermost first.

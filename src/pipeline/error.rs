@@ -2,13 +2,13 @@ use std::{error, fmt};
 
 use crate::{consumer::SettingsErrorKind, types::TypesErrorKind};
 
-/// Which rule a pipeline breaks.
+/// The rule that a pipeline breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PipelineErrorKind {
     /// A layer, or a part, belongs into a stack of the other side.
     WrongSide,
-    /// A layer stands twice that may stand once.
+    /// A layer that is allowed once is added twice.
     DuplicateLayer,
     /// Two layers stand in an order that breaks what one of them does.
     LayerOrder,
@@ -25,7 +25,7 @@ pub enum PipelineErrorKind {
     NotBound,
 }
 
-/// A pipeline that is not built. `Display` says in one sentence what to change.
+/// A pipeline that is not built. `Display` states in one sentence what to change.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PipelineError {
     kind: PipelineErrorKind,
@@ -37,7 +37,7 @@ impl PipelineError {
         Self { kind, mend: mend.into() }
     }
 
-    /// Which rule is broken.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> PipelineErrorKind {
         self.kind

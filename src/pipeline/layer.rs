@@ -3,7 +3,7 @@ use std::fmt;
 use consign_codecs::DecisionTable;
 use serde::Serialize;
 
-/// A layer that says its name, and where in a stack it may stand.
+/// A layer that describes its name, and its allowed position in a stack.
 ///
 /// ```
 /// use consign::pipeline::{Describe, LayerInfo};
@@ -24,7 +24,7 @@ use serde::Serialize;
     note = "implement `Describe` for it, or give it a name: `.other(\"timeout\", layer)`"
 )]
 pub trait Describe {
-    /// What it says of itself.
+    /// Returns the description of the layer.
     fn info(&self) -> LayerInfo;
 }
 
@@ -34,7 +34,7 @@ impl<L: Describe + ?Sized> Describe for &L {
     }
 }
 
-/// Which way messages go through a stack.
+/// The direction of messages through a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -53,7 +53,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// What a layer says of itself.
+/// The description of a layer.
 #[derive(Clone, Debug, Serialize)]
 pub struct LayerInfo {
     pub(super) name: &'static str,
@@ -80,7 +80,7 @@ pub struct LayerInfo {
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// What it is set to.
+    /// The value of the setting.
     pub value: String,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Order {
 }
 
 impl LayerInfo {
-    /// A layer of this name, for both sides, anywhere, as often as wanted.
+    /// Describes a layer of this name, for both sides, at any position, any number of times.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl LayerInfo {
         }
     }
 
-    /// For stacks of this side only.
+    /// Restricts the layer to stacks of this side.
     #[must_use]
     pub fn only(mut self, side: Side) -> Self {
         self.side = Some(side);
@@ -130,7 +130,7 @@ impl LayerInfo {
         self
     }
 
-    /// The codecs that it works with.
+    /// Sets the codecs that it works with.
     #[must_use]
     pub fn codecs(mut self, table: DecisionTable) -> Self {
         self.codecs = Some(table);
@@ -151,20 +151,21 @@ impl LayerInfo {
         self
     }
 
-    /// A setting of it is wrong, in one sentence that says what to change: the pipeline is not built.
+    /// Reports a wrong setting, in one sentence that states what to change: the pipeline is not
+    /// built.
     #[must_use]
     pub fn problem(mut self, mend: impl Into<String>) -> Self {
         self.problem = Some(mend.into());
         self
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The settings, in order.
+    /// Returns the settings, in order.
     #[must_use]
     pub fn settings(&self) -> &[Setting] {
         &self.settings

@@ -1,4 +1,4 @@
-//! What the layers of this library say of themselves. Why is on the page of each, under *Order*.
+//! The descriptions of the layers of this library. Why is on the page of each, under *Order*.
 
 use consign_codecs::CodecSet;
 

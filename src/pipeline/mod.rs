@@ -1,4 +1,4 @@
-//! A stack that is checked when it is built, and that can say what it is made of.
+//! A stack that is checked when it is built, and that describes its layers.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -34,7 +34,7 @@
 //!   subject \"order.created\"
 //!   others: dead letter, UnknownMessageType
 //! codecs
-//!   json: self-describing, writes application/json, reads application/json, text/json, application/x-json, text/x-json, */*+json
+//!     json: self-describing, writes application/json, reads application/json, text/json, application/x-json, text/x-json, */*+json
 //! ContentType
 //!   missing: json (default)
 //!   unknown: reject
@@ -63,7 +63,7 @@
 //! | two routes for one message, and types whose names, other names, versions or codecs are wrong | [`RouteError`](crate::routing::RouteError), when a router is built |
 //! | layers in an order that breaks them, twice, or on the wrong side; settings of layers and consumer; types that are sent; properties that decide how a body is read and that a signature does not cover | [`PipelineError`], when a pipeline is built |
 //!
-//! Each is one error of one kind, for the first rule that is broken, and says what to change.
+//! Each is one error of one kind, for the first rule that is broken, and states what to change.
 
 mod builder;
 mod description;

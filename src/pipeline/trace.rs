@@ -1,4 +1,4 @@
-//! What the layer of spans says of itself.
+//! The description of the layer of spans.
 
 use super::{
     Describe, LayerInfo,

@@ -1,4 +1,4 @@
-//! What is checked when a router is built.
+//! The checks when a router is built.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,7 +22,7 @@ pub(super) enum Takes {
     Others,
 }
 
-/// A router that cannot be built. `Display` says in one sentence what to change.
+/// A router that cannot be built. `Display` states in one sentence what to change.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RouteError {
     kind: RouteErrorKind,
@@ -31,7 +31,7 @@ pub struct RouteError {
     types: Option<TypesError>,
 }
 
-/// Which rule a router breaks.
+/// The rule that a router breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RouteErrorKind {
@@ -62,13 +62,13 @@ impl RouteError {
         it
     }
 
-    /// Which rule is broken.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> RouteErrorKind {
         self.kind
     }
 
-    /// The subject or the type that is concerned; where it is none of them, the enum.
+    /// Returns the subject or the type that is concerned; where it is none of them, the enum.
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.subject

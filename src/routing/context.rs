@@ -2,7 +2,7 @@ use std::fmt;
 
 use consign_codecs::Codecs;
 
-/// What handlers share: the application's state and the codecs.
+/// The shared context of handlers: the application's state and the codecs.
 pub struct Context<S, C> {
     state: S,
     codecs: Codecs<C>,
@@ -15,13 +15,13 @@ impl<S, C> Context<S, C> {
         Self { state, codecs, type_property: None }
     }
 
-    /// The application's state.
+    /// Returns the application's state.
     #[inline]
     pub fn state(&self) -> &S {
         &self.state
     }
 
-    /// The codecs.
+    /// Returns the codecs.
     #[inline]
     pub fn codecs(&self) -> &Codecs<C> {
         &self.codecs

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Router, check::Takes};
 use crate::types::TypeTable;
 
-/// What a router decides, as data, and by `Display` as text for people.
+/// The description of a router, as data, and by `Display` as text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RouterDescription {
@@ -16,12 +16,12 @@ pub struct RouterDescription {
     pub types: Vec<TypeTable>,
     /// Whether a handler takes all others. Else they are dead-lettered.
     pub has_otherwise: bool,
-    /// What the handlers decode with.
+    /// The codecs of the handlers.
     pub codecs: DecisionTable,
 }
 
 impl<S, C: CodecSet, R> Router<S, C, R> {
-    /// What it decides.
+    /// Returns the description of the router.
     #[must_use]
     pub fn describe(&self) -> RouterDescription {
         let (mut subjects, mut types, mut has_otherwise) = (Vec::new(), Vec::new(), false);

@@ -21,7 +21,7 @@ use crate::{
     note = "`Body<T>` needs a `T` that owns its data: borrow through `Payload<C>` instead"
 )]
 pub trait FromMessage<S, C>: Sized {
-    /// What becomes of the message if this cannot be taken out of it.
+    /// The settlement of a message from which this cannot be extracted.
     type Rejection: IntoDisposition;
 
     /// Takes it out.
@@ -70,8 +70,8 @@ impl<S, C> FromMessage<S, C> for Message {
     }
 }
 
-/// The bytes of the body, as they are: the data sections, joined, or the bytes of an AMQP binary or string value. A body of
-/// another kind is dead-lettered as `DeserializationFailed`; take [`Message`] to handle it.
+/// The bytes of the body, unchanged: the data sections, joined, or the bytes of an AMQP binary or string value. A body
+/// of another kind is dead-lettered as `DeserializationFailed`; take [`Message`] to handle it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Raw(
     /// The bytes.
@@ -157,7 +157,7 @@ impl<S, C> FromMessage<S, C> for Payload<C> {
     }
 }
 
-/// What the broker says of the message.
+/// The broker's properties of the message.
 impl<S, C> FromMessage<S, C> for Received {
     type Rejection = NotReceived;
 
@@ -166,7 +166,7 @@ impl<S, C> FromMessage<S, C> for Received {
     }
 }
 
-/// A message that no broker delivered was given to a handler that asks what the broker said. It is dead-lettered as
+/// A handler that extracts the broker's properties got a message that no broker delivered. It is dead-lettered as
 /// `MissingProperty`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotReceived;

@@ -9,8 +9,8 @@ use pin_project_lite::pin_project;
 use super::{Context, FromMessage};
 use crate::{Disposition, Message, settlement::IntoDisposition, types::TypeTable};
 
-/// An `async fn` whose arguments are taken out of the message, none to eight of them in any order, and whose answer says
-/// what becomes of it.
+/// An `async fn` whose arguments are extracted from the message, none to eight of them in any order, and whose return
+/// value settles it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of messages",
     label = "not a handler",
@@ -25,15 +25,15 @@ pub trait Handler<Args, S, C>: Call<Args> + 'static {
     /// Takes the arguments out of the message and calls the handler.
     fn handle(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
 
-    /// The tables of those of its arguments that are enums of types of messages.
+    /// Returns the tables of those of its arguments that are enums of types of messages.
     #[must_use]
     fn type_tables(&self) -> Vec<&'static TypeTable> {
         Vec::new()
     }
 }
 
-/// A function of up to eight arguments, whatever they are. As a bound beside [`Handler`] it tells the compiler what the
-/// arguments are before it asks whether they can be taken out of a message, so that an error names the one that cannot.
+/// A function of up to eight arguments of any type. As a bound beside [`Handler`] it fixes the argument types before
+/// the compiler checks that they can be extracted from a message. So an error names the argument that cannot.
 pub trait Call<Args> {}
 
 /// A function whose arguments can be taken out of a message, whatever it answers. Every [`Handler`] that is a function is

@@ -27,7 +27,7 @@ macro_rules! properties {
         pub struct $name(Message);
 
         impl $name {
-            /// The text.
+            /// Returns the text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 self.0.$getter().unwrap_or_default()

@@ -21,7 +21,7 @@ pub trait Routes<S, C>: 'static {
     /// The future of whichever route is taken.
     type Future: Future<Output = Disposition>;
 
-    /// Hands the message to the route of its subject.
+    /// Dispatches the message to the route of its subject.
     fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
 }
 
@@ -29,7 +29,7 @@ pub trait Routes<S, C>: 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRoute;
 
-/// What becomes of a message without a route.
+/// The disposition of a message without a route.
 pub type Unrouted = Ready<Disposition>;
 
 impl<S, C> Routes<S, C> for NoRoute {

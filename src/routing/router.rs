@@ -46,7 +46,7 @@ impl Router<(), (), NoRoute> {
 }
 
 impl<S, C, R> RouterBuilder<S, C, R> {
-    /// Hands messages with this subject to `handler`. Subjects are compared as they are, case and all.
+    /// Dispatches messages with this subject to `handler`. Subjects are case-sensitive.
     pub fn route<H, A>(mut self, subject: impl Into<Box<str>>, handler: H) -> RouterBuilder<S, C, Route<H, A, R>>
     where
         H: Call<A> + Handler<A, S, C>,
@@ -57,9 +57,9 @@ impl<S, C, R> RouterBuilder<S, C, R> {
         RouterBuilder { cx: self.cx, routes: Route::new(subject, handler, self.routes), entries: self.entries }
     }
 
-    /// Hands messages of the types of an enum to `handler`, which has the enum among its arguments: as it is if it derives
-    /// [`MessageTypes`](crate::types::MessageTypes), or as [`Typed`](super::Typed). Those of other types go on to the routes
-    /// that were added before, and to [`otherwise`](Self::otherwise).
+    /// Dispatches messages of the types of an enum to `handler`, which has the enum among its arguments: as it is if it
+    /// derives [`MessageTypes`](crate::types::MessageTypes), or as [`Typed`](super::Typed). Those of other types go on
+    /// to the routes that were added before, and to [`otherwise`](Self::otherwise).
     pub fn types<H, A>(mut self, handler: H) -> RouterBuilder<S, C, TypedRoute<H, A, R>>
     where
         H: Call<A> + Handler<A, S, C>,
@@ -71,9 +71,9 @@ impl<S, C, R> RouterBuilder<S, C, R> {
         RouterBuilder { cx: self.cx, routes: TypedRoute::new(table, handler, self.routes), entries: self.entries }
     }
 
-    /// Hands every message that no route takes to `handler`, whether the routes come before or after. Without it such
-    /// messages are dead-lettered as `UnknownMessageType`. [`Ignore`](super::Ignore) completes them, and
-    /// [`Forward`](super::Forward) hands them on.
+    /// Dispatches every message that matches no route to `handler`, whether the routes come before or after. Without
+    /// it such messages are dead-lettered as `UnknownMessageType`. [`Ignore`](super::Ignore) completes them, and
+    /// [`Forward`](super::Forward) forwards them.
     pub fn otherwise<H, A>(mut self, handler: H) -> RouterBuilder<S, C, R::Ended>
     where
         H: Call<A> + Handler<A, S, C>,

@@ -6,8 +6,8 @@ use crate::{
     types::{ReceiveTypes, TypeError, TypeTable, read_as},
 };
 
-/// A message as a value of an enum of types, with what it was received as. An enum that is derived is an argument of a handler
-/// by itself too. What is no value of the enum is dead-lettered, see [`types`](crate::types).
+/// A message as a value of an enum of types, with what it was received as. An enum that is derived is an argument of a
+/// handler by itself too. A message that is not a value of the enum is dead-lettered, see [`types`](crate::types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Typed<E> {

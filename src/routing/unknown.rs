@@ -1,4 +1,4 @@
-//! What may become of messages that no route takes, beside a dead letter.
+//! Handlers of messages that match no route, as an alternative to a dead letter.
 
 use std::{
     fmt,
@@ -31,12 +31,12 @@ impl<S, C> Handler<(), S, C> for Ignore {
     }
 }
 
-/// Sends messages to another entity as they are, with the same MessageId: `.otherwise(Forward::to(sender))` hands on what no
-/// route takes.
+/// Sends messages unchanged to another entity, with the same MessageId: `.otherwise(Forward::to(sender))` forwards
+/// every message that matches no route.
 ///
-/// The copy is accepted first, the message completed then; a copy that is not accepted abandons it. It counts in
-/// [`Forward::COUNT`] how often that was done. A message that was forwarded [`Forward::MAX_HOPS`] times is dead-lettered as
-/// `UnknownMessageType`, for consumers that forward to each other would never end.
+/// The message is completed after the broker has accepted the copy, and abandoned if it does not. The property
+/// [`Forward::COUNT`] counts how often a message was forwarded. A message that was forwarded [`Forward::MAX_HOPS`]
+/// times is dead-lettered as `UnknownMessageType`, for consumers that forward to each other would never end.
 #[derive(Clone)]
 pub struct Forward<S> {
     sender: S,

@@ -37,7 +37,7 @@ impl<S, C: CodecSet> Client<S, C> {
         Self { service, codecs, properties: Properties::new() }
     }
 
-    /// The subject of the requests, by which responders choose a handler.
+    /// Sets the subject of the requests, by which responders choose a handler.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<Cow<'static, str>>) -> Self {
         self.properties.set_subject(subject).share();
@@ -50,8 +50,8 @@ impl<S, C: CodecSet> Client<S, C> {
         Ok(self)
     }
 
-    /// The formats for a reply in order of liking, as in the `Accept` of HTTP: `application/cbor;q=0.5, application/json`.
-    /// Otherwise responders answer in the format of the request.
+    /// Sets the formats for a reply by preference, as in the `Accept` of HTTP:
+    /// `application/cbor;q=0.5, application/json`. Otherwise responders answer in the format of the request.
     #[must_use]
     pub fn accept(mut self, formats: &str) -> Self {
         self.properties.application_mut().insert(ACCEPT, formats.to_owned());
@@ -71,7 +71,8 @@ impl<S, C: CodecSet> Client<S, C> {
         Ok(Message::from_parts(properties, encoded.body.into()))
     }
 
-    /// Asks, and waits for the first reply. The [kinds](super::CallErrorKind) of its error say what can fail.
+    /// Sends a request and waits for the first reply. The [kinds](super::CallErrorKind) of its error list the
+    /// failures.
     pub async fn call<Reply: DecodeOwned>(&self, request: &(impl Encode + ?Sized)) -> Result<Reply, CallError>
     where
         S: Service<Message, Response = Message> + Clone,
@@ -84,7 +85,8 @@ impl<S, C: CodecSet> Client<S, C> {
         read(&reply, &self.codecs)
     }
 
-    /// Asks, and answers with the replies as they come: as many as `max`, or all until the deadline.
+    /// Sends a request and returns the replies as they arrive: as many as `max`, or all until the
+    /// deadline.
     pub async fn call_many<Reply: DecodeOwned>(
         &self,
         request: &(impl Encode + ?Sized),
@@ -112,8 +114,8 @@ fn read<Reply: DecodeOwned, C: CodecSet>(reply: &Message, codecs: &Codecs<C>) ->
     }
 }
 
-/// The replies to one request, read as they come: a stream that ends after as many as were asked for, or at the deadline.
-/// A reply that is a fault, or that cannot be decoded, is an error among the others, and the stream goes on.
+/// The replies to one request, read as they come: a stream that ends after the requested number, or at the deadline. A
+/// reply that is a fault, or that cannot be decoded, is an error among the others, and the stream goes on.
 pub struct TypedAnswers<Reply, C> {
     answers: Answers,
     codecs: Codecs<C>,
@@ -121,7 +123,7 @@ pub struct TypedAnswers<Reply, C> {
 }
 
 impl<Reply: DecodeOwned, C: CodecSet> TypedAnswers<Reply, C> {
-    /// The next reply; `None` when there is none to come. Cancel-safe.
+    /// The next reply; `None` when no further reply can come. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<Reply, CallError>> {
         let reply = self.answers.next().await?;
         Some(reply.and_then(|reply| read(&reply, &self.codecs)))

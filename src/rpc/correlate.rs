@@ -1,4 +1,4 @@
-/// What a responder puts into the `CorrelationId` of a reply.
+/// The property that a responder puts into the `CorrelationId` of a reply.
 ///
 /// An id that a [broker has made](crate::message::Properties::is_message_id_stamped) counts as none: the requester does not
 /// know it.

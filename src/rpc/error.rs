@@ -11,11 +11,11 @@ type BoxError = Box<dyn error::Error + Send + Sync>;
 /// [`fault`](Self::fault).
 pub struct CallError(Box<Cause>);
 
-/// What went wrong with a call.
+/// The kind of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallErrorKind {
-    /// As many calls wait as may. Nothing was sent.
+    /// The maximum number of calls is waiting. Nothing was sent.
     TooManyRequests,
     /// No reply before the deadline. Whether the request was handled is unknown.
     Timeout,
@@ -77,7 +77,7 @@ impl CallError {
         Self(Box::new(Cause::NotSent(kind)))
     }
 
-    /// What went wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> CallErrorKind {
         match &*self.0 {
@@ -90,7 +90,7 @@ impl CallError {
         }
     }
 
-    /// What the responder answered instead of a reply.
+    /// Returns the fault that the responder sent instead of a reply.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         match &*self.0 {
@@ -117,8 +117,8 @@ impl CallError {
         }
     }
 
-    /// Whether the same call may succeed later. A call whose [outcome is unknown](Self::is_outcome_unknown) may have had its
-    /// effect, so repeat it only if the responder may handle it twice.
+    /// Returns whether the same call may succeed later. A call whose [outcome is unknown](Self::is_outcome_unknown) may have
+    /// had its effect, so repeat it only if the responder may handle it twice.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match &*self.0 {
@@ -130,7 +130,7 @@ impl CallError {
         }
     }
 
-    /// Whether the request may have been handled although the call failed.
+    /// Returns whether the request may have been handled although the call failed.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         match &*self.0 {

@@ -9,11 +9,11 @@ use crate::{
     settlement::{DeadLetter, DeadLetterReason},
 };
 
-/// What a responder answers instead of a reply.
+/// The answer of a responder instead of a reply.
 ///
-/// It travels in application properties beside an empty body, so that every requester can read it, whatever formats it
-/// knows: `x-fault` is the code, `x-fault-reason`, `x-fault-detail` and `x-fault-trail` the rest, each left out if there is
-/// none, and the `CorrelationId` names the request.
+/// It travels in application properties beside an empty body, so that every requester can read it, whatever its
+/// formats: `x-fault` is the code, `x-fault-reason`, `x-fault-detail` and `x-fault-trail` the rest, each left out if
+/// there is none, and the `CorrelationId` names the request.
 ///
 /// What was received is bounded and of known characters, but for the detail, which is whatever the other side wrote: it is
 /// cut, and `Display` and `Debug` escape what is not printable.
@@ -31,11 +31,12 @@ pub struct Fault {
     trail: Trail,
 }
 
-/// What kind of fault.
+/// The code of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultCode {
-    /// The request could not be decoded: [`reason`](Fault::reason) and [`trail`](Fault::trail) say why.
+    /// The request could not be decoded: [`reason`](Fault::reason) and [`trail`](Fault::trail) have the
+    /// cause.
     UndecodableRequest,
     /// No handler takes requests of this subject.
     UnknownRequest,
@@ -58,7 +59,7 @@ impl Fault {
     pub const DETAIL: &'static str = "x-fault-detail";
     /// The application property that holds the attempts to decode the request.
     pub const TRAIL: &'static str = "x-fault-trail";
-    /// Longest detail: 1,024 characters. What is longer is cut.
+    /// Longest detail: 1,024 characters. Longer text is truncated.
     pub const MAX_DETAIL: usize = 1_024;
 
     /// A fault without further particulars. The code is read as [`application`](Self::application) reads it.
@@ -71,15 +72,15 @@ impl Fault {
         Self { code, request_id: None, reason: None, detail: None, trail: Trail::default() }
     }
 
-    /// A fault with a code of the application's own. What is no code, see [`FaultCode::Application`], becomes
-    /// [`FaultCode::Unrecognised`].
+    /// A fault with a code of the application's own. Text that is not a code, see [`FaultCode::Application`],
+    /// becomes [`FaultCode::Unrecognised`].
     #[must_use]
     pub fn application(code: &str) -> Self {
         Self::new(FaultCode::of(code))
     }
 
-    /// Adds text for people, cut to [`MAX_DETAIL`](Self::MAX_DETAIL) characters. It goes to the requester, so it must not tell what
-    /// that one may not know.
+    /// Adds text for people, cut to [`MAX_DETAIL`](Self::MAX_DETAIL) characters. It goes to the requester, so it must
+    /// not contain what the requester may not read.
     #[must_use]
     pub fn with_detail(mut self, detail: &str) -> Self {
         self.detail = Some(cut(detail));
@@ -142,19 +143,19 @@ impl Fault {
         }
     }
 
-    /// What kind of fault.
+    /// Returns the code of the fault.
     #[must_use]
     pub fn code(&self) -> &FaultCode {
         &self.code
     }
 
-    /// The `MessageId` of the request, as the responder read it.
+    /// Returns the `MessageId` of the request, as the responder read it.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         self.request_id.as_deref()
     }
 
-    /// The reason under which the request was dead-lettered: 1 to 64 of the characters of a code.
+    /// Returns the reason under which the request was dead-lettered: 1 to 64 of the characters of a code.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
@@ -166,7 +167,7 @@ impl Fault {
         self.detail.as_deref()
     }
 
-    /// What was tried to decode the request.
+    /// Returns the attempts to decode the request.
     #[must_use]
     pub fn trail(&self) -> &Trail {
         &self.trail
@@ -176,7 +177,7 @@ impl Fault {
 impl FaultCode {
     const UNRECOGNISED: &'static str = "Unrecognised";
 
-    /// The code as it travels.
+    /// Returns the code as it travels.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! Calls over queues: a request goes to one entity, its reply comes to another, and ids tell which belongs to which.
+//! Calls over queues: a request goes to one entity, its reply comes to another, and ids correlate them.
 //!
 //! ```
 //! # #[cfg(all(feature = "json", feature = "embedded"))] {
@@ -44,7 +44,7 @@
 //! # }
 //! ```
 //!
-//! # The side that asks
+//! # Client
 //!
 //! A [`Requester`] is a `Service<Message, Response = Message>`. Layers of tower go around it: a timeout, a limit, load
 //! shedding, a retry, for which each attempt is a call of its own with an id of its own. A [`Client`] around such a stack
@@ -54,21 +54,21 @@
 //! Replies come to a queue of the process, [`ReplyQueue`], or to a session of an entity that many processes share,
 //! [`ReplySession`]. [`Replies::run`] receives them; it runs beside the calls, in a task.
 //!
-//! A call costs a place in a table until it is answered, fails, or is dropped; the number of places is
+//! A call takes an entry of a table until it is answered, fails, or is dropped; the number of places is
 //! [bounded](RequesterBuilder::max_in_flight).
 //!
-//! # The side that answers
+//! # Server
 //!
-//! A [`Responder`] is a `Service<Message, Response = Disposition>`, as a router is. Its handlers return a [`Reply`], or a
-//! `Result` whose error is a [`Fault`], which the requester gets, or says what becomes of the request. A request that
-//! cannot be decoded is a dead letter, and a fault that says what was tried.
+//! A [`Responder`] is a `Service<Message, Response = Disposition>`, as a router is. Its handlers return a [`Reply`], or
+//! a `Result`. The error is a [`Fault`], which the requester gets, or a disposition of the request. A request that
+//! cannot be decoded is dead-lettered, and answered with a fault that has the attempts.
 //!
 //! Requests come at least once, so a handler may run twice for one call. A requester takes one reply and drops the other.
 //!
-//! # What is not trusted
+//! # Untrusted input
 //!
-//! The address of a reply comes from whoever sends requests; see [`ResponderBuilder::allow`]. A reply is taken by nobody
-//! who does not know the id of the call, which is 122 random bits. What a [`Fault`] says is bounded, and is shown escaped.
+//! The sender of a request names the address of the reply; see [`ResponderBuilder::allow`]. A reply is only taken if it
+//! has the id of a call, which is 122 random bits. The text of a [`Fault`] is bounded, and is shown escaped.
 //!
 //! # Signed and encrypted calls
 //!
@@ -97,10 +97,10 @@
 //! ```
 //!
 //! Both authenticate ReplyTo, `ReplyToSessionId`, `x-accept`, the fault in a reply, and the MessageId of the request,
-//! which the reply has as its CorrelationId. They do not authenticate the token that RabbitMQ appends to the ReplyTo of a direct reply,
-//! and the time to live.
+//! which the reply has as its CorrelationId. They do not authenticate the token that RabbitMQ appends to the ReplyTo of
+//! a direct reply, and the time to live.
 //!
-//! The rows R-01 to R-37 of `docs/semantics.md` say what exactly happens.
+//! The rows R-01 to R-37 of `docs/semantics.md` specify the exact behaviour.
 
 mod client;
 mod correlate;

@@ -3,11 +3,11 @@ use std::{error, fmt};
 use super::RuleError;
 use crate::message::Message;
 
-/// What a subscription gets of one message.
+/// The copies of one message that a subscription gets.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Copies {
-    /// Whether it gets the message as it is: once, however many rules without action match.
+    /// Whether it gets the unchanged message: once, however many rules without action match.
     pub plain: bool,
     /// One changed message for each matching rule with an action, in the order of the rules' names. It carries that name
     /// as the application property [`Copies::RULE_NAME`].
@@ -18,20 +18,20 @@ impl Copies {
     /// The application property of a changed message that names its rule.
     pub const RULE_NAME: &'static str = "RuleName";
 
-    /// How many copies there are.
+    /// Returns how many copies there are.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.plain) + self.changed.len()
     }
 
-    /// Whether the subscription gets nothing.
+    /// Returns whether the subscription gets nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A message for which at least one rule failed. It says which one: the first by name.
+/// A message for which at least one rule failed. It names the rule: the first by name.
 #[derive(Clone, Debug)]
 pub struct RuleFailure(Box<Failure>);
 
@@ -47,25 +47,26 @@ impl RuleFailure {
         Self(Box::new(Failure { rule: rule.into(), error, copies }))
     }
 
-    /// The name of the rule.
+    /// Returns the name of the rule.
     #[must_use]
     pub fn rule(&self) -> &str {
         &self.0.rule
     }
 
-    /// What went wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn error(&self) -> &RuleError {
         &self.0.error
     }
 
-    /// The reason of a dead letter: `FilterException` or `RuleActionException`. The description is the error's text.
+    /// Returns the reason of a dead letter: `FilterException` or `RuleActionException`. The description is the error's text.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         self.0.error.name()
     }
 
-    /// What the rules that did not fail give, for a subscription that leaves failures aside.
+    /// Returns the copies of the rules that did not fail, for a subscription that ignores
+    /// failures.
     #[must_use]
     pub fn into_copies(self) -> Copies {
         self.0.copies

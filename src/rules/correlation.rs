@@ -43,9 +43,8 @@ impl Key {
 
 /// Takes the messages that have all of the given properties with the given values.
 ///
-/// Text is compared as it is, case and all, and so are the keys of application properties. A value equals one of the same
-/// type only: the 32-bit integer 1 is not the 64-bit integer 1. To compare across types, use an
-/// [`SqlFilter`](super::SqlFilter).
+/// Texts and the keys of application properties are case-sensitive. A value equals one of the same type only: the
+/// 32-bit integer 1 is not the 64-bit integer 1. To compare across types, use an [`SqlFilter`](super::SqlFilter).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelationFilter {
     /// By key, each at most once.
@@ -59,7 +58,7 @@ impl CorrelationFilter {
         CorrelationFilterBuilder { filter: Self { texts: Vec::new(), properties: ApplicationProperties::new() } }
     }
 
-    /// Whether the filter takes the message.
+    /// Returns whether the filter matches the message.
     #[must_use]
     pub fn matches(&self, message: &Message) -> bool {
         self.texts.iter().all(|(key, text)| key.of(message) == Some(&**text))
@@ -71,7 +70,7 @@ impl CorrelationFilter {
         self.texts.first().map(|(key, text)| (*key, &**text))
     }
 
-    /// The `ContentType` that is asked for.
+    /// Returns the required `ContentType`.
     #[must_use]
     pub fn content_type(&self) -> Option<&str> {
         self.get(Key::ContentType)
@@ -81,14 +80,14 @@ impl CorrelationFilter {
         self.texts.iter().find(|(found, _)| *found == key).map(|(_, text)| &**text)
     }
 
-    /// The application properties that are asked for.
+    /// Returns the required application properties.
     #[must_use]
     pub fn properties(&self) -> &ApplicationProperties {
         &self.properties
     }
 }
 
-/// Builds a [`CorrelationFilter`]. What is not set is not asked for.
+/// Builds a [`CorrelationFilter`]. A property that is not set is not required.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct CorrelationFilterBuilder {
@@ -125,18 +124,18 @@ fields! {
 }
 
 impl CorrelationFilterBuilder {
-    /// Asks for this `ContentType`: text or a [`Mime`](crate::mime::Mime), compared as text.
+    /// Requires this `ContentType`: text or a [`Mime`](crate::mime::Mime), compared as text.
     pub fn content_type(self, value: impl AsRef<str>) -> Self {
         self.text(Key::ContentType, value.as_ref().into())
     }
 
-    /// Asks for an application property with this value, of this type.
+    /// Requires an application property with this value, of this type.
     pub fn property(mut self, key: impl Into<Box<str>>, value: impl Into<PropertyValue>) -> Self {
         self.filter.properties.insert(key, value);
         self
     }
 
-    /// The filter. It asks for one property at least, and for at most 65,534 bytes, which no message can exceed.
+    /// The filter. It requires one property at least, and at most 65,534 bytes, which no message can exceed.
     pub fn build(mut self) -> Result<CorrelationFilter, InvalidArgument> {
         let filter = &mut self.filter;
         let field = Field::Setting("correlation filter");

@@ -2,7 +2,7 @@ use std::{error, fmt};
 
 use crate::message::InvalidArgument;
 
-/// What kept an expression from having a value. It quotes the rule at most, never a message.
+/// The reason why an expression has no value. It quotes the rule at most, never a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvaluationError {
@@ -52,13 +52,13 @@ impl FilterError {
         Self(kind)
     }
 
-    /// What went wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> &EvaluationError {
         &self.0
     }
 
-    /// The reason of the dead letter that such a message becomes: `FilterException`.
+    /// Returns the reason of the dead letter that such a message becomes: `FilterException`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         "FilterException"
@@ -77,7 +77,7 @@ impl error::Error for FilterError {
     }
 }
 
-/// What kept an action from changing a message.
+/// The reason why an action cannot change a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActionErrorKind {
@@ -120,20 +120,20 @@ impl ActionError {
         Self { kind: ActionErrorKind::InvalidArgument(error), statement: None }
     }
 
-    /// What went wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ActionErrorKind {
         &self.kind
     }
 
-    /// The statement that failed, from 1; `None` if each of them could be applied, and what they made together breaks a
-    /// rule of a message's properties.
+    /// Returns the statement that failed, from 1; `None` if each of them could be applied, and what they made together
+    /// breaks a rule of a message's properties.
     #[must_use]
     pub fn statement(&self) -> Option<usize> {
         self.statement
     }
 
-    /// The reason of the dead letter that such a message becomes: `RuleActionException`.
+    /// Returns the reason of the dead letter that such a message becomes: `RuleActionException`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         "RuleActionException"
@@ -170,7 +170,7 @@ pub enum RuleError {
 }
 
 impl RuleError {
-    /// The reason of the dead letter that such a message becomes: `FilterException` or `RuleActionException`.
+    /// Returns the reason of the dead letter that such a message becomes: `FilterException` or `RuleActionException`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

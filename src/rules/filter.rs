@@ -1,7 +1,7 @@
 use super::{CorrelationFilter, FilterError, SqlFilter};
 use crate::message::Message;
 
-/// Which messages a rule takes. A filter sees properties, never a body.
+/// The filter of a rule. A filter sees properties, never a body.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Filter {
@@ -16,7 +16,8 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// Whether the filter takes the message. Only [`Filter::Sql`] can fail, and only it may allocate.
+    /// Returns whether the filter matches the message. Only [`Filter::Sql`] can fail, and only it may
+    /// allocate.
     pub fn matches(&self, message: &Message) -> Result<bool, FilterError> {
         match self {
             Self::True => Ok(true),

@@ -1,9 +1,9 @@
 //! The rules of a subscription: which messages it gets, and what is changed on its copies.
 //!
-//! A [`Rule`] has a name, a [`Filter`] and perhaps an [action](SqlAction). A filter sees the properties of a message, never
-//! its body. A [`RuleSet`] is the rules of one subscription; [`RuleSet::evaluate`] says which [`Copies`] a message makes:
-//! one unchanged copy if a rule without action matches, however many do, and one changed copy for each rule with an
-//! action that matches. A changed copy carries the rule's name in the application property `RuleName`.
+//! A [`Rule`] has a name, a [`Filter`] and perhaps an [action](SqlAction). A filter sees the properties of a message,
+//! never its body. A [`RuleSet`] is the rules of one subscription; [`RuleSet::evaluate`] returns the [`Copies`] of a
+//! message: one unchanged copy if a rule without action matches, however many do, and one changed copy for each rule
+//! with an action that matches. A changed copy carries the rule's name in the application property `RuleName`.
 //!
 //! ```
 //! use consign::{

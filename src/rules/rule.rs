@@ -31,7 +31,8 @@ impl Rule {
         Ok(Self { name, filter: filter.into(), action: None })
     }
 
-    /// The same rule with an action, which makes a copy of its own of every message that matches.
+    /// Returns the same rule with an action, which makes a copy of its own of every message that
+    /// matches.
     #[must_use]
     pub fn with_action(mut self, action: SqlAction) -> Self {
         self.action = Some(action);
@@ -44,13 +45,13 @@ impl Rule {
         &self.name
     }
 
-    /// Which messages it takes.
+    /// Returns the filter.
     #[must_use]
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// What it changes on its copy.
+    /// Returns the action on its copy.
     #[must_use]
     pub fn action(&self) -> Option<&SqlAction> {
         self.action.as_ref()

@@ -5,8 +5,8 @@ use crate::message::Message;
 
 /// The rules of one subscription, in the order of their names. Names that differ in case only are one name.
 ///
-/// Correlation filters that ask for a property other than an application property are found through an index, so a message
-/// costs no more for those that it cannot match.
+/// Correlation filters that require a property other than an application property are found through an index, so a
+/// message costs no more for those that it cannot match.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     rules: BTreeMap<Box<str>, Arc<Entry>>,
@@ -67,7 +67,7 @@ impl RuleSet {
         Ok(Arc::try_unwrap(entry).map_or_else(|shared| shared.rule.clone(), |entry| entry.rule))
     }
 
-    /// The rule of that name.
+    /// Returns the rule of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Rule> {
         self.rules.get(&key(name)).map(|entry| &entry.rule)
@@ -79,19 +79,19 @@ impl RuleSet {
         self.rules.values().map(|entry| &entry.rule)
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Which copies of a message the subscription gets.
+    /// Returns which copies of a message the subscription gets.
     ///
     /// Every rule is evaluated, so that the outcome does not depend on their order: where one fails, the whole answer is a
     /// failure, even if others match. It names the first failed rule by name, and carries the copies of the others. All

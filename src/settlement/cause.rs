@@ -1,4 +1,4 @@
-//! What an error says, with what has caused it.
+//! The text of an error, with those of its causes.
 
 use std::{
     error::Error,

@@ -12,8 +12,8 @@ use crate::{
 pub struct DeadLetter {
     /// The code.
     pub reason: DeadLetterReason,
-    /// What exactly happened. At most 4,096 UTF-16 code units; [`DeadLetter::fit`] cuts it. Nothing is written for an
-    /// empty one.
+    /// The description of the failure. At most 4,096 UTF-16 code units; [`DeadLetter::fit`] cuts it. Nothing is
+    /// written for an empty one.
     pub description: Cow<'static, str>,
     /// Properties to replace or add.
     pub changes: Changes,
@@ -51,11 +51,11 @@ pub enum DeadLetterReason {
     ReplyAddressNotAllowed,
     /// A request whose reply the broker refuses for good.
     ReplyRejected,
-    /// The handler says that no further attempt can succeed.
+    /// The handler reports a permanent failure.
     HandlerPermanent,
     /// The last of the configured attempts failed.
     RetriesExhausted,
-    /// The signature, or the encryption that the consumer asks for, is wrong or missing.
+    /// The signature, or the encryption that the consumer requires, is wrong or missing.
     SignatureInvalid,
     /// The body was stored elsewhere and is not there.
     ClaimMissing,
@@ -76,7 +76,7 @@ pub enum DeadLetterReason {
 }
 
 impl DeadLetterReason {
-    /// The code as it stands in the property `DeadLetterReason`.
+    /// Returns the code, as in the property `DeadLetterReason`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -85,7 +85,7 @@ impl DeadLetterReason {
         }
     }
 
-    /// The same of a reason that is not the application's own: one of a closed list.
+    /// Returns the same of a reason that is not the application's own: one of a closed list.
     #[must_use]
     pub fn code(&self) -> Option<&'static str> {
         Some(match self {
@@ -161,10 +161,10 @@ impl DeadLetter {
         remove(message, Self::DESCRIPTION);
     }
 
-    /// Cuts what is too long, so that a broker accepts the dead letter beside the properties that are `present`: the reason
-    /// and the description to 4,096 UTF-16 code units, and to what is left of the 65,534 bytes and the 1,024 application
-    /// properties. What matters least goes first: further properties, then the description, then the trail; the reason
-    /// stays, even where nothing is left, for a broker always admits it.
+    /// Truncates texts that are too long, so that a broker accepts the dead letter beside the properties that are
+    /// `present`: the reason and the description to 4,096 UTF-16 code units, and to what is left of the 65,534 bytes
+    /// and the 1,024 application properties. What matters least goes first: further properties, then the description,
+    /// then the trail; the reason stays, even where nothing is left, for a broker always admits it.
     pub fn fit(&mut self, present: &Properties) {
         if let DeadLetterReason::Application(code) = &mut self.reason {
             cut(code, limits::DEAD_LETTER_TEXT, limits::PROPERTY_BYTES - Self::REASON.len());
@@ -218,7 +218,7 @@ impl<'p> Room<'p> {
         }
     }
 
-    /// Takes the room for one property. A name that is there already needs no further place.
+    /// Reserves the space for one property. A name that is present needs no further place.
     fn take(&mut self, name: &str, size: usize) -> bool {
         let place = usize::from(self.present.get(name).is_none());
         let bytes = name.len() + size;

@@ -12,18 +12,19 @@ impl IntoDisposition for BoxError {
     }
 }
 
-/// A failure that may pass: the message is abandoned, and [`Changes::cause`] says why. Any error converts into it with `?`, and one does not become
-/// transient by it: an [`Undecodable`] is still a dead letter, for no further attempt can read the body.
+/// A failure that may pass: the message is abandoned, and [`Changes::cause`] has the cause. Any error converts into it
+/// with `?`, and one does not become transient by it: an [`Undecodable`] is still a dead letter, for no further attempt
+/// can read the body.
 #[derive(Debug)]
 pub struct Transient(BoxError);
 
-/// A failure that no further attempt can mend: the message is dead-lettered as `HandlerPermanent`, with the text of the
-/// error as description. An [`Undecodable`] keeps its own reason and its attempts.
+/// A permanent failure, which no retry can fix: the message is dead-lettered as `HandlerPermanent`, with the text of
+/// the error as description. An [`Undecodable`] keeps its own reason and its attempts.
 #[derive(Debug)]
 pub struct Permanent(BoxError);
 
 impl Permanent {
-    /// Marks `error` as one that no further attempt can mend.
+    /// Marks `error` as permanent.
     #[must_use]
     pub fn new(error: impl Into<BoxError>) -> Self {
         Self(error.into())

@@ -1,4 +1,5 @@
-//! What becomes of a received message: a [`Disposition`], and what converts into one.
+//! The settlement of a received message: a [`Disposition`], and the types that convert into
+//! one.
 
 mod cause;
 mod dead_letter;
@@ -20,10 +21,10 @@ use crate::message::ApplicationProperties;
 pub enum Disposition {
     /// Done: the message is removed.
     Complete,
-    /// Not now: the lock is given up, the failed delivery counts, and the message comes again or, after the last
-    /// delivery, is dead-lettered.
+    /// Abandons the message: the lock is released, and the failed delivery counts. The message is redelivered
+    /// or, after the last delivery, dead-lettered.
     Abandon(Changes),
-    /// Never: the message goes to the dead-letter sub-queue with a reason.
+    /// Dead-letters the message: it goes to the dead-letter sub-queue with a reason.
     DeadLetter(Box<DeadLetter>),
     /// Later, and only by its sequence number.
     Defer(Changes),
@@ -44,7 +45,7 @@ struct Inner {
 /// What the consumer does with an abandoned message instead of abandoning it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// It abandons the message so that it is delivered again after this time.
+    /// It abandons the message so that it is redelivered after this time.
     Delay(Duration),
     /// No handler has seen the message: it keeps the message outside of its slots and calls the stack again. Something
     /// may have changed after this time, zero if that is not known.
@@ -62,7 +63,7 @@ impl Changes {
     /// No changes.
     pub const NONE: Self = Self(None);
 
-    /// What is to be replaced or added.
+    /// Returns what is to be replaced or added.
     #[must_use]
     pub fn properties(&self) -> Option<&ApplicationProperties> {
         self.0.as_deref().map(|inner| &inner.properties).filter(|properties| !properties.is_empty())
@@ -75,7 +76,8 @@ impl Changes {
         Some(&self.0.as_ref()?.cause.as_ref()?.text)
     }
 
-    /// The same changes, and an abandoned message is delivered again after `delay` and not before. The delivery counts.
+    /// Returns the same changes with a delay: an abandoned message is redelivered after `delay` and not before. The
+    /// delivery counts.
     ///
     /// A [`Consumer`](crate::consumer::Consumer) and [`Delivery::settle`](crate::transport::Delivery::settle) use
     /// [`Lease::abandon_after`](crate::transport::Lease::abandon_after). Where the transport cannot do that, the consumer
@@ -87,7 +89,7 @@ impl Changes {
         self
     }
 
-    /// The delay before an abandoned message is delivered again.
+    /// Returns the delay before an abandoned message is delivered again.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         match self.then() {
@@ -153,7 +155,7 @@ impl Changes {
         properties
     }
 
-    /// Whether there is nothing to change.
+    /// Returns whether there is nothing to change.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -203,7 +205,7 @@ impl Disposition {
     }
 }
 
-/// What a handler may return: anything that says what becomes of the message.
+/// The return value of a handler: any type that converts into a [`Disposition`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what becomes of a message",
     note = "return `()`, a `Disposition`, or a `Result` of such whose error is a `Transient`, a `Permanent`, or a type of yours that implements `IntoDisposition`"

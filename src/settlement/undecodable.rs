@@ -35,7 +35,7 @@ impl Undecodable {
         Self(Box::new(Cause::NotBytes(body.kind())))
     }
 
-    /// What the codecs tried, unless the body never came to them.
+    /// Returns the attempts of the codecs, unless the body never reached them.
     #[must_use]
     pub fn failure(&self) -> Option<&DecodeFailure> {
         match &*self.0 {
@@ -44,7 +44,7 @@ impl Undecodable {
         }
     }
 
-    /// The code under which the message is dead-lettered.
+    /// Returns the code under which the message is dead-lettered.
     #[must_use]
     pub fn reason(&self) -> DeadLetterReason {
         match &*self.0 {

@@ -15,7 +15,7 @@ use crate::{
     transport::{Delivery, ErrorKind, ReceiverExt, SendError, Sender},
 };
 
-/// A broker in this process whose time passes when the test says so. What it is asked to do and cannot do is a panic.
+/// An in-process broker whose time the test advances. Operations that it cannot carry out panic.
 ///
 /// Its time is what [`advance`](Self::advance) adds, and tokio's if that is paused when the broker is made, as in
 /// `#[tokio::test(start_paused = true)]`. It never follows a real clock. UTC begins at [`TestBroker::START`].
@@ -42,7 +42,7 @@ impl TestBroker {
         Self { inner: Arc::new(Inner { broker, clock }) }
     }
 
-    /// A new queue with settings as they are by default.
+    /// Creates a queue with the default settings.
     #[track_caller]
     #[must_use]
     pub fn queue(&self, path: &str) -> TestQueue {
@@ -65,7 +65,7 @@ impl TestBroker {
         TestQueue { queue }
     }
 
-    /// The broker, for what has no short cut here.
+    /// Returns the broker, for operations without a method here.
     #[must_use]
     pub fn broker(&self) -> &Broker {
         &self.inner.broker
@@ -77,7 +77,7 @@ impl TestBroker {
         self.inner.clock.now().utc
     }
 
-    /// The broker's clock, for what has to agree with it.
+    /// Returns the broker's clock, to share it with other components.
     #[must_use]
     pub fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.inner.clock) as _
@@ -136,41 +136,41 @@ impl TestQueue {
         sent.unwrap_or_else(|| Err(SendError::new(ErrorKind::ServiceTimeout).with_detail("not answered at once")))
     }
 
-    /// The next message, if there is one. Dropped unsettled it is abandoned.
+    /// Returns the next message, if there is one. Dropped unsettled it is abandoned.
     #[track_caller]
     #[must_use = "a delivery that is dropped is abandoned, and the failed delivery counts"]
     pub fn receive_now(&self) -> Option<Delivery<QueueLease>> {
         self.receive_up_to(1).pop()
     }
 
-    /// The messages that are there, at most `max`.
+    /// Returns the messages that are there, at most `max`.
     #[track_caller]
     #[must_use = "a delivery that is dropped is abandoned, and the failed delivery counts"]
     pub fn receive_up_to(&self, max: usize) -> Vec<Delivery<QueueLease>> {
         receive_from(&self.queue, max)
     }
 
-    /// The next dead letter, if there is one.
+    /// Returns the next dead letter, if there is one.
     #[track_caller]
     #[must_use = "a delivery that is dropped is abandoned, and the failed delivery counts"]
     pub fn receive_dead_letter_now(&self) -> Option<Delivery<QueueLease>> {
         receive_from(&self.queue.dead_letter(), 1).pop()
     }
 
-    /// The messages of the queue, locked and deferred ones among them, without receiving them.
+    /// Returns the messages of the queue, locked and deferred ones among them, without receiving them.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.queue.peek(SequenceNumber::new(0), Self::LOOK)
     }
 
-    /// The dead letters, without receiving them.
+    /// Returns the dead letters, without receiving them.
     #[must_use]
     pub fn dead_letters(&self) -> Vec<Message> {
         self.queue.dead_letter().peek(SequenceNumber::new(0), Self::LOOK)
     }
 
-    /// Hands each message that can be received to `service`, one at a time, and settles it by the answer, until there is
-    /// none left. A message that is abandoned comes again, up to the queue's `max_delivery_count`.
+    /// Dispatches each message that can be received to `service`, one at a time, and settles it by the answer, until
+    /// there is none left. An abandoned message is redelivered, up to the queue's `max_delivery_count`.
     ///
     /// A handler that waits needs tokio's time, paused.
     pub async fn run<S>(&self, service: S) -> Stats

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use crate::transport::ErrorKind;
 
-/// What goes wrong with one send over a [`Link`](super::Link).
+/// A fault of one send over a [`Link`](super::Link).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendFault {
@@ -18,23 +18,25 @@ pub enum SendFault {
     Withhold,
 }
 
-/// What goes wrong with one delivery over a [`Link`](super::Link).
+/// A fault of one delivery over a [`Link`](super::Link).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeliveryFault {
     /// The message is delivered twice. Settling the second delivery answers that the lock is lost.
     Duplicate,
-    /// The message is handed out this much later than it should be, so that later ones overtake it.
+    /// The message is dispatched with this delay, so that later ones overtake it.
     Late(Duration),
-    /// The lock is lost on the way. Settling answers so, and the message comes again; the failed delivery counts.
+    /// The lock is lost in transit. Settling reports it, and the message is redelivered; the failed delivery
+    /// counts.
     LoseLock,
-    /// The settlement never reaches the broker, and fails with this kind. The message comes again, as after an abandon.
+    /// The settlement never reaches the broker, and fails with this kind. The message is redelivered, as after an
+    /// abandon.
     LoseSettlement(ErrorKind),
     /// The settlement has its effect, and fails with this kind.
     LoseSettlementAnswer(ErrorKind),
 }
 
-/// Which sends and deliveries go wrong: by number, or at random from a seed. A number comes before chance.
+/// The faults of sends and deliveries: by number, or at random from a seed. A number comes before chance.
 ///
 /// ```
 /// use consign::{testing::{Faults, SendFault}, transport::ErrorKind};
@@ -90,20 +92,22 @@ impl Faults {
         Self { seed, random: Some(fastrand::Rng::with_seed(seed)), ..Self::default() }
     }
 
-    /// The seed, 0 if there is none.
+    /// Returns the seed, 0 if there is none.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The send with this number goes wrong. Sends are numbered from 1 over all senders of a link.
+    /// Sets the fault of the send with this number. Sends are numbered from 1 over all senders of a
+    /// link.
     #[must_use]
     pub fn on_send(mut self, number: u64, fault: SendFault) -> Self {
         self.sends.numbered.insert(number, fault);
         self
     }
 
-    /// The delivery with this number goes wrong. Deliveries are numbered from 1 over all receivers of a link.
+    /// Sets the fault of the delivery with this number. Deliveries are numbered from 1 over all receivers of a
+    /// link.
     #[must_use]
     pub fn on_delivery(mut self, number: u64, fault: DeliveryFault) -> Self {
         self.deliveries.numbered.insert(number, fault);

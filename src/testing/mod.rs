@@ -1,5 +1,5 @@
-//! For tests of what is built on this crate: a broker whose time passes when the test says so, a connection that takes
-//! time and fails, and a record of what was sent and settled. Nothing here waits on a real clock.
+//! Test tools for applications: a broker whose time the test advances, a connection with delays and failures, and a
+//! record of what was sent and settled. Nothing here waits on a real clock.
 //!
 //! | | what it is for |
 //! |---|---|

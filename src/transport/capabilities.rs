@@ -1,4 +1,4 @@
-//! What a transport can do, as a value: a [`Level`] for each [`Capability`].
+//! The capabilities of a transport, as a value: a [`Level`] for each [`Capability`].
 
 use std::{error, fmt};
 
@@ -40,7 +40,7 @@ macro_rules! capabilities {
 capabilities! {
     /// A send ends when the broker has accepted and stored the message.
     Acceptance = "K-01" "a send ends when the message is stored",
-    /// A send that is refused says why, and whether it may succeed later.
+    /// A refused send reports the reason, and whether it may succeed later.
     Rejection = "K-02" "a refused send says why",
     /// A message is removed as it is delivered.
     ReceiveAndDelete = "K-03" "receive and delete",
@@ -60,11 +60,11 @@ capabilities! {
     MaxDeliveryCount = "K-10" "dead letter after the last delivery",
     /// A dead letter says why: reason, description, further properties.
     DeadLetterReason = "K-11" "reason and description of dead letters",
-    /// No message is lost or changed on its way to the dead-letter sub-queue.
+    /// No message is lost or changed when it moves to the dead-letter sub-queue.
     DeadLetterIntact = "K-12" "dead letters without loss",
     /// A message expires: at its own time to live, shortened to the entity's.
     TimeToLive = "K-13" "time to live",
-    /// An expired message is dead-lettered, if the entity says so.
+    /// An expired message is dead-lettered, if the entity is configured so.
     DeadLetterOnExpiration = "K-14" "dead letter on expiry",
     /// A message becomes visible at an instant that its sender names.
     Scheduling = "K-15" "scheduled messages",
@@ -74,15 +74,15 @@ capabilities! {
     SequenceNumbers = "K-17" "sequence numbers without gaps",
     /// The time of acceptance is the broker's.
     EnqueuedTime = "K-18" "enqueued time by the broker",
-    /// Messages can be looked at without a lock and without a trace.
+    /// Messages can be peeked, without a lock and without a trace.
     Peek = "K-19" "peek",
     /// A message can be set aside, and fetched by its sequence number.
     Deferral = "K-20" "deferral",
-    /// An abandoned message comes again before those that came after it.
+    /// An abandoned message is redelivered before those that came after it.
     AbandonInPlace = "K-21" "abandoned messages keep their place",
-    /// A lock can be given up without counting the delivery.
+    /// A lock can be released without counting the delivery.
     Release = "K-22" "release without a count",
-    /// A failed message comes again after a delay.
+    /// A failed message is redelivered after a delay.
     DelayedRetry = "K-23" "delayed retry",
     /// A MessageId that was accepted within a window is not accepted into the entity again.
     DuplicateDetection = "K-24" "duplicate detection",
@@ -98,11 +98,11 @@ capabilities! {
     CorrelationFilters = "K-29" "correlation filters",
     /// A subscription chooses by an SQL expression, and changes its copies by SQL actions.
     SqlRules = "K-30" "SQL filters and actions",
-    /// An entity hands its messages on to another.
+    /// An entity forwards its messages to another.
     AutoForward = "K-31" "auto-forward",
     /// Settlements and sends happen together or not at all.
     Transactions = "K-32" "transactions of settlements and sends",
-    /// An answer finds its way to whoever asked.
+    /// A reply reaches its requester.
     RequestReply = "K-33" "request and reply",
     /// Several messages are taken ahead of their handlers.
     Prefetch = "K-34" "several messages at once",
@@ -110,7 +110,7 @@ capabilities! {
     LargeMessages = "K-35" "large messages",
     /// Messages can be removed without receiving them.
     Purge = "K-36" "purge",
-    /// A receiver that goes away gives its messages back without a count.
+    /// A receiver that disconnects releases its messages without a count.
     ReleaseOnDisconnect = "K-37" "a lost receiver's messages come back uncounted",
 }
 
@@ -169,7 +169,7 @@ impl fmt::Display for Capability {
     }
 }
 
-/// How well a transport does something.
+/// The level of support of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// The broker does it.
@@ -228,20 +228,20 @@ impl Capabilities {
         self
     }
 
-    /// The level of one.
+    /// Returns the level of one.
     #[must_use]
     pub const fn level(&self, capability: Capability) -> Level {
         self.0[capability as usize]
     }
 
-    /// Whether the transport does it, natively or not.
+    /// Returns whether the transport supports it, natively or not.
     #[must_use]
     pub const fn supports(&self, capability: Capability) -> bool {
         !matches!(self.level(capability), Level::Unsupported)
     }
 
-    /// Asks for one that a program cannot do without. The error converts into that of any operation, of the kind
-    /// [`ErrorKind::NotSupported`].
+    /// Requires a capability that a program depends on. The error converts into that of any operation, of the
+    /// kind [`ErrorKind::NotSupported`].
     pub const fn require(&self, capability: Capability) -> Result<(), Unsupported> {
         if self.supports(capability) { Ok(()) } else { Err(Unsupported(capability)) }
     }
@@ -259,7 +259,7 @@ impl fmt::Debug for Capabilities {
     }
 }
 
-/// Something was asked of a transport that it cannot do.
+/// A capability that the transport does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported(Capability);
 
@@ -276,7 +276,7 @@ impl Unsupported {
         self.0.instead().map_or_else(|| title.to_owned(), |instead| format!("{title}; {instead}"))
     }
 
-    /// What was asked for.
+    /// Returns the missing capability.
     #[must_use]
     pub const fn capability(&self) -> Capability {
         self.0

@@ -27,9 +27,9 @@ pub trait AsyncReceiver: Send + Unpin + 'static {
 
     /// Receives 1 to `max` messages, waiting for the first.
     ///
-    /// `stop` is ready when nobody waits for the messages any more. A receiver that polls its broker for long then cancels
-    /// that poll, and returns what it has locked, which may be nothing. One that does not look at `stop` goes on in a task
-    /// until it has received something. In both cases [`FromAsync`] releases the messages.
+    /// `stop` is ready when no caller waits for the messages any more. A receiver that polls its broker for long then
+    /// cancels that poll, and returns what it has locked, which may be nothing. A receiver that ignores `stop` goes on
+    /// in a task until it has received something. In both cases [`FromAsync`] releases the messages.
     ///
     /// The future is not dropped before it is ready, but with the runtime, or a minute after its [`FromAsync`] was dropped.
     fn receive(
@@ -38,7 +38,7 @@ pub trait AsyncReceiver: Send + Unpin + 'static {
         stop: Stop,
     ) -> impl Future<Output = Result<Vec<Delivery<Self::Lease>>, ReceiveError>> + Send;
 
-    /// What the transport of this receiver can do. The default claims nothing.
+    /// Returns the capabilities of the transport of this receiver. The default claims nothing.
     fn capabilities(&self) -> Capabilities {
         Capabilities::all(Level::Unsupported)
     }
@@ -49,7 +49,7 @@ pub trait AsyncReceiver: Send + Unpin + 'static {
     }
 }
 
-/// A future that is ready when nobody waits for a receive any more: its [`FromAsync`] was
+/// A future that is ready when no caller waits for a receive any more: its [`FromAsync`] was
 /// [stopped](Receiver::stop), or dropped.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Stop(Option<oneshot::Receiver<()>>);
@@ -75,9 +75,9 @@ impl fmt::Debug for Stop {
 
 /// Makes a [`Receiver`] of an [`AsyncReceiver`]. It allocates twice for each call of the inner receiver.
 ///
-/// A receive that is under way when it is [stopped](Receiver::stop), or dropped, is told so and goes on in a task of the
-/// tokio runtime until it ends. What it has locked is released without a count, unless somebody polls again by then. What
-/// was received and deleted is kept for the next poll.
+/// A receive that is under way when it is [stopped](Receiver::stop), or dropped, is notified and goes on in a task of
+/// the tokio runtime until it ends. The messages that it has locked are released without a count, unless a caller polls
+/// again by then. What was received and deleted is kept for the next poll.
 pub struct FromAsync<R: AsyncReceiver> {
     state: State<R>,
     spare: Vec<Delivery<R::Lease>>,
@@ -99,7 +99,7 @@ enum State<R: AsyncReceiver> {
     Stopped {
         /// Closed if the receiver has panicked.
         received: oneshot::Receiver<Received<R>>,
-        /// Whether somebody polls again.
+        /// Whether a caller polls again.
         is_wanted: Arc<AtomicBool>,
     },
 }
@@ -132,7 +132,7 @@ impl<R: AsyncReceiver> Drop for FromAsync<R> {
     }
 }
 
-/// Nothing in it is pinned in place.
+/// No field is structurally pinned.
 impl<R: AsyncReceiver> Unpin for FromAsync<R> {}
 
 impl<R: AsyncReceiver> fmt::Debug for FromAsync<R> {
@@ -274,7 +274,7 @@ async fn finish<R: AsyncReceiver>(
     }
 }
 
-/// Releases messages that nobody has seen. Those that were received and deleted stay.
+/// Releases messages that were not dispatched. Those that were received and deleted stay.
 fn release<L: Lease>(deliveries: &mut Vec<Delivery<L>>) {
     for Delivery { lease, .. } in deliveries.extract_if(.., |delivery| delivery.lease.lock_duration().is_some()) {
         // It begins when it is called, and nothing can wait here.

@@ -18,16 +18,17 @@ pub trait Lease: Send + 'static {
     /// The future of [`renew`](Self::renew).
     type Renew: Future<Output = Result<Timestamp, SettleError>> + Send + 'static;
 
-    /// Whether [`complete_together`](Self::complete_together) is there. A consumer then gathers the messages that quick
-    /// handlers have done with, and completes them in one step before it receives again or waits.
+    /// Whether [`complete_together`](Self::complete_together) is implemented. A consumer then gathers the messages that
+    /// quick handlers have done with, and completes them in one step before it receives again or waits.
     const COMPLETES_TOGETHER: bool = false;
 
-    /// Settles the delivery. It does not read a [delay](Changes::delay). The future must be driven to its end; whether a dropped one had its effect is unknown.
+    /// Settles the delivery. It does not read a [delay](Changes::delay). The future must be driven to its end; whether
+    /// a dropped one had its effect is unknown.
     fn settle(self, disposition: Disposition) -> Self::Settle;
 
-    /// Completes all of these at once, and says what came of those that failed. The leases are of one receiver, and are used
-    /// up: dropping what is left of them does not abandon anything. It is for transports that have done it when they are
-    /// asked, and is called only if [`COMPLETES_TOGETHER`](Self::COMPLETES_TOGETHER) says so.
+    /// Completes all of these at once, and returns the errors of those that failed. The leases are of one receiver, and
+    /// are used up: dropping them afterwards does not abandon anything. It is for transports that complete within the
+    /// call, and is called only if [`COMPLETES_TOGETHER`](Self::COMPLETES_TOGETHER) is true.
     ///
     /// The future is that of the others, where a broker answers later than it acts, as one on a disk does. If it succeeds,
     /// so do those of all earlier calls.
@@ -47,9 +48,9 @@ pub trait Lease: Send + 'static {
     /// the last one the message is dead-lettered at once. The message keeps its number, its MessageId and, once it is due, its
     /// place, as far as an abandoned message of the transport does.
     ///
-    /// `Err` gives the lease back, and nothing has happened: the transport cannot do it for this message. One that can says
-    /// so by [`Capability::DelayedRetry`](super::Capability::DelayedRetry), but for messages of sessions, which those behind
-    /// them would pass.
+    /// `Err` gives the lease back, and nothing has happened: the transport cannot do it for this message. A transport
+    /// that can do this reports [`Capability::DelayedRetry`](super::Capability::DelayedRetry), except for messages of
+    /// sessions, which later ones would pass.
     ///
     /// # Errors
     ///
@@ -79,11 +80,11 @@ pub trait Lease: Send + 'static {
     /// Extends the lock to the full lock duration from now, and answers until when it holds.
     fn renew(&self) -> Self::Renew;
 
-    /// How long the lock holds from the delivery or the last renewal; `None` if there is no lock, because the message
-    /// was removed when it was received.
+    /// Returns how long the lock holds from the delivery or the last renewal; `None` if there is no lock, because the
+    /// message was removed when it was received.
     fn lock_duration(&self) -> Option<Duration>;
 
-    /// The name of the lock, where the broker has one that the application may see.
+    /// Returns the name of the lock, where the broker has one that the application may see.
     fn lock_token(&self) -> Option<LockToken> {
         None
     }

@@ -1,4 +1,4 @@
-//! How many log lines of one kind are written about one entity.
+//! The rate limit of log lines of one kind about one entity.
 
 use std::{
     cmp::Ordering,
@@ -27,8 +27,8 @@ struct Row {
     since: Option<Instant>,
 }
 
-/// Whether a log line of this kind may be written about this entity now: at most 10 in any second, by tokio's time, for all
-/// receivers and consumers of this process together. `kind` is from a closed list of the caller.
+/// Returns whether a log line of this kind may be written about this entity now: at most 10 in any second, by tokio's
+/// time, for all receivers and consumers of this process together. `kind` is from a closed list of the caller.
 ///
 /// `Some` if the line may be written, with the number of lines of the kind that were suppressed before it; `None` if it is
 /// one to be suppressed.
@@ -47,8 +47,8 @@ pub(crate) fn admit(entity: &str, kind: &'static str) -> Result<u64, Instant> {
     rows[at].admit(now)
 }
 
-/// Calls `write` for each kind of which lines about `entity` were suppressed a second ago or longer; with `all`, for each kind of
-/// which lines were suppressed. Returns when the next summary is due.
+/// Calls `write` for each kind of which lines about `entity` were suppressed a second ago or longer; with `all`, for
+/// each kind of which lines were suppressed. Returns when the next summary is due.
 pub(crate) fn summaries(entity: &str, all: bool, mut write: impl FnMut(&'static str, u64)) -> Option<Instant> {
     let mut due = Vec::new();
     let mut next = None;

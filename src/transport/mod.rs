@@ -1,13 +1,13 @@
-//! The seam between the stack and a broker. No broker is named here.
+//! The transport API between the stack and a broker. It names no broker.
 //!
 //! A transport implements [`Sender`], [`Receiver`] and [`Lease`]. Sending is also plain tower: any
-//! `Service<Message, Response = ()>` can stand at the bottom of a sending stack, so a client that is already there needs
-//! no more than `tower::service_fn`.
+//! `Service<Message, Response = ()>` can stand at the bottom of a sending stack, so an existing client needs no more
+//! than `tower::service_fn`.
 //!
-//! No broker can do everything that the message model has. What a transport can do it publishes as [`Capabilities`].
+//! No broker supports the whole message model. A transport publishes what it supports as [`Capabilities`].
 //!
-//! Every send has an outcome: its future ends when the broker has accepted or rejected the message. Who can do without one
-//! says so: [`PresettledSender`].
+//! Every send has an outcome: its future ends when the broker has accepted or rejected the message. For a send without
+//! an outcome there is [`PresettledSender`].
 
 mod capabilities;
 pub(crate) mod deadline;

@@ -14,9 +14,9 @@ use tower_service::Service;
 use super::BoxFuture;
 use crate::Message;
 
-/// Sends without an outcome: what AMQP calls settled by the sender. A message is gone when it is handed over, and
-/// nobody learns whether the broker took it. A full queue, a message that is too large, a broken connection: all look
-/// like success.
+/// Sends without an outcome: what AMQP calls settled by the sender. The send ends when the message is handed over,
+/// and does not report whether the broker took it. A full queue, a message that is too large, a broken connection:
+/// all look like success.
 ///
 /// It is a capability of its own, so that no [`Sender`](super::Sender) can be used so by mistake.
 pub trait PresettledSender: Send + Sync + 'static {
@@ -24,7 +24,7 @@ pub trait PresettledSender: Send + Sync + 'static {
     /// be polled until then; whether a dropped one was handed over is unknown.
     type HandOver: Future<Output = ()> + Send + 'static;
 
-    /// Hands one message over and learns nothing of what becomes of it.
+    /// Hands one message over, without an outcome.
     fn send_presettled(&self, message: Message) -> Self::HandOver;
 }
 
@@ -65,7 +65,7 @@ impl<S: PresettledSender> PresettledService<S> {
     /// Bytes that every message counts for beside its own, so that empty ones are bounded too.
     pub const OVERHEAD: u32 = 256;
 
-    /// The service that hands over to `sender`.
+    /// Creates the service that hands messages over to `sender`.
     #[must_use]
     pub fn new(sender: S) -> Self {
         Self { sender: Arc::new(sender), room: room(Self::MAX_BYTES), bytes: Self::MAX_BYTES }
@@ -80,7 +80,7 @@ impl<S: PresettledSender> PresettledService<S> {
         self
     }
 
-    /// How many bytes can be handed over without waiting.
+    /// Returns how many bytes can be handed over without waiting.
     #[must_use]
     pub fn available_bytes(&self) -> usize {
         self.room.available_permits()
@@ -126,14 +126,14 @@ impl<S: PresettledSender> Service<Message> for PresettledService<S> {
     }
 }
 
-/// `None` if the semaphore is closed, which nobody does.
+/// `None` if the semaphore is closed, which never happens.
 async fn acquire(room: Arc<Semaphore>, size: u32) -> Option<OwnedSemaphorePermit> {
     room.acquire_many_owned(size).await.ok()
 }
 
 pin_project! {
-    /// The future of a send without an outcome: waits for room, then for the message to be handed over. Dropped while it
-    /// waits for room it sends nothing.
+    /// The future of a send without an outcome: waits for capacity, then for the message to be handed over. Dropped
+    /// while it waits for capacity it sends nothing.
     #[must_use = "a send does nothing until it is awaited"]
     pub struct HandOver<S: PresettledSender> {
         #[pin]
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// A connection that is written to when the test says so.
+    /// A connection that is written to at the test's command.
     #[derive(Default)]
     struct Slow {
         begun: AtomicUsize,

@@ -15,8 +15,8 @@ pub trait Receiver: Send + Unpin {
     /// The right to settle what this receiver delivers.
     type Lease: Lease;
 
-    /// Appends up to `max` deliveries to `out`, and answers how many; at least one. With none at hand it is pending and
-    /// wakes the task when there may be some.
+    /// Appends up to `max` deliveries to `out`, and answers how many; at least one. Without a message it is pending,
+    /// and wakes the task when there may be some.
     ///
     /// A message is locked in the same poll that delivers it, so dropping a future that polls this loses nothing.
     fn poll_receive(
@@ -30,13 +30,13 @@ pub trait Receiver: Send + Unpin {
     /// the broker is cancelled, and messages that it has locked are released.
     fn stop(&mut self) {}
 
-    /// What the transport of this receiver can do. The default claims nothing.
+    /// Returns the capabilities of the transport of this receiver. The default claims nothing.
     fn capabilities(&self) -> Capabilities {
         Capabilities::all(Level::Unsupported)
     }
 
-    /// The entity, for log lines and dead letters. By default nothing of it is known. A wrapper answers as the receiver inside
-    /// does.
+    /// Returns the entity, for log lines and dead letters. By default nothing of it is known. A wrapper answers as the
+    /// receiver inside does.
     fn entity_info(&self) -> EntityInfo {
         EntityInfo::default()
     }

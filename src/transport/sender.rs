@@ -20,8 +20,9 @@ pub trait Sender: Send + Sync + 'static {
     /// Sends several messages as one transfer: all are accepted, or none is.
     fn send_batch(&self, batch: Batch) -> Self::Send;
 
-    /// What the transport of this sender can do. A policy that needs more, as
-    /// [`DelayedRetries`](crate::middleware::retry::DelayedRetries) may, is refused when it is built. The default claims nothing.
+    /// Returns the capabilities of the transport of this sender. A policy that needs more, as
+    /// [`DelayedRetries`](crate::middleware::retry::DelayedRetries) may, is refused when it is built. The default
+    /// claims nothing.
     fn capabilities(&self) -> Capabilities {
         Capabilities::all(Level::Unsupported)
     }
@@ -31,14 +32,14 @@ pub trait Sender: Send + Sync + 'static {
 #[derive(Clone, Debug, Default)]
 pub struct Batch(pub Vec<Message>);
 
-/// What the layers of a sending stack see: one message, a batch, or a value that is still to be encoded. A layer that
-/// works through this trait cannot skip a path.
+/// A request of a sending stack: one message, a batch, or a value that is still to be encoded. A layer that works
+/// through this trait cannot skip a path.
 pub trait Outbound {
     /// Calls `f` on the properties of each message.
     fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties));
 
-    /// Whether `f` answers `true` to the properties of every message. It spares a message that others share the copy that
-    /// a change takes.
+    /// Returns whether `f` answers `true` to the properties of every message. It spares a message that others share the copy
+    /// that a change takes.
     fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool;
 }
 

@@ -2,13 +2,13 @@ use std::{collections::HashMap, error, fmt};
 
 use super::{MessageType, TypeTable};
 
-/// Which rule a table of types breaks.
+/// The rule that a table of types breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TypesErrorKind {
     /// It has no type.
     NoType,
-    /// A name, or another name, is none.
+    /// A name, or another name, is not valid.
     InvalidName,
     /// Two types have one name.
     DuplicateName,
@@ -16,7 +16,7 @@ pub enum TypesErrorKind {
     DuplicateAlias,
     /// A version is 0.
     InvalidVersion,
-    /// A version stands twice.
+    /// A version occurs twice.
     DuplicateVersion,
     /// A step leads back to an older version, as in a cycle.
     VersionOrder,
@@ -28,7 +28,7 @@ pub enum TypesErrorKind {
     UnknownCodec,
 }
 
-/// A table of types that cannot be used. `Display` says in one sentence what to change.
+/// A table of types that cannot be used. `Display` states in one sentence what to change.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TypesError {
     kind: TypesErrorKind,
@@ -42,7 +42,7 @@ impl TypesError {
         Self { kind, mend: mend.into() }
     }
 
-    /// Which rule is broken.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> TypesErrorKind {
         self.kind
@@ -50,8 +50,8 @@ impl TypesError {
 }
 
 impl TypeTable {
-    /// Whether the table keeps every rule; a router checks those of its handlers when it is built. `has_codec` says whether
-    /// there is a codec of a name.
+    /// Checks that the table keeps every rule. A router checks the tables of its handlers when it is built. `has_codec`
+    /// says whether there is a codec of a name.
     ///
     /// Errors: the first rule that is broken.
     pub fn check(&self, has_codec: impl Fn(&str) -> bool) -> Result<(), TypesError> {

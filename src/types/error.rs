@@ -13,15 +13,15 @@ use crate::{
 #[derive(Debug)]
 pub struct TypeError(Box<Cause>);
 
-/// Which of the causes it is.
+/// The cause of a type error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TypeErrorKind {
-    /// The message says no type.
+    /// The message names no type.
     Missing,
-    /// It says a type that is not of the enum.
+    /// It names a type that is not of the enum.
     UnknownType,
-    /// It says a version that the type has not, or what is no version.
+    /// It names a version that the type does not have, or an invalid version.
     UnknownVersion,
     /// Its body cannot be decoded.
     Undecodable,
@@ -61,7 +61,7 @@ impl TypeError {
         Self(Box::new(Cause::Step { to, error }))
     }
 
-    /// Which cause it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> TypeErrorKind {
         match &*self.0 {
@@ -74,7 +74,7 @@ impl TypeError {
     }
 }
 
-/// What a message that says a type, or none, died of when nobody takes it.
+/// The dead-letter description of a message, with or without a type, that no handler takes.
 #[cold]
 pub(crate) fn nobody_takes(property: Option<&str>, said: Option<&str>) -> String {
     match (property, said) {

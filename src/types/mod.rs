@@ -64,11 +64,11 @@
 //! Without it the traits are written by hand: [`MessageTypes`] is a constant table, [`ReceiveTypes`] and [`SendTypes`] have a
 //! `match` each. What the derive takes is on the page of its macro.
 //!
-//! # Where a message says its type
+//! # Where a message names its type
 //!
-//! In the Subject, or in an application property of the enum's choice. The name is any text that producers in all languages
-//! agree on, never a path of this program, and it is looked up in a table that is fixed when the program is compiled:
-//! **nothing is loaded, found or made by a name that came with a message**. Other names are received and never sent.
+//! In the Subject, or in an application property of the enum's choice. The name is any text that producers in all
+//! languages agree on, never a path of this program. It is looked up in a table that is fixed at compile time:
+//! **nothing is loaded, found or created by a name that came with a message**. Other names are received and never sent.
 //!
 //! # Versions
 //!
@@ -87,7 +87,7 @@
 //! `x-message-version`, so a body of one version cannot be made one of another. Another property of the enum's choice is not
 //! authenticated by itself: bind it by name on both sides, which a [pipeline](crate::pipeline) insists on.
 //!
-//! # What becomes of the others
+//! # Messages of other types
 //!
 //! | the message | becomes |
 //! |---|---|
@@ -96,14 +96,14 @@
 //! | has a body that its type cannot be read from, as an empty one | a dead letter with what was tried |
 //! | has a body that a step refuses, or panics at | a dead letter, `DeserializationFailed`, that names the step |
 //!
-//! To ignore other types, or to forward them, is to say so: [`Ignore`](crate::routing::Ignore),
+//! To ignore other types, or to forward them, use [`Ignore`](crate::routing::Ignore) or
 //! [`Forward`](crate::routing::Forward).
 //!
 //! # Dead letters of an older version
 //!
-//! Steps are taken when a message is received, whoever sent it: a dead letter that died because its version was unknown, or
-//! could not be read, is resubmitted as it is when the step is there. Its body and its version stay those that it was sent
-//! with, and no run of [`dead_letters`](crate::dead_letters) has to know the types.
+//! Steps run when a message is received, whatever its sender. A message that was dead-lettered for an unknown or
+//! unreadable version is resubmitted unchanged once the step exists. Its body and its version stay those that it was
+//! sent with, so a run of [`dead_letters`](crate::dead_letters) does not depend on the types.
 
 mod check;
 mod error;

@@ -32,7 +32,7 @@ pub struct Incoming<'m, C> {
     resolved: Resolved,
 }
 
-/// A body on its way to its newest version: nothing yet, or the value of a version.
+/// A body during its upgrade to the newest version: nothing yet, or the value of a version.
 #[derive(Debug)]
 #[must_use = "the value is in `finish`"]
 pub struct Steps<'i, 'm, C, T> {
@@ -77,25 +77,25 @@ pub(crate) fn read_as<E: ReceiveTypes, C: CodecSet>(
 }
 
 impl<'m, C: CodecSet> Incoming<'m, C> {
-    /// The message.
+    /// Returns the message.
     #[must_use]
     pub fn message(&self) -> &'m Message {
         self.message
     }
 
-    /// The version of the body. `None` for a type without versions.
+    /// Returns the version of the body. `None` for a type without versions.
     #[must_use]
     pub fn version(&self) -> Option<u32> {
         self.resolved.version
     }
 
-    /// The body as a `T`, whatever its version.
+    /// Returns the body as a `T`, whatever its version.
     #[inline]
     pub fn body<T: DecodeOwned>(&self) -> Result<T, TypeError> {
         Ok(self.message.decode(self.codecs)?)
     }
 
-    /// The body as a `T` if it is of this version, as the first of the steps to a newer one.
+    /// Returns the body as a `T` if it is of this version, as the first of the steps to a newer one.
     ///
     /// ```
     /// # use consign::{codecs::CodecSet, types::{Incoming, TypeError}};
@@ -113,7 +113,7 @@ impl<'m, C: CodecSet> Incoming<'m, C> {
         Ok(Steps { incoming: self, value })
     }
 
-    /// What is answered for an index, or a version, that the table has and the code has not.
+    /// Returns the error for an index, or a version, that the table has and the code has not.
     #[cold]
     #[must_use]
     pub fn unknown(&self) -> TypeError {

@@ -8,7 +8,7 @@ use super::MessageTypes;
     note = "derive `MessageTypes` for it, with the feature `derive`, or implement `SendTypes`"
 )]
 pub trait SendTypes: MessageTypes {
-    /// The place in the table of the type that this value is of.
+    /// Returns the index of the type of this value in the table.
     fn index(&self) -> usize;
 
     /// Writes what the variant holds.

@@ -16,8 +16,8 @@ pub struct MessageType {
     pub(super) codec: Option<&'static str>,
 }
 
-/// The closed list of the types that one enum has, and where they stand in a message. A message says a name, and it is looked
-/// up here: nothing is ever loaded by it.
+/// The closed list of the types that one enum has, and where they stand in a message. The table in which the type name
+/// of a message is looked up: nothing is ever loaded by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TypeTable {
     pub(super) name: &'static str,
@@ -26,11 +26,11 @@ pub struct TypeTable {
     pub(super) types: &'static [MessageType],
 }
 
-/// Which type a message is of.
+/// The type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resolved {
-    /// The place of the type in its table.
+    /// The index of the type in its table.
     pub index: usize,
     /// The version of the body. `None` for a type without versions.
     pub version: Option<u32>,
@@ -49,44 +49,44 @@ impl MessageType {
         Self { aliases, ..self }
     }
 
-    /// The versions of the body that can be read, each one more than the one before; the last is the one that is written. A
-    /// message that says no version has the first.
+    /// Sets the versions of the body that can be read, each one more than the one before; the last is the one that is
+    /// written. A message without a version has the first.
     #[must_use]
     pub const fn versions(self, versions: &'static [u32]) -> Self {
         Self { versions, ..self }
     }
 
-    /// The codec, by name, that writes it, unless the message says another one.
+    /// Sets the codec, by name, that writes it, unless the message names another one.
     #[must_use]
     pub const fn codec(self, name: &'static str) -> Self {
         Self { codec: Some(name), ..self }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The other names.
+    /// Returns the other names.
     #[must_use]
     pub const fn other_names(&self) -> &'static [&'static str] {
         self.aliases
     }
 
-    /// The versions that can be read. Empty for a type without versions.
+    /// Returns the versions that can be read. Empty for a type without versions.
     #[must_use]
     pub const fn known_versions(&self) -> &'static [u32] {
         self.versions
     }
 
-    /// The version that is written. `None` for a type without versions.
+    /// Returns the version that is written. `None` for a type without versions.
     #[must_use]
     pub const fn newest(&self) -> Option<u32> {
         self.versions.last().copied()
     }
 
-    /// The codec that writes it, if it has one of its own.
+    /// Returns the codec that writes it, if it has one of its own.
     #[must_use]
     pub const fn own_codec(&self) -> Option<&'static str> {
         self.codec
@@ -98,7 +98,7 @@ impl MessageType {
 }
 
 impl TypeTable {
-    /// The application property that says the version, unless another is set.
+    /// The application property of the version, unless another is set.
     pub const VERSION_PROPERTY: &'static str = "x-message-version";
 
     /// The types of an enum, whose name is for people alone. A message says its type in the Subject.
@@ -120,31 +120,31 @@ impl TypeTable {
         Self { version_property: property, ..self }
     }
 
-    /// The name of the enum.
+    /// Returns the name of the enum.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The types, in the order of the variants.
+    /// Returns the types, in the order of the variants.
     #[must_use]
     pub const fn types(&self) -> &'static [MessageType] {
         self.types
     }
 
-    /// The application property that says the type. `None` for the Subject.
+    /// Returns the application property of the type. `None` for the Subject.
     #[must_use]
     pub const fn type_property(&self) -> Option<&'static str> {
         self.property
     }
 
-    /// The application property that says the version.
+    /// Returns the application property of the version.
     #[must_use]
     pub const fn property_of_version(&self) -> &'static str {
         self.version_property
     }
 
-    /// What the message says its type is. What is no text says nothing.
+    /// Returns the type that the message names. A value that is not text names none.
     #[inline]
     pub fn name_in<'m>(&self, properties: &'m Properties) -> Option<&'m str> {
         match self.property {
@@ -153,21 +153,21 @@ impl TypeTable {
         }
     }
 
-    /// The place of the type with this name, or this other name. Names are compared as they are, case and all.
+    /// Returns the index of the type with this name, or this other name. Names are case-sensitive.
     #[inline]
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         self.types.iter().position(|it| it.is_called(name))
     }
 
-    /// Whether the message says a type of this table, in whatever version.
+    /// Returns whether the message names a type of this table, in any version.
     #[inline]
     #[must_use]
     pub fn knows(&self, properties: &Properties) -> bool {
         self.name_in(properties).is_some_and(|name| self.find(name).is_some())
     }
 
-    /// Which type the message is of, and in which version.
+    /// Returns the type and the version of the message.
     ///
     /// Errors: of the kinds [`Missing`](super::TypeErrorKind::Missing), [`UnknownType`](super::TypeErrorKind::UnknownType),
     /// [`UnknownVersion`](super::TypeErrorKind::UnknownVersion).
@@ -193,7 +193,8 @@ impl TypeTable {
         }
     }
 
-    /// Has the message say the type at `index`, in its newest version. Nothing is done if there is no such type.
+    /// Stamps the type at `index` on the message, in its newest version. Nothing is done if there is no such
+    /// type.
     pub fn stamp(&self, index: usize, properties: &mut Properties) {
         let Some(of) = self.types.get(index) else { return };
         match self.property {

@@ -187,7 +187,7 @@ impl<Q: Session> Drop for Held<Q> {
     }
 }
 
-/// Nothing in it is pinned in place.
+/// No field is structurally pinned.
 impl<Q: Session> Unpin for Held<Q> {}
 
 impl<Q: Session> Receiver for Held<Q> {

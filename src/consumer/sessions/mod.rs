@@ -45,12 +45,13 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// An instant that is so far away can be computed still.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// Works through sessions: several at once, and the messages of each one after the other, in order.
+/// Processes sessions: several concurrently, and the messages of each in order, one at a time.
 ///
 /// It accepts the next session that has a message, handles its messages until there is none for a while, closes it, and
-/// accepts another. If all slots are taken, a session without messages is closed as soon as another one can be accepted. The
-/// locks of sessions are renewed, between messages and while a handler runs. A message that is
-/// abandoned comes again before those after it. A session whose lock is lost is given up; whoever accepts it next goes on.
+/// accepts another. If all slots are taken, a session without messages is closed as soon as another one can be
+/// accepted. The locks of sessions are renewed, between messages and while a handler runs. An abandoned message is
+/// redelivered before those after it. A session whose lock is lost is released, and the next consumer that accepts it
+/// continues.
 ///
 /// ```
 /// use consign::{
@@ -127,61 +128,64 @@ where
         }
     }
 
-    /// How many sessions are worked on at once: 1 to [`SessionConsumer::MAX_CONCURRENCY`], by default 8. What is outside is
-    /// brought inside.
+    /// Sets how many sessions are worked on at once: 1 to [`SessionConsumer::MAX_CONCURRENCY`], by default 8. Values
+    /// outside are clamped.
     pub fn concurrency(mut self, sessions: usize) -> Self {
         self.concurrency = sessions.clamp(1, Self::MAX_CONCURRENCY);
         self.health.set_slots(self.concurrency);
         self
     }
 
-    /// How long a session without a message is kept: by default 1 s. It is closed earlier, after 20 ms, if all sessions that
-    /// are worked on at once are taken and another session has a message. Both are locked until the first one is closed.
+    /// Sets how long a session without a message is kept: by default 1 s. It is closed earlier, after 20 ms, if all sessions
+    /// that are worked on at once are taken and another session has a message. Both are locked until the first one is
+    /// closed.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle = timeout.min(LONGEST);
         self
     }
 
-    /// For how long the lock of a session is renewed while one handler runs: by default five minutes. Zero renews it never,
-    /// and then a session is closed when half of its lock has passed.
+    /// Sets for how long the lock of a session is renewed while one handler runs: by default five minutes. Zero renews it
+    /// never, and then a session is closed when half of its lock has passed.
     pub fn renew_for(mut self, total: Duration) -> Self {
         self.renewal = total;
         self
     }
 
-    /// How long a shutdown waits for handlers that run: by default 30 seconds. The shutdown ends at most 2 seconds later: 1
-    /// second for settlements, and 1 second to close the sessions.
+    /// Sets how long a shutdown waits for handlers that run: by default 30 seconds. The shutdown ends at most 2 seconds
+    /// later: 1 second for settlements, and 1 second to close the sessions.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain = timeout;
         self
     }
 
-    /// How long the transport may take to answer a settlement, a release, a renewal or the close of a session: by default 60
-    /// seconds, at least a millisecond and at most a year. A session whose lock is not renewed by then, or before it ends,
-    /// is given up, and the next one is accepted.
+    /// Sets how long the transport may take to answer a settlement, a release, a renewal or the close of a session: by
+    /// default 60 seconds, at least a millisecond and at most a year. A session whose lock is not renewed by then, or
+    /// before it ends, is released, and the next one is accepted.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation = deadline::clamped(timeout);
         self
     }
 
-    /// The name of the entity in log lines: [`Consumer::entity`](super::Consumer::entity).
+    /// Sets the name of the entity in log lines: [`Consumer::entity`](super::Consumer::entity).
     pub fn entity(mut self, name: &str) -> Self {
         self.log.set_entity(name);
         self
     }
 
-    /// Where messages go that cannot be dead-lettered: [`Consumer::on_undeliverable`](super::Consumer::on_undeliverable).
+    /// Sets where messages go that cannot be dead-lettered:
+    /// [`Consumer::on_undeliverable`](super::Consumer::on_undeliverable).
     pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
         self.undeliverable = Some(Arc::new(Sink::new(sink)));
         self
     }
 
-    /// The counts, of all sessions together, which go on while the consumer runs.
+    /// Returns the counts, of all sessions together, which go on while the consumer runs.
     pub fn stats(&self) -> Stats {
         self.stats.clone()
     }
 
-    /// How it is, also while it runs and after it has ended. A slot is a session, and in use while a handler runs.
+    /// Returns a live health handle, valid while the consumer runs and after it has ended. A slot is a session,
+    /// and in use while a handler runs.
     pub fn health(&self) -> Health {
         self.health.clone()
     }
@@ -191,9 +195,10 @@ where
         self.run_until(pending::<()>()).await
     }
 
-    /// Runs until `shutdown` is ready, and drains: nothing new is accepted or received, handlers that run have the drain
-    /// timeout, and sessions are closed. It ends within the drain timeout plus 2 seconds, see
-    /// [`drain_timeout`](Self::drain_timeout); a session that is not closed by then is dropped. Dropping the future abandons the messages of its handlers and closes the sessions.
+    /// Runs until `shutdown` is ready, and drains: nothing new is accepted or received, handlers that run have the
+    /// drain timeout, and sessions are closed. It ends within the drain timeout plus 2 seconds, see
+    /// [`drain_timeout`](Self::drain_timeout); a session that is not closed by then is dropped. Dropping the future
+    /// abandons the messages of its handlers and closes the sessions.
     pub async fn run_until<F: Future>(mut self, shutdown: F) -> Result<Stats, ConsumeError> {
         let (stop, _) = watch::channel(false);
         let mut shutdown = pin!(shutdown);

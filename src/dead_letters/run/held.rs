@@ -82,8 +82,8 @@ impl<L: Lease> Held<L> {
         self.leases.push(lease);
     }
 
-    /// Renews each lock before its time. It can be dropped and called again at any point. A lock that is lost all the same
-    /// is nobody's loss: the dead letter is met again.
+    /// Renews each lock before its time. It can be dropped and called again at any point. A lost lock does no harm: the
+    /// dead letter is received again.
     pub(super) async fn keep(&mut self) -> Infallible {
         loop {
             let Some(every) = self.leases.first().and_then(Kept::renewal) else {

@@ -17,7 +17,7 @@ use crate::{
     transport::{ReceiveError, Receiver, ReceiverExt},
 };
 
-/// Something that is to be done with all dead letters that pass a filter; see the [module](super).
+/// An operation on all dead letters that pass a filter; see the [module](super).
 #[must_use = "nothing is done until `run` is awaited"]
 pub struct Run<'d, Q, A> {
     dead: &'d DeadLetters<Q>,
@@ -37,20 +37,21 @@ impl<'d, Q, A> Run<'d, Q, A> {
         Self { dead, filter, action, concurrency: 16, most_held: 16_384, patience, progress: None }
     }
 
-    /// So many are handled at once, 16 unless set, at least 1. They begin in the order of their numbers.
+    /// Sets how many are handled at once: 16 by default, at least 1. They begin in the order of their
+    /// numbers.
     pub fn concurrency(mut self, most: usize) -> Self {
         self.concurrency = most.max(1);
         self
     }
 
-    /// So many are held at once that stay, 16,384 unless set, at least 1. A held one costs a lease, which is tens of bytes,
-    /// and the renewal of its lock.
+    /// Sets how many that stay are held at once: 16,384 by default, at least 1. A held one costs a lease, which is tens
+    /// of bytes, and the renewal of its lock.
     pub fn most_held(mut self, most: usize) -> Self {
         self.most_held = most.max(1);
         self
     }
 
-    /// How long the run waits for dead letters that should be there and that others may have locked: 1 s unless set.
+    /// Sets how long the run waits for dead letters that should be there and that others may have locked: 1 s unless set.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -64,14 +65,13 @@ impl<'d, Q, A> Run<'d, Q, A> {
 }
 
 impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
-    /// Does it, once over the queue.
+    /// Runs the operation, once over the queue.
     ///
-    /// Errors: those of a peek or a receive, and
-    /// [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) if the queue is no dead-letter sub-queue. What
-    /// goes wrong with one dead letter is in the report.
+    /// Errors: those of a peek or a receive, and [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) if
+    /// the queue is no dead-letter sub-queue. A failure of one dead letter is in the report.
     ///
-    /// Dropping the future loses nothing: what was not settled stays, and its lock is given back. A copy that was on its
-    /// way may have been accepted, see the [module](super).
+    /// Dropping the future loses nothing: what was not settled stays, and its lock is released. A copy that was in
+    /// transit may have been accepted, see the [module](super).
     pub async fn run(mut self) -> Result<Report, RunError> {
         let mut report = Report::default();
         let passed = match last_matching(self.dead, &self.filter, &mut report).await {

@@ -29,7 +29,7 @@ impl<'r, L: Lease> Pass<'r, L> {
         Self { last, report, done: 0, held: Held::new(operation), fates: Fates::default(), is_over: false }
     }
 
-    /// For how many more there is room, with those in hand, whatever comes of them.
+    /// How many more dead letters fit beside those that are held, whatever their result.
     pub(super) fn room(&mut self, most_held: usize) -> usize {
         let failures = Report::MAX_FAILURES.saturating_sub(self.report.failures.len());
         let held = most_held.saturating_sub(self.held.len());

@@ -17,9 +17,9 @@ impl Properties {
     /// Removes what exceeds the limits of [`check`](Self::check), and returns whether anything was removed. For
     /// transports, whose brokers may hold messages of other producers with larger headers.
     ///
-    /// Application properties go first, the largest before the smaller ones and those of dead letters and traces last, then annotations and footer, then
-    /// `ContentType`, `Subject`, `ReplyTo`, `CorrelationId` and `To`. 4 KiB and 8 properties stay free, so that a
-    /// dead-letter reason fits in.
+    /// Application properties go first, the largest before the smaller ones and those of dead letters and traces last,
+    /// then annotations and footer, then `ContentType`, `Subject`, `ReplyTo`, `CorrelationId` and `To`. 4 KiB and 8
+    /// properties stay free, so that a dead-letter reason fits in.
     pub fn fit(&mut self) -> bool {
         self.check().is_err() && {
             self.fit_within(limits::ALL_PROPERTIES_BYTES - RESERVED_BYTES);

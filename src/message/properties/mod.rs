@@ -95,29 +95,30 @@ impl Properties {
     rare_getters! {
         /// The session that an answer goes to.
         reply_to_session_id;
-        /// What a partitioned entity chooses the partition by.
+        /// The key by which a partitioned entity chooses the partition.
         partition_key;
-        /// What a partitioned entity chooses the transfer partition by, when it sends on behalf of another.
+        /// The key by which a partitioned entity chooses the transfer partition, when it sends on behalf of
+        /// another.
         transaction_partition_key;
         /// Where the message goes, for the application; no broker routes by it.
         to;
     }
 
-    /// Whether the `MessageId` was made by a broker or a transport, because the sender had set none. The sender does not
-    /// know such an id, so no reply names it.
+    /// Returns whether the `MessageId` was made by a broker or a transport, because the sender had set none. The sender
+    /// does not have such an id, so no reply names it.
     #[must_use]
     #[inline]
     pub fn is_message_id_stamped(&self) -> bool {
         self.is_message_id_stamped
     }
 
-    /// How long the message may wait, from its acceptance. `None` is the entity's default.
+    /// Returns how long the message may wait, from its acceptance. `None` is the entity's default.
     #[must_use]
     pub fn time_to_live(&self) -> Option<Duration> {
         self.time_to_live
     }
 
-    /// When the message becomes visible to receivers.
+    /// Returns when the message becomes visible to receivers.
     #[must_use]
     pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
         self.rare.as_ref()?.scheduled_enqueue_time
@@ -129,7 +130,7 @@ impl Properties {
         self.application.get(Self::DEAD_LETTER_REASON).and_then(PropertyValue::as_str)
     }
 
-    /// The `MessageId` that the message had when it was sent first: the application property
+    /// Returns the `MessageId` that the message had when it was sent first: the application property
     /// [`Properties::ORIGINAL_MESSAGE_ID`], or without one its `MessageId`. A retry or a resubmission has a new id, for a
     /// broker may drop the old one as a duplicate; what tells messages apart by what they mean goes by this.
     #[must_use]
@@ -138,13 +139,13 @@ impl Properties {
         original.filter(|id| !id.is_empty()).or_else(|| self.message_id())
     }
 
-    /// What exactly the message died of: the application property [`Properties::DEAD_LETTER_DESCRIPTION`].
+    /// Returns the description of a dead letter: the application property [`Properties::DEAD_LETTER_DESCRIPTION`].
     #[must_use]
     pub fn dead_letter_description(&self) -> Option<&str> {
         self.application.get(Self::DEAD_LETTER_DESCRIPTION).and_then(PropertyValue::as_str)
     }
 
-    /// The user's own properties.
+    /// Returns the user's own properties.
     #[must_use]
     pub fn application(&self) -> &ApplicationProperties {
         &self.application
@@ -155,7 +156,7 @@ impl Properties {
         &mut self.application
     }
 
-    /// What brokers store and never read.
+    /// Returns the properties that brokers store and never read.
     #[must_use]
     pub fn pass_through(&self) -> Option<&PassThrough> {
         self.rare.as_ref()?.pass_through.as_deref()
@@ -167,7 +168,7 @@ impl Properties {
         self.rare.is_some()
     }
 
-    /// What brokers store and never read, to change it.
+    /// Returns the properties that brokers store and never read, to change them.
     pub fn pass_through_mut(&mut self) -> &mut PassThrough {
         self.rare_mut().pass_through.get_or_insert_default()
     }

@@ -1,4 +1,4 @@
-//! What properties count for, and how much of them there may be.
+//! The size of properties, and its limit.
 
 use super::{Properties, Rare};
 use crate::message::{

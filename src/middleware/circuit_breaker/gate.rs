@@ -11,18 +11,18 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Whether messages are let through.
+/// The state of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CircuitState {
     /// All are.
     Closed,
     /// None is, until the pause is over.
     Open,
-    /// One is, to see what comes of it.
+    /// One message passes as a probe.
     HalfOpen,
 }
 
-/// What a circuit has done so far.
+/// The counts of a circuit.
 #[derive(Debug, Default)]
 pub struct CircuitCounts {
     opened: AtomicU64,
@@ -31,19 +31,19 @@ pub struct CircuitCounts {
 }
 
 impl CircuitCounts {
-    /// How often it has opened, after a probe that failed too.
+    /// Returns how often it has opened, after a probe that failed too.
     #[must_use]
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// How often it has closed again.
+    /// Returns how often it has closed again.
     #[must_use]
     pub fn closed(&self) -> u64 {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// How many probes were made.
+    /// Returns how many probes were made.
     #[must_use]
     pub fn probes(&self) -> u64 {
         self.probes.load(Ordering::Relaxed)

@@ -1,8 +1,9 @@
 //! Stops receiving while handlers fail, so that messages wait in their queue and do not use their deliveries up.
 //!
-//! The circuit is *closed* while handlers succeed. When so many of the latest calls have failed it is *open*: no stack of
-//! the layer is ready, and a [`Consumer`](crate::consumer::Consumer) hands nothing out. After a pause it is *half-open*: one
-//! message is let through, the probe. If that is handled the circuit is closed, and if not it is open for another pause.
+//! The circuit is *closed* while handlers succeed. When so many of the latest calls have failed it is *open*: no stack
+//! of the layer is ready, and a [`Consumer`](crate::consumer::Consumer) dispatches nothing. After a pause it is
+//! *half-open*: one message is let through, the probe. If that is handled the circuit is closed, and if not it is open
+//! for another pause.
 //!
 //! ```
 //! use std::time::Duration;
@@ -33,18 +34,18 @@
 //!
 //! # What counts
 //!
-//! A transient failure: what [`retry`](super::retry) would try again, so [`Disposition::Abandon`](crate::Disposition) and
-//! most errors. Complete and defer are successes. A dead letter, an error that no attempt can mend and a call that is
-//! dropped say nothing of what the handler depends on and are left out; a probe that ends so is followed by another.
+//! A transient failure: what [`retry`](super::retry) would try again, so [`Disposition::Abandon`](crate::Disposition)
+//! and most errors. Complete and defer are successes. A dead letter, a permanent error and a dropped call are left out,
+//! for they do not show the state of what the handler depends on. A probe that ends so is followed by another.
 //!
 //! The share is that of the latest calls, however old they are. Calls that began before the circuit opened and end later
 //! change nothing.
 //!
 //! # Failure
 //!
-//! It has no failure of its own, and hands every answer on. What a consumer has received when the circuit opens waits in
-//! its batch and is given back, without a count, at half of its lock; then it receives others. So it holds no more than it
-//! has slots and prefetch for.
+//! It has no failure of its own, and passes every answer on. What a consumer has received when the circuit opens waits
+//! in its batch. It is released, without a count, at half of its lock; then the consumer receives others. So it holds
+//! no more than it has slots and prefetch for.
 //!
 //! # Order
 //!

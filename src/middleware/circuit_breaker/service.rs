@@ -23,19 +23,19 @@ pub struct CircuitBreakerLayer {
 
 impl CircuitBreakerLayer {
     /// Opens for `pause`, at most a day, when `failures` of the latest `of` calls have failed: 1 to 64 calls, and at least
-    /// one failure. What is outside is brought inside.
+    /// one failure. Values outside are clamped.
     #[must_use]
     pub fn new(failures: u32, of: u32, pause: Duration) -> Self {
         Self { gate: Arc::new(Gate::new(failures, of, pause)) }
     }
 
-    /// Whether messages are let through now.
+    /// Returns the current state of the circuit.
     #[must_use]
     pub fn state(&self) -> CircuitState {
         self.gate.state()
     }
 
-    /// What the circuit has done so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> &CircuitCounts {
         &self.gate.counts

@@ -24,7 +24,8 @@ pub struct CheckInLayer<B> {
 }
 
 impl<B: BlobStore> CheckInLayer<B> {
-    /// Stores bodies of 192 KiB and more in `blobs`: so a message of 256 KiB has room for its properties.
+    /// Stores bodies of 192 KiB and more in `blobs`, which leaves 64 KiB of a message of 256 KiB for its
+    /// properties.
     #[must_use]
     pub fn new(blobs: B) -> Self {
         Self { blobs: Arc::new(blobs), threshold: 192 << 10 }

@@ -24,8 +24,8 @@ impl<B: BlobStore> CheckOutLayer<B> {
         Self { blobs: Arc::new(blobs), max_bytes: 16 << 20 }
     }
 
-    /// How many bytes a body may have: at most 100 MiB, and as many if more is asked for. A consumer holds one for each of
-    /// its slots.
+    /// Sets how many bytes a body may have, clamped to at most 100 MiB. A consumer holds one for each of its
+    /// slots.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes.min(100 << 20);

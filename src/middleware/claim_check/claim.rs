@@ -8,7 +8,7 @@ use crate::{
     message::{PropertyValue, random_id::random_uuid},
 };
 
-/// What a blob is known by: 32 hexadecimal digits in lower case.
+/// The id of a blob: 32 hexadecimal digits in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobId([u8; 16]);
 
@@ -26,7 +26,7 @@ impl fmt::Display for BlobId {
     }
 }
 
-/// What a message says of a body that is elsewhere.
+/// The reference of a message to a body in a blob store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     id: BlobId,
@@ -57,13 +57,13 @@ impl Claim {
         &self.id
     }
 
-    /// How many bytes the body has.
+    /// Returns how many bytes the body has.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Whether these bytes are the body.
+    /// Returns whether these bytes are the body.
     #[must_use]
     pub fn is_of(&self, body: &[u8]) -> bool {
         body.len() as u64 == self.length && digest(body) == self.digest

@@ -9,26 +9,26 @@ use crate::{
 
 type BoxError = Box<dyn error::Error + Send + Sync>;
 
-/// What a store of blobs fails with.
+/// An error of a blob store.
 #[derive(Debug)]
 pub struct BlobError {
     kind: BlobErrorKind,
     source: Option<BoxError>,
 }
 
-/// What is wrong with a blob, or with its store.
+/// The kind of an error of a blob, or of its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BlobErrorKind {
-    /// There is none of that id.
+    /// There is no blob with that id.
     Missing,
     /// It has another length.
     Length,
-    /// There is no room for it.
+    /// The store is full.
     Full,
     /// The store does not let this process in.
     Denied,
-    /// The store did not answer, or not in a way that says more. It may later.
+    /// The store did not answer, or without a more specific error. It may later.
     Unavailable,
 }
 
@@ -46,13 +46,13 @@ impl BlobError {
         self
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> BlobErrorKind {
         self.kind
     }
 
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind, BlobErrorKind::Full | BlobErrorKind::Denied | BlobErrorKind::Unavailable)
@@ -89,7 +89,7 @@ impl From<BlobError> for SendError {
     }
 }
 
-/// A claim that nobody can redeem. As a [`Disposition`] it is a dead letter.
+/// A claim that cannot be redeemed. As a [`Disposition`] it is a dead letter.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClaimError {
@@ -111,7 +111,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// The code under which the message is dead-lettered.
+    /// Returns the code under which the message is dead-lettered.
     #[must_use]
     pub fn reason(&self) -> DeadLetterReason {
         match self {

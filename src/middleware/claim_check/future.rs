@@ -7,7 +7,8 @@ use std::{
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// The future of a layer that either hands on at once, or after it was at a store of blobs.
+    /// The future of a layer that passes a message on, at once or after a call of the blob
+    /// store.
     #[must_use = "it does nothing until it is awaited"]
     pub struct ClaimFuture<F, T, E> {
         #[pin]

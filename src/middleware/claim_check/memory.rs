@@ -22,19 +22,19 @@ struct Blobs {
 }
 
 impl MemoryBlobs {
-    /// None yet, and room for this many bytes.
+    /// An empty store that holds at most this many bytes.
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self { blobs: Arc::default(), max_bytes }
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.with(|blobs| blobs.by_id.len())
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

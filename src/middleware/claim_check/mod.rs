@@ -39,32 +39,33 @@
 //!
 //! # The claim
 //!
-//! A body from the threshold on, 192 KiB by default, is stored under a random id, and the message is sent without it. The
-//! property [`Claim::PROPERTY`] has what the receiving side needs: `1:<id>:<length>:<SHA-256>`, all of a fixed form. That
-//! is no address: the store is the receiver's own, and 32 hexadecimal digits name no path in it. What comes back has to have the
-//! length, which is looked at before it is read, and the digest.
+//! A body from the threshold on, 192 KiB by default, is stored under a random id, and the message is sent without it.
+//! The property [`Claim::PROPERTY`] has what the receiving side needs: `1:<id>:<length>:<SHA-256>`, all of a fixed
+//! form. That is no address: the store is the receiver's own, and 32 hexadecimal digits name no path in it. A blob must
+//! have the length, which is checked before it is read, and the digest.
 //!
 //! # Signed and encrypted messages
 //!
-//! `x-claim` is not authenticated, for it is resolved before a message is verified or decrypted. The body that it leads to
-//! is. Without [signing](super::signing) or [encryption](super::encryption), someone who can send messages and knows the
-//! id, the length and the digest of a blob can have it delivered as the body of another message.
+//! `x-claim` is not authenticated, for it is resolved before a message is verified or decrypted. The body that it leads
+//! to is. Without [signing](super::signing) or [encryption](super::encryption), blobs are open to misuse. Someone who
+//! can send messages and knows the id, the length and the digest of a blob can have it delivered as the body of another
+//! message.
 //!
-//! # How long a blob lives
+//! # Lifetime of a blob
 //!
-//! Until you delete it. This layer never does: a message that was completed here may have copies in other subscriptions,
-//! and its completion may fail; a dead letter is worth nothing without its body. A send that fails, or is repeated by a retry outside, leaves a blob that no
-//! message names. So delete blobs by their age, when that is over the longest time that a message lives, in dead-letter
-//! queues too; the stores of clouds have rules for that, and `consign-claims-object-store` a call. Whoever knows better
-//! reads the claim with [`Claim::of`] and deletes after the settlement.
+//! Until you delete it. This layer never does. A message that was completed here may have copies in other
+//! subscriptions, and its completion may fail. A dead letter is useless without its body. A send that fails, or is
+//! repeated by a retry outside, leaves a blob that no message names. So delete blobs by age, once they are older than
+//! any message can be, in dead-letter queues too. Cloud stores have rules for that, and `consign-claims-object-store` a
+//! call. To delete a blob earlier, read the claim with [`Claim::of`] and delete after the settlement.
 //!
 //! # Failure
 //!
 //! Sending: a blob that cannot be stored is a [`SendError`](crate::transport::SendError) with the [`BlobError`] as its
 //! source, of the kind [`ServiceBusy`](crate::transport::ErrorKind::ServiceBusy),
-//! [`QuotaExceeded`](crate::transport::ErrorKind::QuotaExceeded) or [`Unauthorized`](crate::transport::ErrorKind::Unauthorized).
-//! A message that has a claim already is [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument). Nothing is sent
-//! then, of a batch neither.
+//! [`QuotaExceeded`](crate::transport::ErrorKind::QuotaExceeded) or
+//! [`Unauthorized`](crate::transport::ErrorKind::Unauthorized). A message that has a claim already is
+//! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument). Nothing is sent then, of a batch neither.
 //!
 //! Receiving:
 //!

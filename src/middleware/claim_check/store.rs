@@ -7,7 +7,8 @@ use super::{BlobError, BlobId};
 /// Keeps bodies that are too large for a message, each under an id. Methods are called at once and from many tasks. A
 /// future that is dropped may have had its effect or not.
 pub trait BlobStore: Send + Sync + 'static {
-    /// Stores `body`, all of it or nothing. What is answered `Ok` is not lost, as far as the store promises anything.
+    /// Stores `body`, all of it or nothing. A blob whose call returned `Ok` is not lost, as far as the store
+    /// guarantees it.
     fn put(&self, id: &BlobId, body: Bytes) -> impl Future<Output = Result<(), BlobError>> + Send;
 
     /// The blob with this id, which has to have this length: the store asks for its length before it reads, and takes no

@@ -17,21 +17,21 @@ pub struct CompressLayer {
 }
 
 impl CompressLayer {
-    /// Compresses by `encoding` what has at least 1,024 bytes.
+    /// Compresses bodies of at least 1,024 bytes by `encoding`.
     #[must_use]
     pub const fn new(encoding: Encoding) -> Self {
         Self { encoding, threshold: 1_024, level: None }
     }
 
-    /// How hard to try: 1, the fastest, to 9 for gzip and deflate, and to 19 for zstd; a level outside of that is clamped. By
-    /// default 1 for gzip and deflate, and 3 for zstd.
+    /// Sets how hard to try: 1, the fastest, to 9 for gzip and deflate, and to 19 for zstd; a level outside of that is
+    /// clamped. By default 1 for gzip and deflate, and 3 for zstd.
     #[must_use]
     pub const fn level(mut self, level: u32) -> Self {
         self.level = Some(level);
         self
     }
 
-    /// Leaves bodies of fewer bytes as they are.
+    /// Leaves bodies of fewer bytes unchanged.
     #[must_use]
     pub const fn threshold(mut self, bytes: usize) -> Self {
         self.threshold = bytes;

@@ -28,14 +28,14 @@ impl DecompressLayer {
         Self { encodings: encodings.into_iter().collect(), max_bytes: limits::MESSAGE_BYTES, max_ratio: RATIO }
     }
 
-    /// How many bytes a body may have: at most 100 MiB, and as many if more is asked for.
+    /// Sets how many bytes a body may have, clamped to at most 100 MiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes.min(100 << 20);
         self
     }
 
-    /// How many times its encoded size a body may have: 1 to 1,000, and the nearest of them otherwise.
+    /// Sets how many times its encoded size a body may have: 1 to 1,000, and the nearest of them otherwise.
     #[must_use]
     pub fn max_ratio(mut self, times: usize) -> Self {
         self.max_ratio = times.clamp(1, 1_000);

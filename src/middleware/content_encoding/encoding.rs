@@ -1,6 +1,6 @@
 use super::error::DecompressErrorKind;
 
-/// How bodies are compressed.
+/// The encoding of compressed bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
@@ -64,7 +64,8 @@ impl Encoding {
         requested.unwrap_or(default).clamp(1, highest)
     }
 
-    /// Out of line, for coders have their tables on the stack, and what passes as it is needs no room for them.
+    /// Out of line, for coders have their tables on the stack, and a body that passes unchanged needs no stack
+    /// for them.
     #[inline(never)]
     pub(super) fn compress(self, body: &[u8], level: u32) -> Option<Vec<u8>> {
         match self {

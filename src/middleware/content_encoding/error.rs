@@ -14,11 +14,11 @@ pub struct DecompressError {
     encoding: Box<str>,
 }
 
-/// What was wrong with an encoded body.
+/// The kind of an error in an encoded body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DecompressErrorKind {
-    /// An encoding that is unknown, or not one that the layer was told to read.
+    /// An encoding that is unknown, or that the layer is not configured to read.
     Encoding,
     /// More than one encoding.
     Nested,
@@ -68,13 +68,13 @@ impl DecompressError {
         Self { kind, encoding: encoding.chars().take(64).flat_map(char::escape_debug).collect() }
     }
 
-    /// What was wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> DecompressErrorKind {
         self.kind
     }
 
-    /// The code under which the message is dead-lettered.
+    /// Returns the code under which the message is dead-lettered.
     #[must_use]
     pub fn reason(&self) -> DeadLetterReason {
         use DecompressErrorKind as Kind;

@@ -39,11 +39,11 @@
 //!
 //! # What is compressed
 //!
-//! Bodies of bytes from a threshold on, 1,024 by default, [`CompressLayer::threshold`]. Several sections become one. A body
-//! stays as it is when it is an AMQP value or sequence, when it has a content encoding already, when it begins like
-//! something compressed, when compressing does not make it smaller, and when it would grow by more than 100 times its
-//! compressed size, which a receiver refuses. [`CompressLayer::level`] sets how hard the encoder tries. A frame of zstd has
-//! the size of the body and a checksum.
+//! Bodies of bytes from a threshold on, 1,024 by default, [`CompressLayer::threshold`]. Several sections become one. A
+//! body stays unchanged in these cases: it is an AMQP value or sequence, it already has a content encoding, or it
+//! begins like compressed data. So it does when compression does not make it smaller, or makes it over 100 times
+//! smaller, which a receiver refuses. [`CompressLayer::level`] sets how hard the encoder tries. A frame of zstd has the
+//! size of the body and a checksum.
 //!
 //! # What is read
 //!

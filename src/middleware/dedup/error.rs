@@ -2,7 +2,7 @@ use std::{error, fmt};
 
 use tower::BoxError;
 
-/// Why a store did not do what it was asked.
+/// An error of a store.
 #[derive(Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
@@ -13,11 +13,11 @@ pub struct StoreError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// As many ids are known as the store may keep. It has room again when the window of the oldest is over.
+    /// The store holds its maximum of ids. It accepts new ones when the window of the oldest is over.
     Full,
-    /// The lease was over, and somebody else has reserved the id since.
+    /// The lease was over, and the id was reserved elsewhere since.
     Superseded,
-    /// The store cannot be reached, or failed. Whether it did what it was asked is unknown.
+    /// The store cannot be reached, or failed. The outcome of the call is unknown.
     Unavailable,
 }
 
@@ -28,13 +28,13 @@ impl StoreError {
         Self { kind, source: None }
     }
 
-    /// With what is behind it.
+    /// Adds the source of the error.
     #[must_use]
     pub fn with_source(self, source: impl Into<BoxError>) -> Self {
         Self { source: Some(source.into()), ..self }
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
         self.kind

@@ -4,7 +4,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::Message;
 
-/// What a store knows a message by: an id, and the scope in which it is one.
+/// The key of a message in a store: an id, and its scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key<'a> {
     scope: &'a str,
@@ -18,20 +18,20 @@ impl<'a> Key<'a> {
         Self { scope, id }
     }
 
-    /// What the layer was given: an entity, or a subscription.
+    /// Returns the scope of the layer: an entity, or a subscription.
     #[must_use]
     pub const fn scope(&self) -> &'a str {
         self.scope
     }
 
-    /// The bytes of the id. They are as long as the sender likes.
+    /// Returns the bytes of the id. They are as long as the sender likes.
     #[must_use]
     pub const fn id(&self) -> &'a [u8] {
         self.id
     }
 
-    /// The key in 128 bits: SipHash-1-3 under a secret of the store, which the senders must not learn, for then nobody can
-    /// choose two ids that collide.
+    /// Returns the key in 128 bits: SipHash-1-3 under a secret of the store. Keep the secret from the senders, so that
+    /// they cannot choose two ids that collide.
     #[must_use]
     pub fn digest(&self, secret: &[u8; 16]) -> [u8; 16] {
         let mut hasher = SipHasher13::new_with_key(secret);
@@ -51,13 +51,13 @@ impl fmt::Debug for Key<'_> {
 }
 
 /// What makes two messages the same: [`OriginalMessageId`], [`BodyBytes`], a closure `Fn(&Message) -> Option<T>` where `T`
-/// becomes bytes, or a type of yours.
+/// becomes bytes, or your own type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not make keys",
     note = "give a closure `Fn(&Message) -> Option<String>`, or implement `MakeKey`"
 )]
 pub trait MakeKey {
-    /// The id of a message. `None` if it has none: then it is handed on as if it had never been seen.
+    /// Returns the id of a message. `None` if it has none: then it is passed on as a new message.
     fn make_key<'a>(&self, message: &'a Message) -> Option<Cow<'a, [u8]>>;
 }
 

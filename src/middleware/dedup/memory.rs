@@ -33,7 +33,7 @@ impl MemoryStore {
     /// How many ids a store keeps by default, reserved and committed ones: a million.
     pub const MAX_IDS: usize = 1_000_000;
 
-    /// Knows an id for `window` after its commit. Time is tokio's.
+    /// Creates a store that keeps an id for `window` after its commit. Time is tokio's.
     #[must_use]
     pub fn new(window: Duration) -> Self {
         Self::with_clock(window, SystemClock::new())
@@ -41,7 +41,8 @@ impl MemoryStore {
 }
 
 impl<C: Clock> MemoryStore<C> {
-    /// Knows an id for `window` after its commit, by the monotonic time of `clock`.
+    /// Creates a store that keeps an id for `window` after its commit, by the monotonic time of
+    /// `clock`.
     ///
     /// # Panics
     ///
@@ -53,7 +54,7 @@ impl<C: Clock> MemoryStore<C> {
         Self { clock, secret, ids: Mutex::new(Ids::new(window)) }
     }
 
-    /// Keeps at most so many ids: 1 to 2^31; what is outside is brought inside. Of these at most a quarter, or 1,024 if
+    /// Keeps at most so many ids: 1 to 2^31; values outside are clamped. Of these at most a quarter, or 1,024 if
     /// that is more, may be reserved at once.
     #[must_use]
     pub fn max_ids(mut self, max: usize) -> Self {
@@ -61,13 +62,13 @@ impl<C: Clock> MemoryStore<C> {
         self
     }
 
-    /// How many ids are kept, reserved and committed ones. Those whose time is over count until they are forgotten.
+    /// Returns how many ids are kept, reserved and committed ones. Those whose time is over count until they are forgotten.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ids().len()
     }
 
-    /// Whether no id is kept.
+    /// Returns whether no id is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,10 +1,10 @@
 //! Handles each message once, though it is delivered more than once.
 //!
-//! A broker delivers at least once: a settlement is lost, a lock runs out, a sender sends again. This layer keeps the ids
-//! of what was handled, and completes what comes again without a second run of the handler. An id goes through two phases.
-//! It is *reserved* before the handler sees the message, for the time of a lease, and *committed* when the handler has
-//! answered [`Complete`](crate::Disposition::Complete), before the message is settled. Any other end *forgets* it, so that
-//! a message that failed is handled when it comes again.
+//! A broker delivers at least once: a settlement is lost, a lock runs out, a sender sends again. This layer keeps the
+//! ids of handled messages, and completes a redelivered one without a second run of the handler. An id goes through two
+//! phases. It is *reserved* before the handler sees the message, for the time of a lease, and *committed* when the
+//! handler has answered [`Complete`](crate::Disposition::Complete), before the message is settled. Any other end
+//! *forgets* it, so that a failed message is handled when it is redelivered.
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,12 +34,12 @@
 //! A message whose key is known, in the scope that the layer was given. The key is
 //! [`Properties::original_message_id`](crate::message::Properties::original_message_id), so that a retry and a
 //! resubmission, which have new ids, are known by their first one; [`DedupLayer::key`] takes [`BodyBytes`] or a closure
-//! instead. A message without a key is handed on, and counted. How long an id is known is the window of the store: from
+//! instead. A message without a key is passed on, and counted. How long an id is known is the window of the store: from
 //! its commit until the window has passed, that instant excluded, and duplicates do not extend it.
 //!
 //! | the id is | answer |
 //! |---|---|
-//! | unknown, or its window or lease is over | it is reserved, and the message is handed on |
+//! | unknown, or its window or lease is over | it is reserved, and the message is passed on |
 //! | committed | [`Complete`](crate::Disposition::Complete) at once, or what [`DedupLayer::on_duplicate`] says; counted |
 //! | reserved: the message is being handled elsewhere | the message waits, see below |
 //!
@@ -74,12 +74,12 @@
 //! | renewal | 15 s: half of the lease | While a handler runs. One that fails is tried again after an eighth of the lease. |
 //! | next look at an id | at most 2 s | Also at the end of the lease. |
 //!
-//! So after a `kill -9` the messages that the process had in hand are handled 15 to 30 seconds later, and 2 seconds later at the
-//! latest if the store does not say how long a lease lasts; a broker has to deliver them again first, at once or when their
+//! So after a `kill -9` the messages that the process held are handled 15 to 30 seconds later. If the store does not
+//! say how long a lease lasts, add 2 seconds at most. The broker has to redeliver them first, at once or when their
 //! locks end. All other messages go on at once. The example `kill` of `consign-dedup-postgres` prints both times:
 //! `cargo run -p consign-dedup-postgres --example kill`.
 //!
-//! If somebody else has reserved the id when a lease is to be renewed, the handler runs on: what it has done cannot be undone.
+//! If the id is reserved elsewhere when a lease is to be renewed, the handler runs on: what it has done cannot be undone.
 //!
 //! # Signed and encrypted messages
 //!
@@ -90,21 +90,21 @@
 //!
 //! # Failure
 //!
-//! A message is never handled without a reservation. A store that cannot reserve is asked again, in the slot of the message,
-//! for [`DedupLayer::wait`], and then the call fails with the [`StoreError`], by which the message is abandoned. That includes a store that is
-//! full: it forgets nothing early.
+//! A message is never handled without a reservation. A store that cannot reserve is asked again, in the slot of the
+//! message, for [`DedupLayer::wait`], and then the call fails with the [`StoreError`], by which the message is
+//! abandoned. That includes a store that is full: it forgets nothing early.
 //!
-//! When the handler has answered `Complete` and the commit fails, the answer stays `Complete`, for to abandon the message
-//! would be to handle it again. It is counted and logged. What is lost by it is the id: should the message come again, it
-//! is handled again after the lease.
+//! When the handler has answered `Complete` and the commit fails, the answer stays `Complete`, for an abandoned message
+//! would be handled again. It is counted and logged. The id is lost: a redelivered message is handled again after the
+//! lease.
 //!
 //! A call that is dropped, or panics, forgets on the way out. If the store takes time for that and there is no tokio
 //! runtime at hand, the end of the lease does it. A call that is dropped during its commit has it finished in the same way.
 //!
-//! What a handler does happens once as long as the process lives, polls it, and reaches the store. If a process
-//! dies between an effect of the handler and the commit, that effect happens again when the message comes again after the
-//! lease. Only an effect in the same transaction as the commit would not, and that takes a store in the database that the
-//! handler writes to, as the crate `consign-dedup-postgres` is one.
+//! What a handler does happens once as long as the process lives, polls it, and reaches the store. If a process dies
+//! between an effect of the handler and the commit, that effect happens again when the message is redelivered after the
+//! lease. An effect in the same transaction as the commit does not. That takes a store in the database that the handler
+//! writes to, such as the crate `consign-dedup-postgres`.
 //!
 //! # Order
 //!
@@ -114,15 +114,15 @@
 //!
 //! The service inside is made ready when the id is reserved, not before: a message that waits takes no permit of a
 //! concurrency limit inside. So a limit, a buffer or a circuit breaker inside does not hold the consumer back before it
-//! receives; put these outside. If the service inside fails to become ready, the call fails with that error, and the next
+//! receives; put these outside. If the service inside fails to become ready, the call fails with that error. The next
 //! readiness of this layer is that of the service inside, by which a consumer ends.
 //!
 //! # Cost
 //!
-//! A message is dearer here than in any other layer: its key is hashed, the store is asked twice, and the future of the
-//! call is boxed, one allocation. With a store in memory a duplicate costs less than a new message, and how many ids
-//! are known makes no difference. With a store in a file each message waits for the disk; those in hand at once wait
-//! together. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! A message costs more here than in any other layer: its key is hashed, the store is called twice, and the future of
+//! the call is boxed, one allocation. With a store in memory a duplicate costs less than a new message, and how many
+//! ids are known makes no difference. With a store in a file each message waits for the disk; those in hand at once
+//! wait together. Counted in the table *Layers* of `docs/benchmarks.md`.
 
 mod error;
 mod key;

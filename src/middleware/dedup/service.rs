@@ -65,21 +65,21 @@ impl<St: DedupStore> DedupLayer<St> {
 }
 
 impl<St, K, D> DedupLayer<St, K, D> {
-    /// The scope that ids are known in.
+    /// Returns the scope that ids are known in.
     #[must_use]
     pub fn scope(&self) -> &str {
         &self.ids.scope
     }
 
-    /// Knows messages by `key`.
+    /// Identifies messages by `key`.
     #[must_use]
     pub fn key<N: MakeKey>(self, key: N) -> DedupLayer<St, N, D> {
         let Self { ids: Ids { store, scope, times, stats, .. }, duplicates } = self;
         DedupLayer { ids: Ids { store, scope, key: Arc::new(key), times, stats }, duplicates }
     }
 
-    /// Hands duplicates of what was handled to `duplicates`, which says what becomes of them. By default they are
-    /// completed. [`Responder::replay`](crate::rpc::Responder::replay) sends the reply of the first one again.
+    /// Passes duplicates of handled messages to `duplicates`, which settles them. By default they are completed.
+    /// [`Responder::replay`](crate::rpc::Responder::replay) sends the reply of the first one again.
     #[must_use]
     pub fn on_duplicate<N>(self, duplicates: N) -> DedupLayer<St, K, N>
     where
@@ -88,16 +88,17 @@ impl<St, K, D> DedupLayer<St, K, D> {
         DedupLayer { ids: self.ids, duplicates }
     }
 
-    /// How long a reservation lasts if nobody ends it: by default [`DedupLayer::LEASE`], at least 1 ms. It is renewed at half
-    /// of that for as long as the handler runs. The messages of a process that was killed wait for the end of it. If a handler
-    /// blocks its thread, or the store cannot be reached, for longer than half of it, a duplicate may be handled too.
+    /// Sets how long a reservation lasts unless it is ended: by default [`DedupLayer::LEASE`], at least 1 ms. It is
+    /// renewed at half of that for as long as the handler runs. After a process crash its messages wait for the end of
+    /// the lease. If a handler blocks its thread, or the store cannot be reached, for longer than half of it, a
+    /// duplicate may be handled too.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.ids.times.lease = lease.max(Duration::from_millis(1));
         self
     }
 
-    /// How long a call waits for a store that fails, and, where no consumer holds the message, for an id that is being
+    /// Sets how long a call waits for a store that fails, and, where no consumer holds the message, for an id that is being
     /// handled elsewhere: by default [`DedupLayer::WAIT`]. A message that has waited for so long is abandoned, which costs a
     /// delivery. A message that a consumer holds is held until its id is free.
     #[must_use]
@@ -106,7 +107,7 @@ impl<St, K, D> DedupLayer<St, K, D> {
         self
     }
 
-    /// The counts so far, and from now on.
+    /// Returns the counts so far, and from now on.
     #[must_use]
     pub fn stats(&self) -> DedupStats {
         self.ids.stats.clone()

@@ -1,16 +1,16 @@
 use crate::counters::counters;
 
 counters! {
-    /// What became of the messages. Clones show the same counts.
+    /// The counts of a layer of duplicate detection. Clones show the same counts.
     DedupStats;
 
-    /// Messages that were handed on under a reservation.
+    /// Messages that were passed on under a reservation.
     handled, count_handled;
-    /// Messages that were handed on because they have no key.
+    /// Messages that were passed on because they have no key.
     without_key, count_without_key;
     /// Messages that were completed because their id was committed.
     duplicates, count_duplicates;
-    /// Messages that met an id that was reserved. What became of them is counted too.
+    /// Messages whose id was already reserved. What became of them is counted too.
     in_progress, count_in_progress;
     /// Messages that were abandoned because their id was still reserved when they had waited long enough.
     given_up, count_given_up;

@@ -23,17 +23,17 @@ pub trait DedupStore: Send + Sync + 'static {
         lease: Duration,
     ) -> impl Future<Output = Result<Begin<Self::Token>, StoreError>> + Send;
 
-    /// Has the reservation last for `lease` from now, though it be over, unless somebody else has reserved the id since or
-    /// the store has let go of it: that fails as [`Superseded`](super::StoreErrorKind::Superseded). The layer asks for it
-    /// while a handler runs. A store that does not implement it extends nothing, and the lease has to outlast every
-    /// handler.
+    /// Extends the reservation to `lease` from now, even if it has ended. Fails as
+    /// [`Superseded`](super::StoreErrorKind::Superseded) if the id was reserved elsewhere since, or the store has
+    /// dropped it. The layer calls it while a handler runs. A store that does not implement it extends nothing, and the
+    /// lease has to outlast every handler.
     fn renew(&self, token: &Self::Token, lease: Duration) -> impl Future<Output = Result<(), StoreError>> + Send {
         let _ = (token, lease);
         ready(Ok(()))
     }
 
-    /// Makes the id a committed one, from now until the window is over; what is answered `Ok` is not lost. To commit again
-    /// what is committed does nothing. A lease that is over does not matter, unless somebody else has reserved the id
+    /// Makes the id a committed one, from now until the window is over; what is answered `Ok` is not lost. To commit
+    /// again what is committed does nothing. A lease that is over does not matter, unless the id was reserved elsewhere
     /// since: that fails as [`Superseded`](super::StoreErrorKind::Superseded).
     fn commit(&self, token: &Self::Token) -> impl Future<Output = Result<(), StoreError>> + Send;
 
@@ -41,12 +41,12 @@ pub trait DedupStore: Send + Sync + 'static {
     fn forget(&self, token: &Self::Token) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// What a store says of an id.
+/// The answer of a store about an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin<T> {
     /// It was unknown, and is reserved now.
     New(T),
-    /// It is reserved by somebody else.
+    /// It is reserved by another caller.
     InProgress {
         /// How long the lease still lasts; zero if the store does not know.
         left: Duration,

@@ -6,8 +6,8 @@ use crate::{
     types::{AsType, MessageType, SendTypes},
 };
 
-/// A value on its way to be encoded, with the properties of its message. The first property that is not allowed is
-/// remembered, and the send answers with it.
+/// A value to be encoded, with the properties of its message. The first property that is not allowed is kept, and
+/// the send fails with it.
 #[derive(Clone)]
 #[must_use = "a value goes nowhere until it is sent"]
 pub struct Outgoing<T> {
@@ -30,7 +30,7 @@ impl<T> Outgoing<T> {
         Self { value, properties: Properties::new(), error: None, codec: None }
     }
 
-    /// The codec, by name, that writes this value, whatever its type or the layer says. A send fails as
+    /// Sets the codec, by name, that writes this value, whatever its type or the layer says. A send fails as
     /// [`Serialization`](crate::transport::ErrorKind::Serialization) if the set has none of this name, or if the value has a
     /// format of its own.
     pub fn codec(mut self, name: &'static str) -> Self {
@@ -38,19 +38,19 @@ impl<T> Outgoing<T> {
         self
     }
 
-    /// The codec that this message or its type names. `None` leaves it to the layer.
+    /// Returns the codec that this message or its type names. `None` leaves it to the layer.
     #[must_use]
     pub fn chosen_codec(&self) -> Option<&'static str> {
         self.codec
     }
 
-    /// The value.
+    /// Returns the value.
     #[must_use]
     pub fn value(&self) -> &T {
         &self.value
     }
 
-    /// The properties so far. The ContentType is stamped when the value is encoded.
+    /// Returns the properties so far. The ContentType is stamped when the value is encoded.
     #[must_use]
     pub fn properties(&self) -> &Properties {
         &self.properties

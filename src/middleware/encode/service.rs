@@ -48,7 +48,7 @@ impl<C: CodecSet> EncodeLayer<C> {
 }
 
 impl UnknownCodec {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name

@@ -29,8 +29,8 @@ impl DecryptLayer {
         Self { keys: Held::new(keys), required: Names::default(), allow_plaintext: false }
     }
 
-    /// Passes on what says nothing of encryption, as it is. That is for the time in which producers change over: whoever
-    /// can send can leave the encryption out.
+    /// Passes on messages without encryption, unchanged. Use it only while producers change over: every sender can then
+    /// leave the encryption out.
     #[must_use]
     pub fn allow_plaintext(mut self) -> Self {
         self.allow_plaintext = true;

@@ -14,7 +14,7 @@ pub struct DecryptError {
     named: Box<str>,
 }
 
-/// What was wrong with a message that should be encrypted.
+/// The kind of a failed decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DecryptErrorKind {
@@ -48,7 +48,7 @@ impl DecryptError {
         self
     }
 
-    /// What was wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> DecryptErrorKind {
         self.kind

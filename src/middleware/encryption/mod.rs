@@ -61,15 +61,20 @@
 //! [pipeline](crate::pipeline) is not built without. A receiver that [requires](DecryptLayer::require_bound) such a
 //! property refuses messages whose sender did not bind it.
 //!
-//! All other properties are neither secret nor authenticated: To, `PartitionKey`, the time to live, the scheduled time, the
-//! priority and the rest of the pass-through properties, trace context, what retries, dead-lettering, forwarding and
-//! resubmission add, `x-claim`, and every application property that is not named above. Brokers and other layers change
-//! them. What a handler relies on belongs into the body, or is bound by name. A rule of a subscription that sets a bound
-//! property makes the message unreadable.
+//! All other properties are neither secret nor authenticated:
+//!
+//! - To, `PartitionKey`, the time to live, the scheduled time, the priority and the rest of the pass-through
+//!   properties;
+//! - trace context, and what retries, dead-lettering, forwarding and resubmission add;
+//! - `x-claim`, and every application property that is not named above.
+//!
+//! Brokers and other layers change them. What a handler relies on belongs into the body, or is bound by name. A rule of
+//! a subscription that sets a bound property makes the message unreadable.
 //!
 //! Of a ReplyTo for RabbitMQ's direct replies the token that the broker appends is not authenticated, so that calls by
-//! direct replies work. Someone who can change requests on their way can have such a reply delivered to another connection,
-//! where it stays encrypted. They cannot turn it into the answer to another call, whose id it would have to name.
+//! direct replies work. Someone who can change requests in transit can have such a reply delivered to another
+//! connection, where it stays encrypted. They cannot turn it into the answer to another call, whose id it would have to
+//! name.
 //!
 //! That a message comes twice is no forgery: [duplicate detection](super::dedup) is for that.
 //!
@@ -80,9 +85,10 @@
 //! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument). Nothing is sent in the clear.
 //!
 //! Receiving: what follows is a dead letter, by a [`DecryptError`], with the reason `SignatureInvalid` and the body
-//! unchanged: a message that is not encrypted, unless [`DecryptLayer::allow_plaintext`] says otherwise; another version of the format or another
-//! algorithm; a key that is not there; a body that is no bytes or too short; and bytes or bound properties that are not what was encrypted. No codec and no handler sees any of
-//! them. A key that arrives later makes them readable: resubmit the dead letters.
+//! unchanged: a message that is not encrypted, unless [`DecryptLayer::allow_plaintext`] says otherwise; another version
+//! of the format or another algorithm; a key that is not there; a body that is no bytes or too short; and bytes or
+//! bound properties that are not what was encrypted. No codec and no handler sees any of them. A key that arrives later
+//! makes them readable: resubmit the dead letters.
 //!
 //! # Order
 //!

@@ -87,10 +87,10 @@
 //!
 //! # Long headers
 //!
-//! Error queues add stack traces of many KiB. Headers that the transport delivers stay whole, also beyond the limits of a
-//! message that is sent. What an envelope adds is kept within these limits, so that the message can be sent on: 32,767 bytes for one
-//! property and 65,534 for all. Of the added texts the longest are cut, none to less than 1 KiB, and end with
-//! ` ... [cut]`. More than 1,024 properties, or texts that do not fit when cut like that, are an error.
+//! Error queues add stack traces of many KiB. Headers that the transport delivers stay whole, also beyond the limits of
+//! a message that is sent. What an envelope adds is kept within these limits, so that the message can be sent on:
+//! 32,767 bytes for one property and 65,534 for all. Of the added texts the longest are cut, none to less than 1 KiB,
+//! and end with ` ... [cut]`. More than 1,024 properties, or texts that do not fit when cut like that, are an error.
 //!
 //! # Signed and encrypted messages
 //!

@@ -17,10 +17,10 @@
 //!
 //! # Rotation
 //!
-//! A new key goes to all receivers first, as one that is not the newest; then to the senders, as the newest; and the old
-//! one is taken away when no message is left that names it, in dead-letter queues too. A provider is asked for each
-//! message, so one that reads its keys from somewhere keeps them at hand: it is asked in the middle of a call, and
-//! must not wait. A [pipeline](crate::pipeline) asks it once more when it is built, to refuse a sender without a key.
+//! A new key goes to all receivers first, as one that is not the newest, then to the senders, as the newest. Remove the
+//! old one when no message is left that names it, in dead-letter queues too. A provider is called for each message, in
+//! the middle of a call, and must not block. So one that loads its keys keeps them in memory. A
+//! [pipeline](crate::pipeline) calls it once more when it is built, to refuse a sender without a key.
 //!
 //! Do not use one key for both layers, or outside of them.
 //!

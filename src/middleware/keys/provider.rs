@@ -2,7 +2,7 @@ use std::{error, fmt, sync::Arc};
 
 use zeroize::Zeroizing;
 
-/// A secret and the id that it is known by. A clone is one reference count; the secret is wiped after the last one.
+/// A secret and its id. A clone is one reference count; the secret is wiped after the last one.
 #[derive(Clone)]
 pub struct Key(Arc<Inner>);
 
@@ -26,7 +26,7 @@ impl Key {
         Ok(Self(Arc::new(Inner { id, secret })))
     }
 
-    /// The id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.id
@@ -56,13 +56,13 @@ impl fmt::Display for InvalidKey {
 
 impl error::Error for InvalidKey {}
 
-/// Where keys come from: [`Keys`], a closure `Fn(Option<&str>) -> Option<Key>`, or a type of yours.
+/// Where keys come from: [`Keys`], a closure `Fn(Option<&str>) -> Option<Key>`, or your own type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not provide keys",
     note = "give `Keys`, a closure `|id: Option<&str>| -> Option<Key>`, or implement `KeyProvider`"
 )]
 pub trait KeyProvider: Send + Sync + 'static {
-    /// The key with this id; without an id the newest one, which is what a sender uses.
+    /// Returns the key with this id; without an id the newest one, which is what a sender uses.
     fn key(&self, id: Option<&str>) -> Option<Key>;
 }
 

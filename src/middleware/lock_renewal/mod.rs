@@ -36,10 +36,11 @@
 //! be carried out. The handler's future is dropped at once: **a handler is cancelled by drop**, at whichever `await` it
 //! stands, so what has to be whole belongs in a task of its own.
 //!
-//! The lock is lost when the renewal says so ([`SettleError::is_lock_lost`](crate::transport::SettleError::is_lock_lost)),
-//! or when it has run out and no renewal has succeeded. Any other failure of a renewal is repeated while the lock holds.
-//! After [`Renewal::total`](super::renewal::Renewal::total) no more renewals are made; that is no error, and the handler
-//! runs on.
+//! The lock is lost when the renewal reports it
+//! ([`SettleError::is_lock_lost`](crate::transport::SettleError::is_lock_lost)), or when it has run out and no renewal
+//! has succeeded. Any other failure of a renewal is repeated while the lock holds. After
+//! [`Renewal::total`](super::renewal::Renewal::total) no more renewals are made; that is no error, and the handler runs
+//! on.
 //!
 //! A message that was received without a lock is handled without renewals.
 //!

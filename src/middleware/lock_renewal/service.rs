@@ -14,7 +14,7 @@ use tower_service::Service;
 use super::keeper::{Keeper, Shared};
 use crate::{Disposition, Message, middleware::renewal::Renewal, time::SystemClock, transport::SettleError};
 
-/// Renews the lock of a message: a closure `Fn(&Message) -> Future`, or a type of yours.
+/// Renews the lock of a message: a closure `Fn(&Message) -> Future`, or your own type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not renew locks",
     note = "give a closure `Fn(&Message) -> impl Future<Output = Result<(), SettleError>>` whose future does not borrow the message, or implement `Renew`"
@@ -46,7 +46,7 @@ pub struct LockRenewalLayer<N> {
 }
 
 impl<N> LockRenewalLayer<N> {
-    /// When locks are renewed.
+    /// Returns when locks are renewed.
     #[must_use]
     pub fn policy(&self) -> Renewal {
         self.shared.policy
@@ -54,7 +54,7 @@ impl<N> LockRenewalLayer<N> {
 }
 
 impl<N: Renew> LockRenewalLayer<N> {
-    /// Renews by `renew`, whenever `policy` says so. Time is tokio's.
+    /// Renews by `renew`, at the times that `policy` sets. Time is tokio's.
     #[must_use]
     pub fn new(renew: N, policy: Renewal) -> Self {
         Self { shared: Arc::new(Shared { renew, policy, clock: SystemClock::new() }) }

@@ -66,22 +66,22 @@ impl Backoff {
         self
     }
 
-    /// The longest delay.
+    /// Sets the longest delay.
     #[must_use]
     pub const fn longest(mut self, delay: Duration) -> Self {
         self.longest = delay;
         self
     }
 
-    /// How delays are spread.
+    /// Sets how delays are spread.
     #[must_use]
     pub const fn jitter(mut self, jitter: Jitter) -> Self {
         self.jitter = jitter;
         self
     }
 
-    /// The delay after so many failures, of which the first is 1, at the place `random` between the least and the most
-    /// that the jitter allows: 0 is the least, `u64::MAX` the most.
+    /// Returns the delay after so many failures, of which the first is 1, at the place `random` between the least and the
+    /// most that the jitter allows: 0 is the least, `u64::MAX` the most.
     #[must_use]
     pub fn delay(&self, failures: u32, random: u64) -> Duration {
         let factor = self.factor.checked_pow(failures.saturating_sub(1));

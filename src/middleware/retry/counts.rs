@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a layer has done so far.
+/// The counts of a layer.
 #[derive(Debug, Default)]
 pub struct RetryCounts {
     immediate: AtomicU64,

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// What is done about a delivery that has failed: nothing, [`NoDelay`], or a later one, [`DelayedRetries`].
+/// The policy for a failed delivery: nothing, [`NoDelay`], or a later one, [`DelayedRetries`].
 pub trait Later: sealed::Sealed {
     /// The future of the send of a copy.
     type Send: Future<Output = Result<(), SendError>>;
@@ -30,7 +30,7 @@ pub trait Later: sealed::Sealed {
     #[doc(hidden)]
     fn after(&self, message: &Message, failure: &Failure, counts: &RetryCounts) -> Plan<Self::Send>;
 
-    /// What a description shows, as pairs of a name and a value.
+    /// Returns what a description shows, as pairs of a name and a value.
     #[doc(hidden)]
     fn settings(&self) -> Vec<(&'static str, String)> {
         Vec::new()
@@ -41,7 +41,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What becomes of a message whose delivery has failed.
+/// The plan for a message whose delivery has failed.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum Plan<F> {
@@ -131,7 +131,7 @@ impl By {
 }
 
 impl<X, C> DelayedRetries<X, C> {
-    /// How often a message is delivered, the first time included: by default ten times. With 0 and 1 there is no second
+    /// Sets how often a message is delivered, the first time included: by default ten times. With 0 and 1 there is no second
     /// time.
     #[must_use]
     pub fn deliveries(mut self, deliveries: u32) -> Self {
@@ -139,15 +139,15 @@ impl<X, C> DelayedRetries<X, C> {
         self
     }
 
-    /// How long after the first failure a delivery may begin: by default however long.
+    /// Sets how long after the first failure a delivery may begin: by default however long.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = age;
         self
     }
 
-    /// How long the broker may take to accept a copy: by default 60 seconds, at least a millisecond and at most a year. If it
-    /// has not accepted one by then, the failure of the handler is passed on.
+    /// Sets how long the broker may take to accept a copy: by default 60 seconds, at least a millisecond and at most a year.
+    /// If it has not accepted one by then, the failure of the handler is passed on.
     #[must_use]
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation = deadline::clamped(timeout);
@@ -255,7 +255,7 @@ impl<X, C: Clock> DelayedRetries<X, C> {
     }
 }
 
-/// The changes of a failure, with the history as far as there is room for it.
+/// The changes of a failure, with as much of the history as fits.
 fn with_history(message: &Message, failure: &Failure, mut history: RetryHistory) -> Changes {
     let mut properties = message.properties().clone();
     if let Some(changes) = failure.changes().properties() {

@@ -5,7 +5,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a message says of its failed deliveries: the application property [`RetryHistory::PROPERTY`], text of the form
+/// The history of a message's failed deliveries: the application property [`RetryHistory::PROPERTY`], text of the form
 /// `3;1700000000000;connection refused`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryHistory {
@@ -13,7 +13,8 @@ pub struct RetryHistory {
     pub failures: u32,
     /// When the first of them failed, by the clock of the consumer.
     pub first_failure: Timestamp,
-    /// What the last error says, at most [`RetryHistory::ERROR_BYTES`]; control characters are escaped.
+    /// The text of the last error, at most [`RetryHistory::ERROR_BYTES`]; control characters are
+    /// escaped.
     pub last_error: String,
 }
 

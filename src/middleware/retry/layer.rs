@@ -30,7 +30,7 @@ impl RetryLayer {
     /// Most further attempts within a delivery.
     pub const MAX_IMMEDIATE: u32 = 100;
 
-    /// Makes no further attempt, unless told to.
+    /// Makes no further attempt, unless configured to.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -66,7 +66,7 @@ impl<L> RetryLayer<L> {
         self
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> &RetryCounts {
         &self.counts

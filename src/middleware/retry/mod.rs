@@ -41,9 +41,9 @@
 //! [`Transient`](crate::settlement::Transient) becomes, and any error but these:
 //!
 //! - an [`Undecodable`](crate::settlement::Undecodable), for no further attempt can read the body;
-//! - a lost lock ([`LockLost`](super::lock_renewal::LockLost), [`LockExpired`](super::expiry::LockExpired)), for the message
-//!   comes again by itself;
-//! - what [`RetryLayer::retry_if`] says no to.
+//! - a lost lock ([`LockLost`](super::lock_renewal::LockLost), [`LockExpired`](super::expiry::LockExpired)), for the
+//!   broker redelivers the message;
+//! - what [`RetryLayer::retry_if`] rejects.
 //!
 //! Those are passed on, and so is every other answer: a [`Permanent`](crate::settlement::Permanent) is a dead letter.
 //!
@@ -82,23 +82,26 @@
 //!
 //! # Signed and encrypted messages
 //!
-//! The copy is authentic as the message was: `x-original-message-id` counts as its MessageId. The [`RetryHistory`] and the
-//! delivery count are not authenticated. Someone who can change messages can have one tried more or fewer times. An abandon that
-//! changes a bound property makes the copy unreadable.
+//! The copy is authentic as the message was: `x-original-message-id` counts as its MessageId. The [`RetryHistory`] and
+//! the delivery count are not authenticated. Someone who can change messages can have one tried more or fewer times. An
+//! abandon that changes a bound property makes the copy unreadable.
 //!
 //! # Failure
 //!
-//! The message is completed once the broker has accepted the copy. If the copy is not accepted, the message is abandoned with
-//! the delay, which the consumer waits for: it is delivered again as often as its queue delivers it, and not at once. So a message is not lost, and
-//! there may be two of it: if the answer to the copy is lost, if the settlement is lost after it, or if the call is dropped
-//! while the copy is under way. Both have the same first id. The chain of each ends for itself.
+//! The message is completed once the broker has accepted the copy. If the copy is not accepted, the message is
+//! abandoned with the delay, which the consumer waits for: it is delivered again as often as its queue delivers it, and
+//! not at once. So a message is not lost, and there may be two of it: if the answer to the copy is lost, if the
+//! settlement is lost after it, or if the call is dropped while the copy is under way. Both have the same first id. The
+//! chain of each ends for itself.
 //!
-//! A message is dead-lettered as `RetriesExhausted`, with the last error in the description, when it was the last
-//! delivery, when the next one would begin after [`DelayedRetries::max_age`], or when it would expire before that.
+//! A message is dead-lettered as `RetriesExhausted`, with the last error in the description, in three cases. This was
+//! the last delivery, the next one would begin after [`DelayedRetries::max_age`], or the message would expire before
+//! that.
 //!
-//! Without later deliveries the last failure is passed on as it is. So it is for a dead letter, whose copy would leave the
-//! sub-queue; for a message that has expired under its lock, which is the broker's; and for one whose properties leave no
-//! room for a history. If the service inside fails to become ready for a further attempt, that error is passed on.
+//! Without later deliveries the last failure is passed on as it is. So it is for a dead letter, whose copy would leave
+//! the sub-queue; for a message that has expired under its lock, which is the broker's; and for one whose properties
+//! leave no space for a history. If the service inside fails to become ready for a further attempt, that error is
+//! passed on.
 //!
 //! The lock of the message runs meanwhile. A call that is dropped makes no further attempt.
 //!

@@ -14,7 +14,7 @@ pub struct VerifyError {
     named: Box<str>,
 }
 
-/// What was wrong with a message that should be signed.
+/// The kind of a failed verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum VerifyErrorKind {
@@ -26,7 +26,7 @@ pub enum VerifyErrorKind {
     Algorithm,
     /// No key has its id.
     UnknownKey,
-    /// What it has is no signature.
+    /// Its signature is malformed.
     NoSignature,
     /// The body is an AMQP value or sequence.
     NotBytes,
@@ -48,7 +48,7 @@ impl VerifyError {
         self
     }
 
-    /// What was wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> VerifyErrorKind {
         self.kind

@@ -54,18 +54,22 @@
 //! [pipeline](crate::pipeline) is not built without. A receiver that [requires](VerifyLayer::require_bound) such a property
 //! refuses messages whose sender did not bind it.
 //!
-//! All other properties are not authenticated: To, `PartitionKey`, the time to live, the scheduled time, the priority and the
-//! rest of the pass-through properties, trace context, what retries, dead-lettering, forwarding and resubmission add,
-//! `x-claim`, and every application property that is not named above. Brokers and other layers change them. What a handler
-//! relies on belongs into the body, or is bound by name. A rule of a subscription that sets a bound property makes the
-//! signature wrong.
+//! All other properties are not authenticated:
+//!
+//! - To, `PartitionKey`, the time to live, the scheduled time, the priority and the rest of the pass-through
+//!   properties;
+//! - trace context, and what retries, dead-lettering, forwarding and resubmission add;
+//! - `x-claim`, and every application property that is not named above.
+//!
+//! Brokers and other layers change them. What a handler relies on belongs into the body, or is bound by name. A rule of
+//! a subscription that sets a bound property makes the signature wrong.
 //!
 //! Of a ReplyTo for RabbitMQ's direct replies the token that the broker appends is not authenticated, so that calls by
-//! direct replies work. Someone who can change requests on their way can have such a reply delivered to another connection.
-//! They cannot turn it into the answer to another call, whose id it would have to name.
+//! direct replies work. Someone who can change requests in transit can have such a reply delivered to another
+//! connection. They cannot turn it into the answer to another call, whose id it would have to name.
 //!
-//! Whoever can verify can sign, for both have the same key. That a message comes twice is no forgery:
-//! [duplicate detection](super::dedup) is for that.
+//! Every receiver that can verify can also sign, for both use the same key. A message that is delivered twice is not a
+//! forgery: use [duplicate detection](super::dedup) for that.
 //!
 //! # Failure
 //!
@@ -73,9 +77,9 @@
 //! [`SendError`](crate::transport::SendError) of the kind
 //! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument).
 //!
-//! Receiving: a message without a signature, unless [`VerifyLayer::allow_unsigned`] says otherwise, with one of another version or algorithm, by a key that is
-//! not there, or malformed, or wrong is a dead letter, by a [`VerifyError`], with the reason `SignatureInvalid` and
-//! everything unchanged. No codec and no handler sees it.
+//! Receiving: a message is a dead letter if its signature is missing, of another version or algorithm, by an unknown
+//! key, malformed or wrong. [`VerifyLayer::allow_unsigned`] accepts a missing one. The error is a [`VerifyError`], the
+//! reason is `SignatureInvalid`, and the message is unchanged. No codec and no handler sees it.
 //!
 //! # Order
 //!
@@ -106,7 +110,8 @@ use crate::message::Properties;
 /// What a property says before the digits of a signature: the version of the format, and the algorithm.
 const VERSION: &str = "2";
 const ALGORITHM: &str = "hmac-sha256";
-/// What a key is used for here, and nowhere else. How a body is encrypted decides how it is read.
+/// The purpose of a key of this layer, and of no other. The encryption of a body decides how to
+/// read it.
 const PURPOSE: Purpose = Purpose {
     text: "consign signature 2 hmac-sha256",
     list: SignLayer::BOUND,

@@ -31,8 +31,8 @@ impl VerifyLayer {
         Self { keys: Held::new(keys), required: Names::default(), allow_unsigned: false }
     }
 
-    /// Passes on what says nothing of a signature. That is for the time in which producers change over: whoever can send
-    /// can leave the signature out.
+    /// Passes on messages without a signature. Use it only while producers change over: every sender can then leave the
+    /// signature out.
     #[must_use]
     pub fn allow_unsigned(mut self) -> Self {
         self.allow_unsigned = true;

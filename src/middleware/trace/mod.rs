@@ -55,9 +55,9 @@
 //!
 //! # Cost
 //!
-//! While nobody wants the span, one look at whether somebody does, in the call and in each poll. Else what the subscriber does,
-//! and an allocation for each field whose text has to be escaped. Counted in the table *Layers* of `docs/benchmarks.md`,
-//! without a subscriber.
+//! While the span is disabled, one check per call and per poll. Otherwise what the subscriber does, and an allocation
+//! for each field whose text has to be escaped. Counted in the table *Layers* of `docs/benchmarks.md`, without a
+//! subscriber.
 
 mod escaped;
 pub mod outcome;
@@ -84,7 +84,8 @@ struct Names {
 }
 
 impl TraceLayer<Receiving> {
-    /// For a stack that handles what is received from `destination`, a queue or a subscription.
+    /// Creates the layer of a stack that handles messages from `destination`, a queue or a
+    /// subscription.
     #[must_use]
     pub fn receiving(destination: &str) -> Self {
         Self::new("process", destination)
@@ -92,7 +93,7 @@ impl TraceLayer<Receiving> {
 }
 
 impl TraceLayer<Sending> {
-    /// For a stack that sends to `destination`, a queue or a topic.
+    /// Creates the layer of a stack that sends to `destination`, a queue or a topic.
     #[must_use]
     pub fn sending(destination: &str) -> Self {
         Self::new("send", destination)

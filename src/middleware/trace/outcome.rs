@@ -1,5 +1,5 @@
-//! What became of a message as a code from a closed list, for spans and for the labels of counts. No text of a message and no
-//! code of an application comes out of it.
+//! The outcome of a message as a code from a closed list, for spans and for the labels of counts. No text of a message
+//! and no code of an application comes out of it.
 
 use tower::BoxError;
 
@@ -9,7 +9,7 @@ use crate::{
     settlement::{DeadLetterReason, Undecodable},
 };
 
-/// What stands for everything that has no code of its own.
+/// The code of every outcome without a code of its own.
 pub const OTHER: &str = "_OTHER";
 
 /// The name of a disposition: `complete`, `abandon`, `dead_letter` or `defer`; `hold` of a message that no handler has seen and

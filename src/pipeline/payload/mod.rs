@@ -1,4 +1,4 @@
-//! What the layers that change bodies say of themselves. Why is on the page of each, under *Order*.
+//! The descriptions of the layers that change bodies. Why is on the page of each, under *Order*.
 
 #[cfg(feature = "claim-check")]
 mod claim_check;
@@ -15,7 +15,8 @@ mod signing;
 
 use super::{LayerInfo, layers};
 
-/// Reads a body: inside of what hands the message on as it came, and of what may find that nobody needs it.
+/// A layer that reads a body: inside of layers that pass the message on unchanged, and of those that may
+/// find it unneeded.
 fn receiving(name: &'static str, copied: &'static str) -> LayerInfo {
     layers::receiving(name)
         .once()

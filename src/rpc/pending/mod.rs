@@ -75,7 +75,7 @@ struct Several {
 }
 
 impl Slot {
-    /// Hands the reply on if its call still takes it and has not got it before.
+    /// Passes the reply on if its call still takes it and has not received it before.
     #[inline]
     fn take(&mut self, reply: Message) -> Result<(), Message> {
         if self.failed.is_some() {
@@ -155,7 +155,7 @@ impl Pending {
         self.table().insert(self.limit, Some(Box::new(several)))
     }
 
-    /// Hands a reply to the call that waits for it. What nobody waits for is counted.
+    /// Passes a reply to the call that waits for it. A reply without a waiting call is counted.
     #[inline]
     pub(super) fn offer(&self, reply: Message) {
         let mut table = self.table();
@@ -242,12 +242,12 @@ impl Pending {
         self.fail(State::Disconnected, CallErrorKind::Disconnected);
     }
 
-    /// As [`disconnect`](Self::disconnect), for good: nobody receives any more.
+    /// As [`disconnect`](Self::disconnect), for good: nothing is received any more.
     pub(super) fn end(&self) {
         self.fail(State::Closed, CallErrorKind::Disconnected);
     }
 
-    /// As [`end`](Self::end), because the user says so.
+    /// As [`end`](Self::end), at the user's request.
     pub(super) fn close(&self) {
         self.fail(State::Closed, CallErrorKind::Closed);
         self.wake_keeper();
@@ -280,7 +280,7 @@ impl Pending {
         keeper.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether it is over for good. Whoever receives the replies is woken when it is.
+    /// Whether it is closed for good. The receiver of the replies is woken when it is.
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! The side that waits: where replies come from, and the loop that hands them to their calls.
+//! The sources of replies, and the loop that passes replies to their calls.
 
 mod queue;
 mod session;
@@ -24,22 +24,21 @@ use crate::{
     transport::Receiver,
 };
 
-/// A receiver of replies that knows its own address. [`ReplyQueue`] and [`ReplySession`] are the usual ones.
+/// A receiver of replies that has an address. [`ReplyQueue`] and [`ReplySession`] are the usual ones.
 pub trait ReplySource: Receiver + 'static {
-    /// What goes into the `ReplyTo` of a request.
+    /// Returns the `ReplyTo` of a request.
     fn address(&self) -> &str;
 
-    /// What goes into the `ReplyToSessionId` of a request, if replies are told apart by a session.
+    /// Returns the `ReplyToSessionId` of a request, if a session separates the replies.
     fn session_id(&self) -> Option<&str>;
 
-    /// Whether nobody else receives what comes here.
+    /// Returns whether there is no other receiver at this address.
     fn is_exclusive(&self) -> bool;
 }
 
-/// Receives replies and hands them to the calls that wait for them, and fails those whose deadlines come. It does nothing
-/// until it is run. Dropping it fails
-/// those calls as [`Disconnected`](super::CallErrorKind::Disconnected), and every later one as
-/// [`Closed`](super::CallErrorKind::Closed).
+/// Receives replies and passes them to the waiting calls, and fails calls whose deadlines pass. It does nothing until
+/// it is run. Dropping it fails those calls as [`Disconnected`](super::CallErrorKind::Disconnected), and every later
+/// one as [`Closed`](super::CallErrorKind::Closed).
 ///
 /// Every message that comes is completed, also one that no call waits for: it can never be of use to anybody.
 #[must_use = "no reply arrives unless this is run"]
@@ -67,8 +66,8 @@ impl<R: ReplySource> Replies<R> {
     }
 
     /// Receives until the requester is [closed](super::Requester::close), or dropped with all its clones, or until the
-    /// receiver fails for good, which is an error, and the end of the requester: look at it, and build another. When the
-    /// receiver fails in a way that may pass, calls that wait fail at once, and it is asked again after a pause.
+    /// receiver fails for good, which is an error, and the end of the requester: look at it, and build another. When
+    /// the receiver fails transiently, waiting calls fail at once, and it is polled again after a pause.
     ///
     /// Run it in a task of its own: once it runs it keeps the deadlines of all calls, so what holds it up holds those up.
     pub async fn run(self) -> Result<(), ConsumeError> {

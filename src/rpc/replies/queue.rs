@@ -14,14 +14,14 @@ pub struct ReplyQueue<R> {
 }
 
 impl<R: Receiver> ReplyQueue<R> {
-    /// A queue at `address`, which nobody receives from but `receiver`: one for this process, which goes when it is idle,
-    /// or one that was made for it.
+    /// A queue at `address` that only `receiver` receives from: one of this process that is deleted when idle, or one
+    /// that was created for it.
     #[must_use]
     pub fn new(address: impl Into<Box<str>>, receiver: R) -> Self {
         Self { address: address.into(), receiver, is_shared: false }
     }
 
-    /// Says whether others receive from the queue too. A requester cannot be built on such a queue, for each would take
+    /// Sets whether others receive from the queue too. A requester cannot be built on such a queue, for each would take
     /// the replies of the others; share an entity with sessions instead, by [`ReplySession`](super::ReplySession).
     #[must_use]
     pub fn shared(mut self, is_shared: bool) -> Self {

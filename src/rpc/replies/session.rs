@@ -19,8 +19,8 @@ use crate::transport::{
 /// responders send there by the request's `ReplyToSessionId`.
 ///
 /// The session is locked when replies are first received, and its lock is renewed. If the lock is lost the session is
-/// locked anew, and calls go on waiting. Nobody may accept *any* session of such an entity: that would take replies away
-/// from the one who waits for them.
+/// locked anew, and calls go on waiting. No receiver may accept *any* session of such an entity: it would take replies
+/// of another requester.
 pub struct ReplySession<A: AcceptSession> {
     address: Box<str>,
     id: Box<str>,
@@ -28,7 +28,7 @@ pub struct ReplySession<A: AcceptSession> {
     state: State<A>,
     /// How long the broker may take to answer.
     operation: Duration,
-    /// Whether it was said that somebody else holds the session.
+    /// Whether it was logged that another receiver holds the session.
     is_told: bool,
 }
 
@@ -54,7 +54,7 @@ enum Renewal<S: Session> {
 }
 
 impl<A: AcceptSession> ReplySession<A> {
-    /// Between two attempts to lock the session while somebody else holds it.
+    /// The pause between two attempts to lock the session while another receiver holds it.
     const PAUSE: Duration = Duration::from_millis(100);
 
     /// A session with a random id at `address`.
@@ -63,15 +63,15 @@ impl<A: AcceptSession> ReplySession<A> {
         Self::with_id(address, acceptor, Uuid::new_v4().to_string())
     }
 
-    /// A session at `address` whose id, at most 128 UTF-16 code units, is nobody else's.
+    /// A session at `address` with a unique id of at most 128 UTF-16 code units.
     #[must_use]
     pub fn with_id(address: impl Into<Box<str>>, acceptor: A, id: impl Into<Box<str>>) -> Self {
         let (address, id) = (address.into(), id.into());
         Self { address, id, acceptor, state: State::Away, operation: OPERATION_TIMEOUT, is_told: false }
     }
 
-    /// How long the broker may take to lock the session and to renew its lock: by default 60 seconds, at least a millisecond
-    /// and at most a year. If the session is not locked by then, receiving fails as
+    /// Sets how long the broker may take to lock the session and to renew its lock: by default 60 seconds, at least a
+    /// millisecond and at most a year. If the session is not locked by then, receiving fails as
     /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), calls that wait fail, and it is tried again. A renewal that is not
     /// answered is repeated while the lock holds; then the session is locked anew.
     #[must_use]
@@ -139,7 +139,7 @@ impl<S: Session> Renewal<S> {
 /// The lock is not ours any more.
 struct Lost;
 
-/// Nothing in it is pinned in place.
+/// No field is structurally pinned.
 impl<A: AcceptSession> Unpin for ReplySession<A> {}
 
 impl<A: AcceptSession> Receiver for ReplySession<A> {

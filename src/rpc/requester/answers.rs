@@ -27,8 +27,8 @@ pub struct Gather {
     pub max: NonZeroUsize,
 }
 
-/// The replies to a [`Gather`], as they come: a stream that ends after as many as were asked for, or at the deadline.
-/// Dropping it gives up what is still to come.
+/// The replies to a [`Gather`], as they come: a stream that ends after the requested number, or at the deadline.
+/// Dropping it cancels the remaining replies.
 pub struct Answers {
     /// Until it is over.
     place: Option<Place>,
@@ -41,8 +41,8 @@ impl Answers {
         Self { place: Some(place), deadline: Box::pin(sleep_until(deadline)), left: max.get() }
     }
 
-    /// The next reply; `None` when as many came as were asked for, or when the time is over. After an error, which says
-    /// that no reply can come, it is over too. Cancel-safe.
+    /// The next reply; `None` after the requested number, or at the deadline. It ends after an error too, for then no
+    /// reply can come. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<Message, CallError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

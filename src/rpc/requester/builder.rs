@@ -19,9 +19,9 @@ pub struct RequesterBuilder<S> {
 }
 
 impl<S> RequesterBuilder<S> {
-    /// How long a call waits that says nothing else: 30 seconds.
+    /// How long a call waits by default: 30 seconds.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
-    /// How many calls may wait at once if nothing else is said: 10,000.
+    /// How many calls may wait at once by default: 10,000.
     pub const MAX_IN_FLIGHT: usize = 10_000;
 
     pub(super) fn new(sender: S) -> Self {
@@ -34,29 +34,30 @@ impl<S> RequesterBuilder<S> {
         }
     }
 
-    /// How long a call waits whose request has no time to live of its own: at least a millisecond, by default
+    /// Sets how long a call waits whose request has no time to live of its own: at least a millisecond, by default
     /// [`TIMEOUT`](Self::TIMEOUT).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many calls may wait at once, by default [`MAX_IN_FLIGHT`](Self::MAX_IN_FLIGHT). One more is refused as
+    /// Sets how many calls may wait at once, by default [`MAX_IN_FLIGHT`](Self::MAX_IN_FLIGHT). One more is refused as
     /// [`TooManyRequests`](crate::rpc::CallErrorKind::TooManyRequests), and its request is not sent.
     pub fn max_in_flight(mut self, calls: usize) -> Self {
         self.max_in_flight = calls;
         self
     }
 
-    /// Which property the responders put into the `CorrelationId` of a reply. With [`Correlate::CorrelationId`] and
+    /// Sets which property the responders put into the `CorrelationId` of a reply. With [`Correlate::CorrelationId`] and
     /// [`Correlate::CorrelationIdOrMessageId`] the `CorrelationId` of the request has the id as well as its `MessageId`.
     pub fn correlate(mut self, by: Correlate) -> Self {
         self.correlate = by;
         self
     }
 
-    /// What the transport of the requests can do. By default what the transport of the replies
-    /// [can](crate::transport::Receiver::capabilities), which is the same one unless requests and replies travel over different brokers.
+    /// Sets the capabilities of the transport of the requests. By default what the transport of the replies
+    /// [can](crate::transport::Receiver::capabilities), which is the same one unless requests and replies travel over
+    /// different brokers.
     ///
     /// Without [`Capability::TimeToLive`] the deadline of a request is its property
     /// [`x-timeout-ms`](Properties::TIMEOUT).
@@ -65,8 +66,8 @@ impl<S> RequesterBuilder<S> {
         self
     }
 
-    /// The requester, and the loop that receives its replies from `source`, which somebody has to run:
-    /// `tokio::spawn(async move { replies.run().await })`.
+    /// Builds the requester, and the loop that receives its replies from `source`, which the caller
+    /// has to run: `tokio::spawn(async move { replies.run().await })`.
     pub fn build<R: ReplySource>(self, source: R) -> Result<(Requester<S>, Replies<R>), BuildError> {
         if source.address().is_empty() {
             return Err(BuildError::NoAddress);
@@ -102,7 +103,7 @@ impl<S> RequesterBuilder<S> {
 pub enum BuildError {
     /// The address of the replies is empty, so no responder would answer.
     NoAddress,
-    /// Others receive from the reply entity too, and it has no sessions that tell whose a reply is: each would take the
+    /// Others receive from the reply entity too, and it has no sessions that separate the replies: each would take the
     /// replies of the others.
     SharedWithoutSessions,
     /// The timeout or the session's id breaks a rule.

@@ -1,4 +1,4 @@
-//! The side that asks.
+//! The client side of calls.
 
 mod answers;
 mod builder;
@@ -35,12 +35,12 @@ const FAR_AWAY: Duration = Duration::from_secs(30 * 365 * 24 * 3_600);
 /// Sends a request and waits for its reply: a `Service<Message, Response = Message>`, so timeouts, limits, retries and load
 /// shedding go around it as layers. A [`Gather`] is a request for several replies.
 ///
-/// A request gets a new random `MessageId`, the address of the replies, and the time that is left as its time to live, or as
-/// its property [`x-timeout-ms`](Properties::TIMEOUT) where the [transport](RequesterBuilder::capabilities) has no time to
-/// live. The message's own time to live is the deadline of its call, or else the [default](RequesterBuilder::timeout). One
-/// deadline covers the send and the wait.
+/// A request gets a new random `MessageId`, the address of the replies, and the remaining time as its time to live.
+/// Where the [transport](RequesterBuilder::capabilities) has no time to live, the property
+/// [`x-timeout-ms`](Properties::TIMEOUT) has it. The message's own time to live is the deadline of its call, or else
+/// the [default](RequesterBuilder::timeout). One deadline covers the send and the wait.
 ///
-/// Dropping the future of a call gives the call up. Its late reply is taken out of the reply entity and counted.
+/// Dropping the future of a call cancels the call. A late reply is removed from the reply entity and counted.
 ///
 /// Clones share the table of calls. When the last is dropped and no call waits, [`Replies::run`](super::Replies::run) ends.
 pub struct Requester<S> {
@@ -121,24 +121,25 @@ impl<S> Requester<S> {
         Requester { sender, handle: Arc::clone(&self.handle) }
     }
 
-    /// Fails the calls that wait, and every later one, as [`Closed`](super::CallErrorKind::Closed). The loop of the replies ends.
+    /// Fails the calls that wait, and every later one, as [`Closed`](super::CallErrorKind::Closed). The loop of the
+    /// replies ends.
     pub fn close(&self) {
         self.handle.pending.close();
     }
 
-    /// How many calls wait for replies.
+    /// Returns how many calls wait for replies.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.handle.pending.len()
     }
 
-    /// How many replies were handed to the calls that waited for them.
+    /// Returns how many replies were passed to waiting calls.
     #[must_use]
     pub fn answered(&self) -> u64 {
         self.handle.pending.answered()
     }
 
-    /// How many messages came to the reply entity that no call waited for: late, repeated, forged, or without a
+    /// Returns how many messages at the reply entity had no waiting call: late, repeated, forged, or without a
     /// `CorrelationId`. They are completed.
     #[must_use]
     pub fn orphans(&self) -> u64 {

@@ -2,7 +2,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{Disposition, Message, message::EntityPath, settlement::DeadLetterReason};
 
-/// Which addresses replies may go to. A request names the address, so whoever may send requests could otherwise make the
+/// Which addresses replies may go to. A request names the address. Without a check, a sender of requests could make the
 /// responder write to any entity that it may write to.
 pub(super) struct Addresses {
     namespace: Option<Box<str>>,

@@ -25,7 +25,7 @@ use crate::{
     transport::{BoxFuture, ErrorKind, SendError, deadline::Countdown},
 };
 
-/// A function that returns a value, as a handler that sends it to where the request wants its reply.
+/// A function that returns a value, as a handler that sends it to the reply address of the request.
 pub struct Answering<H, P: ReplySenders> {
     handler: H,
     replying: Arc<Replying<P>>,
@@ -87,7 +87,7 @@ pin_project! {
     }
 }
 
-/// A reply on its way.
+/// A reply that is being sent.
 #[derive(Clone)]
 struct Letter {
     reply: Message,

@@ -58,36 +58,36 @@ impl<P: ReplySenders> ResponderBuilder<P> {
     /// For how many addresses the stack that sends there is kept: 16, of which the one that was not used for longest goes.
     pub const KEPT: usize = Senders::<P>::KEPT;
 
-    /// Dead-letters requests that cannot be answered, before a handler sees them: without a `ReplyTo` as `MissingReplyTo`,
-    /// without an id as `MissingProperty`. Otherwise such a request is handled: a value that nobody wants is counted, and
-    /// the `SequenceNumber` stands in for the id.
+    /// Dead-letters requests that cannot be answered, before a handler sees them: without a `ReplyTo` as
+    /// `MissingReplyTo`, without an id as `MissingProperty`. Otherwise such a request is handled: a value without a
+    /// reply address is counted, and the `SequenceNumber` stands in for the id.
     pub fn strict(mut self) -> Self {
         self.replying.is_strict = true;
         self
     }
 
-    /// What goes into the `CorrelationId` of a reply, by default [`Correlate::MessageId`]. A request that was sent again
-    /// under a new id has its first one in the property `x-original-message-id`, which then counts as its `MessageId`.
+    /// Sets the `CorrelationId` of replies, by default [`Correlate::MessageId`]. A request that was sent again under a
+    /// new id has its first one in the property `x-original-message-id`, which then counts as its `MessageId`.
     pub fn correlate(mut self, by: Correlate) -> Self {
         self.replying.correlate = by;
         self
     }
 
-    /// The absolute address of this namespace, such as `sb://orders.example/`: an absolute address that begins with it is
-    /// one of an entity here. Any other absolute address is refused, as all are by default.
+    /// Sets the absolute address of this namespace, such as `sb://orders.example/`: an absolute address that begins with it
+    /// is one of an entity here. Any other absolute address is refused, as all are by default.
     pub fn namespace(mut self, prefix: &str) -> Self {
         self.replying.addresses.set_namespace(prefix);
         self
     }
 
-    /// Which entities replies may go to, besides what is never allowed: management addresses, sub-queues, and other
+    /// Sets which entities replies may go to. Some are never allowed: management addresses, sub-queues, and other
     /// namespaces. By default all. Paths are equal in any case: compare [`EntityPath`]s, not their texts.
     pub fn allow(mut self, allowed: impl Fn(&EntityPath) -> bool + Send + Sync + 'static) -> Self {
         self.replying.addresses.set_allowed(allowed);
         self
     }
 
-    /// The subject of replies. By default they have none.
+    /// Sets the subject of replies. By default they have none.
     pub fn reply_subject(mut self, subject: impl Into<Arc<str>>) -> Self {
         self.replying.subject = Some(subject.into());
         self
@@ -100,27 +100,27 @@ impl<P: ReplySenders> ResponderBuilder<P> {
         self
     }
 
-    /// How long the broker may take to accept a reply, and a store of recorded replies to answer: by default 60 seconds, at
-    /// least a millisecond and at most a year. The request of a reply that is not accepted by then is abandoned, as if the
-    /// broker had refused the reply for a while; see [`Responder`].
+    /// Sets how long the broker may take to accept a reply, and a store of recorded replies to answer: by default 60
+    /// seconds, at least a millisecond and at most a year. The request of a reply that is not accepted by then is abandoned,
+    /// as if the broker had refused the reply for a while; see [`Responder`].
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.replying.operation = deadline::clamped(timeout);
         self
     }
 
-    /// The clock that tells how much time a requester has left, by default that of the system. A reply lives for that time,
-    /// so the clock has to agree with the broker's.
+    /// Sets the clock that measures the remaining time of a requester, by default that of the system. A reply lives for
+    /// that time, so the clock has to agree with the broker's.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.replying.clock = Arc::new(clock);
         self
     }
 
-    /// Goes on to the handlers, which read requests and write replies with `codecs`.
+    /// Continues with the handlers, which read requests and write replies with `codecs`.
     pub fn codecs<C: CodecSet>(self, codecs: Codecs<C>) -> HandlersBuilder<(), C, P, NoRoute> {
         self.codecs_and_state(codecs, ())
     }
 
-    /// Goes on to the handlers, which share `state`.
+    /// Continues with the handlers, which share `state`.
     pub fn codecs_and_state<S, C: CodecSet>(self, codecs: Codecs<C>, state: S) -> HandlersBuilder<S, C, P, NoRoute> {
         HandlersBuilder { routes: Router::with_state(codecs, state), replying: Arc::new(self.replying) }
     }
@@ -158,7 +158,7 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
         HandlersBuilder { routes: self.routes.otherwise(answering), replying: self.replying }
     }
 
-    /// Hands messages with this subject to a handler that answers nothing, as [`RouterBuilder::route`] does.
+    /// Dispatches messages with this subject to a handler without a reply, as [`RouterBuilder::route`] does.
     pub fn route<H, A>(self, subject: impl Into<Box<str>>, handler: H) -> HandlersBuilder<S, C, P, Route<H, A, R>>
     where
         H: Call<A> + Handler<A, S, C>,

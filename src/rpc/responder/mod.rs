@@ -45,33 +45,33 @@ use crate::{
     transport::BoxFuture,
 };
 
-/// Hands requests to handlers by their subject, sends what the handlers return to where the request wants its reply, and
-/// then says what becomes of the request: the innermost service of a receiving stack, like the [`Router`] that is in it.
+/// Dispatches requests to handlers by subject, sends what they return to the reply address, then returns the
+/// disposition of the request. It is the innermost service of a receiving stack, like the [`Router`] that is in it.
 ///
-/// - A reply is accepted by the broker before its request is completed, so a crash between the two answers twice and never
-///   not at all. A requester drops the second reply.
-/// - It is written in the format that the requester [asks for](ACCEPT), else in that of the request, else in the first of
-///   the set.
-/// - A request that is dead-lettered, because it cannot be decoded, or no handler takes it, or the handler says so, is
-///   answered with a [`Fault`].
-/// - A request that neither sets its MessageId nor its CorrelationId, and names an address for a reply, is dead-lettered as
-///   `MissingProperty`; see [`Correlate`](super::Correlate).
+/// - The broker accepts a reply before its request is completed. A crash between the two sends the reply twice, and
+///   never not at all. A requester drops the second reply.
+/// - A reply is encoded in the format that the requester [accepts](ACCEPT), else in that of the request, else in the
+///   first of the set.
+/// - A dead-lettered request is answered with a [`Fault`]: it cannot be decoded, no handler takes it, or its handler
+///   dead-letters it.
+/// - A request that neither sets its MessageId nor its CorrelationId, and names an address for a reply, is
+///   dead-lettered as `MissingProperty`; see [`Correlate`](super::Correlate).
 /// - A request whose requester does not wait any more, by its property
-///   [`x-timeout-ms`](crate::message::Properties::TIMEOUT), is completed and counted, and no handler sees it. One with a
-///   value there that is not a number of milliseconds is dead-lettered as `InvalidProperty`.
-/// - A request whose reply address is not allowed is dead-lettered as `ReplyAddressNotAllowed`, and no handler that answers
-///   sees it.
-/// - A reply that the broker refuses for a while abandons the request, which comes again at once: its handler has to bear
-///   that. A stack with a retry below [`ReplySenders`] spares it. A
-///   reply to an entity that is gone is counted, and the request is completed. Any other refusal dead-letters the request,
-///   as `MissingReplyToSessionId` or `ReplyRejected`.
+///   [`x-timeout-ms`](crate::message::Properties::TIMEOUT), is completed and counted, and no handler sees it. One with
+///   a value there that is not a number of milliseconds is dead-lettered as `InvalidProperty`.
+/// - A request whose reply address is not allowed is dead-lettered as `ReplyAddressNotAllowed`, and no handler that
+///   answers sees it.
+/// - A transient refusal of a reply abandons the request, which is redelivered at once: its handler has to tolerate
+///   that. A stack with a retry below [`ReplySenders`] avoids it. A reply to an entity that is gone is counted, and
+///   the request is completed. Any other refusal dead-letters the request, as `MissingReplyToSessionId` or
+///   `ReplyRejected`.
 pub struct Responder<S, C, P: ReplySenders, R> {
     router: Router<S, C, R>,
     replying: Arc<Replying<P>>,
 }
 
 impl<S, C, P: ReplySenders, R> Responder<S, C, P, R> {
-    /// What was answered so far. It shows the same counts while the responder runs.
+    /// Returns the counts so far, which go on while the responder runs.
     #[must_use]
     pub fn stats(&self) -> ResponderStats {
         self.replying.stats.clone()
@@ -147,8 +147,8 @@ where
     }
 }
 
-/// How long a dead letter waits for its fault to be sent. Whoever asks chooses where it goes, and may choose an entity that
-/// takes its time.
+/// How long a dead letter waits for its fault to be sent. The requester chooses the address, and may choose a slow
+/// entity.
 const LONGEST_FAULT: Duration = Duration::from_secs(5);
 
 /// What it takes to answer a request that is dead-lettered.

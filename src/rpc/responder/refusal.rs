@@ -8,17 +8,17 @@ use crate::{
     settlement::{IntoDisposition, Permanent, Transient, Undecodable},
 };
 
-/// What a handler may return that answers requests: a [`Reply`], or a `Result` whose error is a [`Fault`], or converts into
-/// a [`Refusal`].
+/// The return value of a handler that replies to requests: a [`Reply`], or a `Result` whose error is a [`Fault`], or
+/// converts into a [`Refusal`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer to a request",
     note = "return a `Reply<T>`, or a `Result<T, E>` whose error is a `Fault`, a `Transient`, a `Permanent`, or a type of yours that converts into a `Refusal`"
 )]
 pub trait IntoAnswer {
-    /// What is written into the reply.
+    /// The value that is written into the reply.
     type Value: Encode;
 
-    /// The value, or why there is none.
+    /// Returns the value, or the refusal.
     fn into_answer(self) -> Result<Self::Value, Refusal>;
 }
 
@@ -48,9 +48,9 @@ impl<T: Encode, E: Into<Refusal>> IntoAnswer for Result<T, E> {
 /// Why a handler has no reply.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The requester is told, and the request is done.
+    /// The requester gets the fault, and the request is completed.
     Fault(Box<Fault>),
-    /// The request is settled so. If it is dead-lettered, the requester is told with the reason.
+    /// The request is settled so. If it is dead-lettered, the requester gets the reason.
     Settle(Disposition),
 }
 

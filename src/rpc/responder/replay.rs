@@ -16,13 +16,14 @@ use crate::{
     transport::{BoxFuture, deadline::Timed},
 };
 
-/// Sends the recorded reply to a request again: the same body, ContentType and fault, to where this request wants it. It is
-/// the service that [`DedupLayer::on_duplicate`](crate::middleware::dedup::DedupLayer::on_duplicate) hands duplicates to.
+/// Sends the recorded reply to a request again: the same body, ContentType and fault, to the reply address of this
+/// request. It is the service that [`DedupLayer::on_duplicate`](crate::middleware::dedup::DedupLayer::on_duplicate)
+/// passes duplicates to.
 ///
-/// The request is completed when the broker has the reply, and at once if no reply is recorded or none is wanted. If the
-/// store of replies fails it is abandoned, and comes again. A reply
-/// that is refused has the consequences that it has in a [`Responder`](super::Responder). Whoever may send requests and
-/// knows the id of one gets its reply, as far as the addresses of replies are allowed.
+/// The request is completed when the broker has the reply, and at once if no reply is recorded or none is wanted. If
+/// the store of replies fails it is abandoned, and redelivered. A refused reply has the same consequences as in a
+/// [`Responder`](super::Responder). A sender that knows the id of a request gets its reply, as far as the reply address
+/// is allowed.
 pub struct Replay<P: ReplySenders> {
     replying: Arc<Replying<P>>,
 }

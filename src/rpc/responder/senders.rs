@@ -9,10 +9,10 @@ pub trait ReplySenders: Send + Sync + 'static {
     /// A stack whose innermost service sends to one entity.
     type Sender: Service<Message, Response = (), Error: Into<SendError> + Send, Future: Send> + Clone + Send + 'static;
 
-    /// The stack that sends to the entity at `address`. It is kept for further replies to the same address and cloned for
-    /// each, while it is among the last [`KEPT`](super::ResponderBuilder::KEPT) in use and does not answer that the entity
-    /// is gone. A stack that may wait long has a timeout in it: until it is through, the request keeps its place in the
-    /// consumer.
+    /// Returns the stack that sends to the entity at `address`. It is kept and cloned for further replies to this
+    /// address. That lasts while it is among the last [`KEPT`](super::ResponderBuilder::KEPT) in use and does not
+    /// answer that the entity is gone. Put a timeout into a stack that may wait long: until it is ready, the request
+    /// keeps its slot in the consumer.
     fn sender(&self, address: &EntityPath) -> Result<Self::Sender, SendError>;
 }
 

@@ -1,7 +1,7 @@
 use crate::counters::counters;
 
 counters! {
-    /// What a responder has answered. Clones show the same counts.
+    /// The counts of a responder. Clones show the same counts.
     ResponderStats;
 
     /// Replies that the broker accepted.
@@ -18,7 +18,7 @@ counters! {
     unwanted, count_unwanted;
     /// Requests that were completed and not handled, because their requester did not wait any more.
     expired, count_expired;
-    /// Requests whose reply may not go where they want it. Many of them may mean that somebody tries what they can reach.
+    /// Requests whose reply address is not allowed. Many of them may mean that a client probes for reachable entities.
     not_allowed, count_not_allowed;
     /// Replies and faults that the broker refused.
     undelivered, count_undelivered;

@@ -53,7 +53,7 @@ impl SqlAction {
         Ok(Self { text: text.into(), statements })
     }
 
-    /// The text as it was written.
+    /// Returns the text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text

@@ -22,13 +22,13 @@ impl SqlFilter {
         Ok(Self { text: text.into(), predicate: Parser::new(text, false)?.whole_predicate()? })
     }
 
-    /// The text as it was written.
+    /// Returns the text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the filter takes the message: whether the expression is true, and not false or unknown.
+    /// Returns whether the filter matches the message: the expression is true, and not false or unknown.
     pub fn matches(&self, message: &Message) -> Result<bool, FilterError> {
         self.evaluate(message).map(|truth| truth == Some(true))
     }
@@ -49,7 +49,7 @@ impl SqlFilter {
         }
     }
 
-    /// What the expression is for the message: true, false or, as `None`, unknown.
+    /// Returns the value of the expression for the message: true, false or, as `None`, unknown.
     pub fn evaluate(&self, message: &Message) -> Result<Option<bool>, FilterError> {
         Evaluator::new(message).predicate(&self.predicate).map_err(FilterError::new)
     }

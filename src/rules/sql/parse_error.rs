@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-/// What is wrong with the text of a filter or an action.
+/// The kind of an error in the text of a filter or an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
@@ -84,7 +84,7 @@ impl ParseError {
         }))
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ParseErrorKind {
         self.0.kind
@@ -96,13 +96,13 @@ impl ParseError {
         self.0.position
     }
 
-    /// The line, from 1.
+    /// Returns the line, from 1.
     #[must_use]
     pub fn line(&self) -> usize {
         self.0.line
     }
 
-    /// The character in the line, from 1.
+    /// Returns the character in the line, from 1.
     #[must_use]
     pub fn column(&self) -> usize {
         self.0.column

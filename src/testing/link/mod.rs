@@ -16,7 +16,7 @@ pub use self::{lease::LinkLease, receiver::LinkReceiver, sender::LinkSender};
 use super::{DeliveryFault, Faults, SendFault};
 use crate::transport::{BoxFuture, Receiver, SendError, Sender};
 
-/// How a broker stores what arrives.
+/// How a broker stores messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Store {
@@ -28,7 +28,7 @@ pub enum Store {
     GroupCommit(Duration),
 }
 
-/// How a [`Link`] behaves. By default it takes no time and nothing goes wrong.
+/// The settings of a [`Link`]. By default it takes no time and nothing fails.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LinkSettings {
@@ -36,7 +36,7 @@ pub struct LinkSettings {
     pub round_trip: Duration,
     /// How the broker stores.
     pub store: Store,
-    /// What goes wrong.
+    /// The faults of the link.
     pub faults: Faults,
 }
 
@@ -167,13 +167,13 @@ impl Link {
         LinkReceiver::new(self.clone(), receiver)
     }
 
-    /// How many sends were written.
+    /// Returns how many sends were written.
     #[must_use]
     pub fn transfers(&self) -> u64 {
         self.shared.state.lock().transfers
     }
 
-    /// How many messages were delivered, those that were lost on the way included.
+    /// Returns how many messages were delivered, those that were lost on the way included.
     #[must_use]
     pub fn deliveries(&self) -> u64 {
         self.shared.state.lock().deliveries
@@ -184,13 +184,13 @@ impl Link {
         self.shared.state.lock().withhold = true;
     }
 
-    /// The numbers of the sends whose answers have come so far and are withheld, in order.
+    /// Returns the numbers of the sends whose answers have come so far and are withheld, in order.
     #[must_use]
     pub fn withheld(&self) -> Vec<u64> {
         self.shared.state.lock().withheld.keys().copied().collect()
     }
 
-    /// Hands out one answer that is withheld. `false` if there is none for this send.
+    /// Delivers one withheld answer. `false` if there is none for this send.
     #[expect(clippy::must_use_candidate, reason = "it acts")]
     pub fn answer(&self, number: u64) -> bool {
         let mut state = self.shared.state.lock();
@@ -201,7 +201,7 @@ impl Link {
         true
     }
 
-    /// Hands out all answers that are withheld, in order, and withholds none from now on.
+    /// Delivers all withheld answers, in order, and withholds none from now on.
     pub fn answer_all(&self) {
         self.shared.state.lock().withhold = false;
         for number in self.withheld() {
@@ -209,7 +209,7 @@ impl Link {
         }
     }
 
-    /// Whether the connection is up.
+    /// Returns whether the connection is up.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.shared.state.lock().connected
@@ -217,9 +217,9 @@ impl Link {
 
     /// Breaks the connection. Sends without an answer fail as
     /// [`CommunicationProblem`](crate::transport::ErrorKind::CommunicationProblem), and so does every send and every
-    /// receive until [`Link::reconnect`]. Messages that are on their way to the broker are lost, those on their way from it
-    /// go back to it. Leases from before settle as [`MessageLockLost`](crate::transport::ErrorKind::MessageLockLost), now and
-    /// after; their messages come again, and the failed delivery counts.
+    /// receive until [`Link::reconnect`]. Messages in transit to the broker are lost, those in transit from it are
+    /// released. Leases from before settle as [`MessageLockLost`](crate::transport::ErrorKind::MessageLockLost), now
+    /// and after; their messages are redelivered, and the failed delivery counts.
     pub fn disconnect(&self) {
         let mut state = self.shared.state.lock();
         state.connected = false;

@@ -39,7 +39,7 @@ impl<R: Receiver> LinkReceiver<R> {
         Self { link, receiver, on_the_way: VecDeque::new(), received: Vec::new(), timer: None, broken }
     }
 
-    /// Puts what the broker has delivered on its way.
+    /// Puts the deliveries of the broker in transit.
     fn dispatch(&mut self) {
         let arrives = Instant::now() + self.link.back();
         for Delivery { message, lease } in std::mem::take(&mut self.received) {
@@ -145,7 +145,7 @@ impl<R: Receiver> Receiver for LinkReceiver<R> {
     }
 }
 
-/// Gives back what is on its way.
+/// Releases the deliveries in transit.
 impl<R: Receiver> Drop for LinkReceiver<R> {
     fn drop(&mut self) {
         self.take_back();

@@ -35,7 +35,7 @@ struct Written {
 struct Job {
     transfer: Transfer,
     content: Content,
-    /// `None` if nobody asked.
+    /// `None` if no caller waits for it.
     reply: Option<oneshot::Sender<Answer>>,
 }
 

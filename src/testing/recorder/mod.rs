@@ -1,4 +1,4 @@
-//! What was sent and how messages were settled.
+//! A record of sent messages and of settlements.
 
 mod receiver;
 mod sender;
@@ -54,14 +54,14 @@ struct Tapes {
 pub struct Sent {
     /// The message.
     pub message: Message,
-    /// What became of it.
+    /// The outcome of the send.
     pub outcome: SendOutcome,
 }
 
-/// What became of a send.
+/// The outcome of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// There is no answer, or nobody waited for it.
+    /// There is no answer, or no caller waited for it.
     Unknown,
     /// The broker accepted it.
     Accepted,
@@ -77,18 +77,19 @@ pub enum SendOutcome {
 pub struct Settled {
     /// The message, as it was delivered.
     pub message: Message,
-    /// What was asked for.
+    /// The requested settlement.
     pub settlement: Settlement,
-    /// The answer: `None` if there is none, or nobody waited for it. What was dropped has none.
+    /// The answer: `None` if there is none, or no caller waited for it. What was dropped has
+    /// none.
     pub answer: Option<Result<(), ErrorKind>>,
 }
 
-/// How a delivery came to its end.
+/// The settlement of a delivery.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Settlement {
     /// It was settled.
     Settled(Disposition),
-    /// It was given back without a count.
+    /// It was released without a count.
     Released,
     /// It was dropped, which abandons it.
     Dropped,
@@ -105,7 +106,7 @@ impl Recorder {
         Self { tapes: Arc::new(Mutex::new(tapes)) }
     }
 
-    /// Writes down what goes through `sender`.
+    /// Records the messages that go through `sender`.
     pub fn sender<S>(&self, sender: S) -> RecordedSender<S> {
         RecordedSender::new(self.clone(), sender)
     }
@@ -121,13 +122,13 @@ impl Recorder {
         RecordedReceiver::new(self.clone(), receiver)
     }
 
-    /// What was sent, in order; a batch as its messages.
+    /// Returns the sent messages, in order; a batch as its messages.
     #[must_use]
     pub fn sent(&self) -> Vec<Sent> {
         self.tapes.lock().sent.copy()
     }
 
-    /// The deliveries that came to their end, in order.
+    /// Returns the deliveries that came to their end, in order.
     #[must_use]
     pub fn settled(&self) -> Vec<Settled> {
         self.tapes.lock().settled.copy()
@@ -159,13 +160,13 @@ impl Recorder {
         assert!(sent.is_empty(), "there are:{}", self.list_sent(&sent));
     }
 
-    /// Panics unless exactly this many messages were completed, and the broker said so.
+    /// Panics unless exactly this many messages were completed, as the broker confirmed.
     #[track_caller]
     pub fn assert_completed(&self, count: usize) {
         self.assert_settled("completed", count, |settlement| settlement == &Settlement::Settled(Disposition::Complete));
     }
 
-    /// Panics unless exactly this many messages were abandoned, and the broker said so, or were dropped.
+    /// Panics unless exactly this many messages were abandoned, as the broker confirmed, or were dropped.
     #[track_caller]
     pub fn assert_abandoned(&self, count: usize) {
         self.assert_settled("abandoned", count, |settlement| {
@@ -173,7 +174,7 @@ impl Recorder {
         });
     }
 
-    /// Panics unless exactly this many messages were deferred, and the broker said so.
+    /// Panics unless exactly this many messages were deferred, as the broker confirmed.
     #[track_caller]
     pub fn assert_deferred(&self, count: usize) {
         self.assert_settled("deferred", count, |settlement| {
@@ -181,7 +182,7 @@ impl Recorder {
         });
     }
 
-    /// Panics unless a message was dead-lettered with this reason, and the broker said so. Returns the first, as it was
+    /// Panics unless a message was dead-lettered with this reason, as the broker confirmed. Returns the first, as it was
     /// delivered.
     #[track_caller]
     #[expect(clippy::must_use_candidate, reason = "it asserts")]
@@ -227,7 +228,7 @@ impl Recorder {
 }
 
 impl SendOutcome {
-    /// Whether the message was accepted, or handed over where there is no more to learn.
+    /// Returns whether the message was accepted, or handed over by a send without an outcome.
     #[must_use]
     pub fn is_success(self) -> bool {
         matches!(self, Self::Accepted | Self::HandedOver)

@@ -13,7 +13,7 @@ use crate::{
     transport::{BoxFuture, Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver, SettleError},
 };
 
-/// A receiver that a [`Recorder`] looks at.
+/// A receiver that a [`Recorder`] records.
 pub struct RecordedReceiver<R: Receiver> {
     recorder: Recorder,
     receiver: R,
@@ -59,7 +59,7 @@ impl<R: Receiver> Receiver for RecordedReceiver<R> {
     }
 }
 
-/// A lease that a [`Recorder`] looks at.
+/// A lease that a [`Recorder`] records.
 pub struct RecordedLease<L> {
     // Noted before the lease is dropped, which abandons.
     end: End,

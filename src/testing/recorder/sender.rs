@@ -9,7 +9,7 @@ use crate::{
     transport::{Batch, BoxFuture, Capabilities, PresettledSender, SendError, Sender},
 };
 
-/// A sender that a [`Recorder`] looks at.
+/// A sender that a [`Recorder`] records.
 #[derive(Clone)]
 pub struct RecordedSender<S> {
     recorder: Recorder,

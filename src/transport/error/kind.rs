@@ -1,4 +1,4 @@
-/// What went wrong, whatever the broker. The names follow Azure Service Bus.
+/// The kind of an error, independent of the broker. The names follow Azure Service Bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -12,7 +12,7 @@ pub enum ErrorKind {
     MessageNotFound,
     /// No answer in time. Whether the call had its effect is unknown.
     ServiceTimeout,
-    /// The broker asks to be left alone for a while.
+    /// The broker is overloaded and requests a pause.
     ServiceBusy,
     /// An argument breaks a rule.
     InvalidArgument,
@@ -22,7 +22,7 @@ pub enum ErrorKind {
     AlreadyExists,
     /// Not allowed for this identity.
     Unauthorized,
-    /// No subscription of the topic takes the message, and the topic asks for one.
+    /// No subscription of the topic takes the message, and the topic requires one.
     NoMatchingSubscription,
     /// The connection failed. Whether the call had its effect is unknown.
     CommunicationProblem,
@@ -40,7 +40,7 @@ pub enum ErrorKind {
     Transaction,
     /// The value could not be written, or its properties are too large.
     Serialization,
-    /// A limit of this process was reached before the broker was asked.
+    /// A limit of this process was reached before the broker was called.
     Throttled,
     /// Anything else.
     General,
@@ -56,7 +56,7 @@ impl ErrorKind {
         )
     }
 
-    /// Whether a call that failed so may have had its effect.
+    /// Returns whether a call that failed so may have had its effect.
     #[must_use]
     pub const fn is_outcome_unknown(self) -> bool {
         matches!(self, Self::ServiceTimeout | Self::CommunicationProblem | Self::General)

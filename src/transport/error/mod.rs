@@ -1,4 +1,4 @@
-//! What an operation fails with: one opaque type for each operation, one pointer wide.
+//! The errors of operations: one opaque type for each operation, one pointer wide.
 
 mod condition;
 mod failure;
@@ -62,7 +62,7 @@ macro_rules! operation_error {
                 self
             }
 
-            /// Says whether the same call may succeed later, whatever the kind says.
+            /// Sets whether the same call may succeed later, whatever the kind.
             #[must_use]
             pub fn with_retryable(mut self, retryable: bool) -> Self {
                 self.0.retryable = Some(retryable);
@@ -76,51 +76,51 @@ macro_rules! operation_error {
                 self
             }
 
-            /// What went wrong.
+            /// Returns the kind of the error.
             #[must_use]
             pub fn kind(&self) -> ErrorKind {
                 self.0.kind
             }
 
-            /// The condition by which the broker named the failure, such as `com.microsoft:server-busy`; `None` if no
-            /// broker named it.
+            /// Returns the condition by which the broker named the failure, such as `com.microsoft:server-busy`; `None` if
+            /// no broker named it.
             #[must_use]
             pub fn condition(&self) -> Option<&str> {
                 self.0.condition.as_deref()
             }
 
-            /// The status of a reply that fails so, like a status of HTTP; see [`ErrorKind::status`].
+            /// Returns the status of a reply that fails so, like a status of HTTP; see [`ErrorKind::status`].
             #[must_use]
             pub fn status(&self) -> Option<u16> {
                 self.0.status()
             }
 
-            /// What exactly went wrong.
+            /// Returns the description of the error.
             #[must_use]
             pub fn description(&self) -> Option<&str> {
                 self.0.description()
             }
 
-            /// What the broker's operators find the failure by: in the description, the text from `TrackingId:` to a comma
-            /// or white space. `None` without one.
+            /// Returns the id by which the broker's operators find the failure: in the description, the text from
+            /// `TrackingId:` to a comma or white space. `None` without one.
             #[must_use]
             pub fn tracking_id(&self) -> Option<&str> {
                 self.0.description().and_then(tracking::tracking_id)
             }
 
-            /// When the broker refused, by its own clock, where it said so.
+            /// Returns when the broker refused, by its own clock, if it reported that.
             #[must_use]
             pub fn timestamp(&self) -> Option<Timestamp> {
                 self.0.timestamp
             }
 
-            /// Whether the same call may succeed later: what the broker said, or else what the kind says.
+            /// Returns whether the same call may succeed later: as the broker reported, or else by the kind.
             #[must_use]
             pub fn is_retryable(&self) -> bool {
                 self.0.retryable.unwrap_or(self.0.kind.is_transient())
             }
 
-            /// Whether the call may have had its effect although it failed.
+            /// Returns whether the call may have had its effect although it failed.
             #[must_use]
             pub fn is_outcome_unknown(&self) -> bool {
                 self.0.kind.is_outcome_unknown()
@@ -178,7 +178,7 @@ operation_error! {
 }
 
 impl SettleError {
-    /// Whether the lock is gone: the message will be, or has been, delivered again.
+    /// Returns whether the lock is lost: the message will be, or has been, redelivered.
     #[must_use]
     pub fn is_lock_lost(&self) -> bool {
         matches!(self.kind(), ErrorKind::MessageLockLost | ErrorKind::SessionLockLost)

@@ -2,9 +2,9 @@ use std::{error, fmt};
 
 use super::{ErrorKind, SendError};
 
-/// The entity requires sessions, and the message has no `SessionId`. Transports refuse such a message with it: it converts
-/// into a [`SendError`] of the kind [`ErrorKind::InvalidOperation`], which
-/// [says so](SendError::is_session_required).
+/// The entity requires sessions, and the message has no `SessionId`. Transports refuse such a message with it: it
+/// converts into a [`SendError`] of the kind [`ErrorKind::InvalidOperation`], which
+/// [reports it](SendError::is_session_required).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionRequired;
 
@@ -24,7 +24,7 @@ impl From<SessionRequired> for SendError {
 }
 
 impl SendError {
-    /// Whether the message was refused because its entity requires sessions and it has no `SessionId`.
+    /// Returns whether the message was refused because its entity requires sessions and it has no `SessionId`.
     #[must_use]
     pub fn is_session_required(&self) -> bool {
         let mut source = error::Error::source(self);

@@ -18,8 +18,8 @@ use crate::{
 /// Methods are called at once and from many tasks. A future that is dropped may have had its effect or not. A store that
 /// outlives its process is best the one that keeps the ids too, or the one of them that is lost makes the other useless.
 pub trait ReplyStore: Send + Sync + 'static {
-    /// Keeps a reply in place of the one that is kept for this key, if there is one. A store that has a limit drops the
-    /// oldest for it, or does not keep what is larger: that is no failure.
+    /// Stores a reply, and replaces the one of this key, if there is one. A store that has a limit drops the oldest for
+    /// it, or does not keep what is larger: that is no failure.
     fn put(&self, key: Key<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// The reply that is kept for this key, unless its time is over.
@@ -75,7 +75,7 @@ impl<R: ReplyStore> RecordedReplies<R> {
         Self { store, scope: Arc::from(""), key: Box::new(OriginalMessageId) }
     }
 
-    /// Knows requests by `key`, which is best that of the layer that finds the duplicates.
+    /// Identifies requests by `key`. Use the one of the layer that finds the duplicates.
     #[must_use]
     pub fn key(self, key: impl MakeKey + Send + Sync + 'static) -> Self {
         Self { key: Box::new(key), ..self }

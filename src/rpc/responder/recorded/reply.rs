@@ -5,7 +5,7 @@ use crate::{
     message::{Body, Properties, TraceContext},
 };
 
-/// What a requester was answered: the body, its ContentType, and what a fault says. All else is made anew for whom it is
+/// A reply that was sent: the body, its ContentType, and the texts of a fault. All else is made anew for whom it is
 /// sent to again.
 #[derive(Clone)]
 pub struct RecordedReply {
@@ -41,14 +41,15 @@ impl RecordedReply {
         Message::from_parts(properties, self.body)
     }
 
-    /// How many bytes it has, the ContentType and the texts of a fault included.
+    /// Returns how many bytes it has, the ContentType and the texts of a fault included.
     #[must_use]
     pub fn size(&self) -> usize {
         let texts = self.properties.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         self.body.size() + self.content_type.as_ref().map_or(0, |text| text.len()) + texts
     }
 
-    /// What a store that is no memory keeps, to be read by this version and by later ones.
+    /// Returns the encoded reply for a persistent store, readable by this version and by later
+    /// ones.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.size() + 64);
