@@ -34,7 +34,7 @@
 //!   subject \"order.created\"
 //!   others: dead letter, UnknownMessageType
 //! codecs
-//!     json: self-describing, writes application/json, reads application/json, text/json, application/x-json, text/x-json, */*+json
+//!   json: self-describing, writes application/json, reads application/json, text/json, application/x-json, text/x-json, */*+json
 //! ContentType
 //!   missing: json (default)
 //!   unknown: reject
