@@ -165,7 +165,7 @@ impl Broker {
     /// End all consumers first: what a consumer has settled is then on the disk, and what it had locked is free. A
     /// consumer that still runs ends with an error, and its messages are redelivered when the broker is opened.
     ///
-    /// Errors: the disk failed before.
+    /// Errors: the disk failed before. The store is closed then as well, and can be opened again.
     #[cfg(feature = "durable")]
     pub async fn close(&self) -> Result<(), StorageError> {
         self.namespace.close().await

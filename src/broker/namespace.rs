@@ -277,7 +277,10 @@ impl Namespace {
     pub(super) async fn close(&self) -> Result<(), StorageError> {
         let Some(recorder) = &self.recorder else { return Ok(()) };
         match recorder.close().await {
-            Err(failure) if failure.kind() != StorageErrorKind::Closed => Err(failure),
+            Err(failure) if failure.kind() != StorageErrorKind::Closed => {
+                recorder.released().await;
+                Err(failure)
+            }
             _ => Ok(()),
         }
     }

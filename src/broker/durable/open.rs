@@ -1,5 +1,7 @@
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
+use tokio::sync::watch;
+
 use super::{
     Commits, Durability, Journal, OpenOptions, Recorder, StorageError, StorageErrorKind, Table,
     later::Later,
@@ -97,8 +99,10 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
         Durability::Durable => options.group_delay,
         Durability::Relaxed { max_delay } => max_delay,
     };
-    let recorder = Recorder::new(Arc::clone(&commits), options.durability, identity, recovery, journal.reader());
+    let (open, is_open) = watch::channel(());
+    let reader = journal.reader();
+    let recorder = Recorder::new(Arc::clone(&commits), options.durability, identity, recovery, reader, is_open);
     let namespace = Arc::new(Namespace::on_disk(Arc::new(clock), engine, recorder));
-    let writer = Writer::new(journal, commits, Arc::downgrade(&namespace), delay);
+    let writer = Writer::new(journal, commits, Arc::downgrade(&namespace), open, delay);
     Ok((Broker { namespace }, writer))
 }

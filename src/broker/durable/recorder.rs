@@ -6,7 +6,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
 use super::{Batch, Commit, Commits, Durability, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
 use crate::{
@@ -24,6 +24,8 @@ pub(crate) struct Recorder {
     /// Whether a call waits for the disk.
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// Closed when the writer has closed the journal.
+    is_open: watch::Receiver<()>,
     identity: Identity,
     recovery: Recovery,
     fetcher: Fetcher,
@@ -36,9 +38,11 @@ impl Recorder {
         identity: Identity,
         recovery: Recovery,
         reader: Arc<dyn Reader>,
+        is_open: watch::Receiver<()>,
     ) -> Self {
         let fetcher = Fetcher::new(reader, Arc::clone(&commits));
-        Self { commits, filling: AtomicU64::new(1), durability, writer: Mutex::new(None), identity, recovery, fetcher }
+        let (filling, writer) = (AtomicU64::new(1), Mutex::new(None));
+        Self { commits, filling, durability, writer, is_open, identity, recovery, fetcher }
     }
 
     pub(super) fn set_writer(&self, writer: JoinHandle<()>) {
@@ -128,6 +132,12 @@ impl Recorder {
     /// Ends the writer after one more batch.
     pub(crate) fn close(&self) -> Commit {
         self.commits.close()
+    }
+
+    /// Waits until the writer has closed the journal, so that the store can be opened.
+    pub(crate) async fn released(&self) {
+        let mut is_open = self.is_open.clone();
+        while is_open.changed().await.is_ok() {}
     }
 
     /// Stops all writes, and ends the threads.

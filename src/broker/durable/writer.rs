@@ -3,6 +3,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::watch;
+
 use super::{Batch, Commits, Journal, StorageError, StorageErrorKind, sabotage::without_dead_letters};
 use crate::broker::{
     engine::{Ticks, Wanted},
@@ -16,6 +18,8 @@ pub(super) struct Writer {
     journal: Box<dyn Journal>,
     commits: Arc<Commits>,
     namespace: Weak<Namespace>,
+    /// Dropped when the journal is closed.
+    open: watch::Sender<()>,
     /// How long changes are collected before they are written.
     delay: Duration,
     batch: Batch,
@@ -40,17 +44,20 @@ impl Writer {
         journal: Box<dyn Journal>,
         commits: Arc<Commits>,
         namespace: Weak<Namespace>,
+        open: watch::Sender<()>,
         delay: Duration,
     ) -> Self {
-        Self { journal, commits, namespace, delay, batch: Batch::default(), is_full: false, passed_over: 0, stamped: 0 }
+        let batch = Batch::default();
+        Self { journal, commits, namespace, open, delay, batch, is_full: false, passed_over: 0, stamped: 0 }
     }
 
     /// Writes until the broker is closed, or dropped, or the disk fails. After a panic nothing is written any more.
     pub(super) fn run(mut self) {
         let written = caught("writer", || self.write_on());
-        let Self { journal, commits, namespace, .. } = self;
+        let Self { journal, commits, namespace, open, .. } = self;
         // A caller that sees the broker closed can open it.
         let closed = caught("writer", || journal.close());
+        drop(open);
         let ended = written.and(closed).err();
         let ended = ended.unwrap_or_else(|| StorageError::new(StorageErrorKind::Closed, ""));
         if ended.kind() != StorageErrorKind::Closed {
@@ -155,9 +162,9 @@ impl Writer {
         self.is_full = is_full;
         namespace.with(|state| state.engine.set_full(is_full));
         if is_full {
-            tracing::warn!("the disk is full: sends are refused until there is room");
+            tracing::warn!("the disk is full: sends are refused until there is space");
         } else {
-            tracing::info!("the disk has room again");
+            tracing::info!("the disk has space again");
         }
     }
 
@@ -174,7 +181,7 @@ impl Writer {
         if self.commits.takes_compaction() {
             match self.journal.compact() {
                 // Compaction needs space itself. The stored data is unchanged.
-                Err(full) if full.kind() == StorageErrorKind::Full => tracing::warn!("no room to compact the store"),
+                Err(full) if full.kind() == StorageErrorKind::Full => tracing::warn!("no space to compact the store"),
                 outcome => outcome?,
             }
         }
