@@ -178,6 +178,7 @@ pub use crate::{message::Message, settlement::Disposition};
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/broker.md")]
 #[doc = include_str!("../docs/formats.md")]
+#[doc = include_str!("../docs/operating.md")]
 #[doc = include_str!("../docs/rpc.md")]
 #[doc = include_str!("../docs/wrapping-a-client.md")]
 struct Readme;
