@@ -64,7 +64,7 @@ impl fmt::Display for BlobError {
         f.write_str(match self.kind {
             BlobErrorKind::Missing => "there is no such blob",
             BlobErrorKind::Length => "the blob has another length",
-            BlobErrorKind::Full => "the store of blobs has no room",
+            BlobErrorKind::Full => "the store of blobs is full",
             BlobErrorKind::Denied => "the store of blobs denies access",
             BlobErrorKind::Unavailable => "the store of blobs does not answer",
         })

@@ -207,7 +207,10 @@ impl<X: Sender, C: Clock> Later for DelayedRetries<X, C> {
             return Plan::Send { send: self.sender.send(copy), delay, timeout: self.operation };
         }
         if let Some(suppressed) = log_limit("retry", "NoRoom") {
-            tracing::warn!(suppressed, "a message has no room for its retry history: it is abandoned without one");
+            tracing::warn!(
+                suppressed,
+                "a message has no space left for its retry history: it is abandoned without one"
+            );
         }
         counts.count_not_sent();
         Plan::Delay(failure.changes().clone(), delay)
@@ -273,7 +276,9 @@ fn with_history(message: &Message, failure: &Failure, mut history: RetryHistory)
     if is_whole || fits(&history) {
         changes.insert(RetryHistory::PROPERTY, history.to_property());
     } else {
-        tracing::warn!("the properties of a message leave no room for its history: its failures are counted anew");
+        tracing::warn!(
+            "the properties of a message leave no space for its retry history: its failures are counted anew"
+        );
     }
     Changes::from(changes)
 }

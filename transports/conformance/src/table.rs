@@ -25,9 +25,10 @@ does without it, and at what price, is in its README: [nats](../transports/nats/
 ";
 
 const NOTES: &str = "
-## Not tested
+## Unsupported by declaration
 
-Capabilities that no case can show to be unsupported.
+No case shows that these capabilities are unsupported: there is no call to refuse, or the cases that were tried pass where the
+tests run.
 
 | transport | capability | why |
 | --- | --- | --- |
@@ -166,7 +167,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
 
 /// Returns the rows of the table of capabilities that are not tested.
 fn notes(table: &str) -> Vec<[String; 3]> {
-    let rows = table.lines().skip_while(|line| *line != "## Not tested").filter_map(cells);
+    let rows = table.lines().skip_while(|line| *line != "## Unsupported by declaration").filter_map(cells);
     rows.skip(2).filter_map(|row| <[&str; 3]>::try_from(row).ok().map(|row| row.map(str::to_owned))).collect()
 }
 
