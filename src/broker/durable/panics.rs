@@ -206,28 +206,36 @@ fn panic_half_way(broker: &Broker, queue: &Queue) {
     assert!(half.is_err());
 }
 
-#[tokio::test]
-async fn d_243_a_panic_under_the_lock_stores_nothing_of_its_call() {
-    let disk = SimulatedDisk::new();
-    let (broker, queue) = open(&disk, 1 << 20, usize::MAX, false);
+/// What a panic within the engine is reported as.
+const PANICKED: &str = "a call panicked within it";
+
+/// Panics half-way while one message is locked and a receiver waits, and has a send, the settlement and the receive fail.
+async fn panic_fails_calls(broker: &Broker, queue: &Queue) {
     let sender = queue.sender().unwrap();
-    sender.send(Message::new("acknowledged")).await.unwrap();
     let delivery = queue.receiver().receive().await.unwrap();
     let waits = {
         let queue = queue.clone();
         tokio::spawn(async move { queue.receiver().receive().await.map(drop) })
     };
     tokio::task::yield_now().await;
-    panic_half_way(&broker, &queue);
-    let why = "a call panicked within it";
+    panic_half_way(broker, queue);
     let refused = sender.send(Message::new("later")).await.unwrap_err();
-    has_failed(refused.kind(), &refused.to_string(), why);
+    has_failed(refused.kind(), &refused.to_string(), PANICKED);
     let refused = delivery.complete().await.unwrap_err();
-    has_failed(refused.kind(), &refused.to_string(), why);
+    has_failed(refused.kind(), &refused.to_string(), PANICKED);
     let refused = waits.await.unwrap().unwrap_err();
-    has_failed(refused.kind(), &refused.to_string(), why);
+    has_failed(refused.kind(), &refused.to_string(), PANICKED);
+}
+
+#[tokio::test]
+async fn d_243_a_panic_under_the_lock_stores_nothing_of_its_call() {
+    let disk = SimulatedDisk::new();
+    let (broker, queue) = open(&disk, 1 << 20, usize::MAX, false);
+    let sender = queue.sender().unwrap();
+    sender.send(Message::new("acknowledged")).await.unwrap();
+    panic_fails_calls(&broker, &queue).await;
     let refused = broker.create_queue("others", QueueSettings::default()).unwrap_err();
-    has_failed(refused.kind(), &refused.to_string(), why);
+    has_failed(refused.kind(), &refused.to_string(), PANICKED);
     assert_eq!(broker.flush().await.unwrap_err().kind(), StorageErrorKind::Failed);
     assert_eq!(broker.close().await.unwrap_err().kind(), StorageErrorKind::Failed);
     let (_broker, queue) = open(&disk, 1 << 20, usize::MAX, false);
@@ -240,23 +248,10 @@ async fn s_240_a_panic_under_the_lock_fails_every_later_call() {
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
     let sender = queue.sender().unwrap();
     sender.send(Message::new("first")).await.unwrap();
-    let delivery = queue.receiver().receive().await.unwrap();
-    let waits = {
-        let queue = queue.clone();
-        tokio::spawn(async move { queue.receiver().receive().await.map(drop) })
-    };
-    tokio::task::yield_now().await;
-    panic_half_way(&broker, &queue);
-    let why = "a call panicked within it";
-    let refused = sender.send(Message::new("later")).await.unwrap_err();
-    has_failed(refused.kind(), &refused.to_string(), why);
-    let refused = delivery.complete().await.unwrap_err();
-    has_failed(refused.kind(), &refused.to_string(), why);
-    let refused = waits.await.unwrap().unwrap_err();
-    has_failed(refused.kind(), &refused.to_string(), why);
+    panic_fails_calls(&broker, &queue).await;
     let mut transaction = broker.transaction();
     let refused = transaction.send(&sender, Message::new("later")).is_err() || transaction.commit().await.is_err();
     assert!(refused);
     let refused = broker.queue("orders").unwrap_err();
-    has_failed(refused.kind(), &refused.to_string(), why);
+    has_failed(refused.kind(), &refused.to_string(), PANICKED);
 }
