@@ -123,7 +123,7 @@ async fn w_19_a_lease_is_renewed_until_somebody_else_has_the_id() {
         store.renew(&token, LEASE).await.unwrap();
     }
     assert!(matches!(begin(store, b"a").await, Begin::InProgress { .. }), "reserved for three leases");
-    // One that is over is renewed too, as long as nobody has the id.
+    // An expired lease is renewed too, unless another process has the id.
     bench.advance(LEASE).await;
     store.renew(&token, LEASE).await.unwrap();
     assert!(matches!(begin(store, b"a").await, Begin::InProgress { .. }));

@@ -45,7 +45,7 @@ pub enum SettingsErrorKind {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SettingsError {
     kind: SettingsErrorKind,
-    mend: Box<str>,
+    advice: Box<str>,
 }
 
 impl Settings {
@@ -129,26 +129,26 @@ impl Settings {
         let wrong = if concurrency == 0 {
             (Kind::NoConcurrency, "the consumer handles 0 messages at once, so none ever: set at least 1".to_owned())
         } else if concurrency > max {
-            let mend =
+            let advice =
                 format!("the consumer handles {concurrency} messages at once: set at most {max}, and run several");
-            (Kind::TooMuchConcurrency, mend)
+            (Kind::TooMuchConcurrency, advice)
         } else if prefetch > max {
             (Kind::TooMuchPrefetch, format!("the consumer locks {prefetch} messages ahead: set at most {max}"))
         } else if let Some(lock) = lock.filter(|lock| !renew_for.is_zero() && renew_for < *lock / 2) {
-            let mend = format!(
+            let advice = format!(
                 "the consumer renews for {renew_for:?} a lock of {lock:?}, whose first renewal is due after {:?}: renew for \
                  longer, or not at all",
                 lock / 2
             );
-            (Kind::RenewalTooShort, mend)
+            (Kind::RenewalTooShort, advice)
         } else if operation_timeout != operation::clamped(operation_timeout) {
-            let mend =
+            let advice =
                 format!("the consumer waits {operation_timeout:?} for answers of its transport: set 1 ms to a year");
-            (Kind::OperationTimeout, mend)
+            (Kind::OperationTimeout, advice)
         } else {
             return Ok(());
         };
-        Err(SettingsError { kind: wrong.0, mend: wrong.1.into() })
+        Err(SettingsError { kind: wrong.0, advice: wrong.1.into() })
     }
 
     pub(super) fn options(&self) -> Options {
@@ -215,13 +215,13 @@ impl fmt::Display for Settings {
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.mend)
+        f.write_str(&self.advice)
     }
 }
 
 impl fmt::Debug for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SettingsError({:?}: {})", self.kind, self.mend)
+        write!(f, "SettingsError({:?}: {})", self.kind, self.advice)
     }
 }
 

@@ -130,7 +130,7 @@ impl PartialEq for Holding {
 
 impl Eq for Holding {}
 
-#[expect(clippy::missing_fields_in_debug, reason = "the rest is no fact of the broker")]
+#[expect(clippy::missing_fields_in_debug, reason = "the broker does not set the rest")]
 impl fmt::Debug for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Received")

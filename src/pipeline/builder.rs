@@ -116,8 +116,9 @@ impl<L> Pipeline<L> {
             Side::Sending => Side::Receiving,
         };
         let misplaced = |what: &str| {
-            let mend = format!("`{what}` is for a {other} stack, and `{}` is {}: move it there", self.name, self.side);
-            PipelineError::new(Kind::WrongSide, mend)
+            let advice =
+                format!("`{what}` is for a {other} stack, and `{}` is {}: move it there", self.name, self.side);
+            PipelineError::new(Kind::WrongSide, advice)
         };
         let stray = match self.side {
             Side::Receiving => self.sends.first().map(|table| table.name()),
@@ -132,8 +133,8 @@ impl<L> Pipeline<L> {
                 return Err(misplaced(layer.name));
             }
             if layer.is_single && self.layers[..at].iter().any(|earlier| earlier.name == layer.name) {
-                let mend = format!("`{}` stands twice: leave one of them", layer.name);
-                return Err(PipelineError::new(Kind::DuplicateLayer, mend));
+                let advice = format!("`{}` stands twice: leave one of them", layer.name);
+                return Err(PipelineError::new(Kind::DuplicateLayer, advice));
             }
             self.check_order(at, layer)?;
             if let Some(problem) = &layer.problem {
@@ -151,8 +152,8 @@ impl<L> Pipeline<L> {
             let (wrong, place) =
                 if order.is_inside { (&self.layers[at + 1..], "inside") } else { (&self.layers[..at], "outside") };
             if wrong.iter().any(|other| other.name == order.other) {
-                let mend = format!("put `{}` {place} of `{}`, or else {}", layer.name, order.other, order.why);
-                return Err(PipelineError::new(Kind::LayerOrder, mend));
+                let advice = format!("put `{}` {place} of `{}`, or else {}", layer.name, order.other, order.why);
+                return Err(PipelineError::new(Kind::LayerOrder, advice));
             }
         }
         Ok(())
@@ -173,11 +174,11 @@ impl<L> Pipeline<L> {
                         Side::Receiving => "require_bound",
                     },
                 );
-                let mend = format!(
+                let advice = format!(
                     "`{layer}` does not cover the property `{property}`, which says how a `{name}` is read: add \
                      `.{call}(\"{property}\")`"
                 );
-                return Err(PipelineError::new(Kind::NotBound, mend));
+                return Err(PipelineError::new(Kind::NotBound, advice));
             }
         }
         Ok(())
@@ -186,8 +187,8 @@ impl<L> Pipeline<L> {
     fn check_types(&self) -> Result<(), PipelineError> {
         let Some(first) = self.sends.first() else { return Ok(()) };
         let Some(codecs) = self.layers.iter().find_map(|layer| layer.codecs.as_ref()) else {
-            let mend = format!("`{}` is sent, and no layer encodes it: add `encode`", first.name());
-            return Err(PipelineError::new(Kind::NoEncode, mend));
+            let advice = format!("`{}` is sent, and no layer encodes it: add `encode`", first.name());
+            return Err(PipelineError::new(Kind::NoEncode, advice));
         };
         for table in &self.sends {
             let checked = table.check(|name| codecs.codecs.iter().any(|codec| codec.name == name));

@@ -29,12 +29,12 @@ pub enum PipelineErrorKind {
 #[derive(Clone, PartialEq, Eq)]
 pub struct PipelineError {
     kind: PipelineErrorKind,
-    mend: Box<str>,
+    advice: Box<str>,
 }
 
 impl PipelineError {
-    pub(super) fn new(kind: PipelineErrorKind, mend: impl Into<Box<str>>) -> Self {
-        Self { kind, mend: mend.into() }
+    pub(super) fn new(kind: PipelineErrorKind, advice: impl Into<Box<str>>) -> Self {
+        Self { kind, advice: advice.into() }
     }
 
     /// Returns the kind of the error.
@@ -46,13 +46,13 @@ impl PipelineError {
 
 impl fmt::Display for PipelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.mend)
+        f.write_str(&self.advice)
     }
 }
 
 impl fmt::Debug for PipelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PipelineError({:?}: {})", self.kind, self.mend)
+        write!(f, "PipelineError({:?}: {})", self.kind, self.advice)
     }
 }
 

@@ -154,8 +154,8 @@ impl LayerInfo {
     /// Reports a wrong setting, in one sentence that states what to change: the pipeline is not
     /// built.
     #[must_use]
-    pub fn problem(mut self, mend: impl Into<String>) -> Self {
-        self.problem = Some(mend.into());
+    pub fn problem(mut self, advice: impl Into<String>) -> Self {
+        self.problem = Some(advice.into());
         self
     }
 

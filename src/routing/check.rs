@@ -27,7 +27,7 @@ pub(super) enum Takes {
 pub struct RouteError {
     kind: RouteErrorKind,
     subject: Box<str>,
-    mend: Box<str>,
+    advice: Box<str>,
     types: Option<TypesError>,
 }
 
@@ -52,8 +52,8 @@ pub enum RouteErrorKind {
 use RouteErrorKind as Kind;
 
 impl RouteError {
-    fn new(kind: Kind, subject: &str, mend: impl Into<Box<str>>) -> Self {
-        Self { kind, subject: subject.into(), mend: mend.into(), types: None }
+    fn new(kind: Kind, subject: &str, advice: impl Into<Box<str>>) -> Self {
+        Self { kind, subject: subject.into(), advice: advice.into(), types: None }
     }
 
     fn types(error: TypesError, table: &TypeTable) -> Self {
@@ -81,8 +81,8 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
         if let Takes::Subject(subject) = &entry.takes
             && !subjects.insert(&**subject)
         {
-            let mend = format!("two routes have the subject {subject:?}; remove one of them");
-            return Err(RouteError::new(Kind::DuplicateRoute, subject, mend));
+            let advice = format!("two routes have the subject {subject:?}; remove one of them");
+            return Err(RouteError::new(Kind::DuplicateRoute, subject, advice));
         }
     }
     for entry in entries {
@@ -90,38 +90,39 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
             table.check(&has_codec).map_err(|error| RouteError::types(error, table))?;
         }
         if let [first, second, ..] = &*entry.tables {
-            let mend = format!(
+            let advice = format!(
                 "a handler takes both `{}` and `{}`, and a message is of one type: take one of them",
                 first.name(),
                 second.name()
             );
-            return Err(RouteError::new(Kind::SeveralTypes, first.name(), mend));
+            return Err(RouteError::new(Kind::SeveralTypes, first.name(), advice));
         }
     }
     let mut taken = HashMap::new();
     let mut place = None;
     for entry in entries.iter().filter(|entry| matches!(entry.takes, Takes::Types)) {
         let Some(table) = entry.tables.first() else {
-            let mend = "a handler of `types` takes no enum of types: let it take one that derives `MessageTypes`";
-            return Err(RouteError::new(Kind::NoTypes, "", mend));
+            let advice = "a handler of `types` takes no enum of types: let it take one that derives `MessageTypes`";
+            return Err(RouteError::new(Kind::NoTypes, "", advice));
         };
         let (first, property) = *place.get_or_insert((table.name(), table.type_property()));
         if property != table.type_property() {
-            let mend = format!("`{first}` and `{}` look for the type in different places: use one", table.name());
-            return Err(RouteError::new(Kind::SeveralProperties, table.name(), mend));
+            let advice = format!("`{first}` and `{}` look for the type in different places: use one", table.name());
+            return Err(RouteError::new(Kind::SeveralProperties, table.name(), advice));
         }
         for of in table.types() {
             for name in [of.name()].iter().chain(of.other_names()) {
                 if let Some(other) = taken.insert(*name, table.name()) {
-                    let mend = format!("`{other}` and `{}` both take the type `{name}`: leave it to one", table.name());
-                    return Err(RouteError::new(Kind::TypeTakenTwice, name, mend));
+                    let advice =
+                        format!("`{other}` and `{}` both take the type `{name}`: leave it to one", table.name());
+                    return Err(RouteError::new(Kind::TypeTakenTwice, name, advice));
                 }
                 if property.is_none() && subjects.contains(name) {
-                    let mend = format!(
+                    let advice = format!(
                         "a route has the subject `{name}`, which is a type of `{}`: leave it to one of them",
                         table.name()
                     );
-                    return Err(RouteError::new(Kind::TypeTakenTwice, name, mend));
+                    return Err(RouteError::new(Kind::TypeTakenTwice, name, advice));
                 }
             }
         }
@@ -131,13 +132,13 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
 
 impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.mend)
+        f.write_str(&self.advice)
     }
 }
 
 impl fmt::Debug for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RouteError({:?}: {})", self.kind, self.mend)
+        write!(f, "RouteError({:?}: {})", self.kind, self.advice)
     }
 }
 

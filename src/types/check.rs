@@ -32,14 +32,14 @@ pub enum TypesErrorKind {
 #[derive(Clone, PartialEq, Eq)]
 pub struct TypesError {
     kind: TypesErrorKind,
-    mend: Box<str>,
+    advice: Box<str>,
 }
 
 use TypesErrorKind as Kind;
 
 impl TypesError {
-    pub(crate) fn new(kind: Kind, mend: impl Into<Box<str>>) -> Self {
-        Self { kind, mend: mend.into() }
+    pub(crate) fn new(kind: Kind, advice: impl Into<Box<str>>) -> Self {
+        Self { kind, advice: advice.into() }
     }
 
     /// Returns the kind of the error.
@@ -64,22 +64,23 @@ impl TypeTable {
         for of in types {
             check_name(table, of.name)?;
             if names.insert(of.name, of.name).is_some() {
-                let mend = format!("two types of `{table}` are called `{}`: give one of them another name", of.name);
-                return Err(TypesError::new(Kind::DuplicateName, mend));
+                let advice = format!("two types of `{table}` are called `{}`: give one of them another name", of.name);
+                return Err(TypesError::new(Kind::DuplicateName, advice));
             }
         }
         for of in types {
             for alias in of.aliases {
                 check_alias(of, alias)?;
                 if let Some(other) = names.insert(alias, of.name) {
-                    let mend = format!("`{}` is also called `{alias}`, and so is `{other}`: leave it to one", of.name);
-                    return Err(TypesError::new(Kind::DuplicateAlias, mend));
+                    let advice =
+                        format!("`{}` is also called `{alias}`, and so is `{other}`: leave it to one", of.name);
+                    return Err(TypesError::new(Kind::DuplicateAlias, advice));
                 }
             }
             check_versions(of)?;
             if let Some(codec) = of.codec.filter(|codec| !has_codec(codec)) {
-                let mend = format!("`{}` is written by `{codec}`, which is no codec of the set: add it", of.name);
-                return Err(TypesError::new(Kind::UnknownCodec, mend));
+                let advice = format!("`{}` is written by `{codec}`, which is no codec of the set: add it", of.name);
+                return Err(TypesError::new(Kind::UnknownCodec, advice));
             }
         }
         Ok(())
@@ -90,15 +91,15 @@ impl TypeTable {
         let table = self.name;
         for name in self.property.into_iter().chain([self.version_property]) {
             if !is_name(name) {
-                let mend =
+                let advice =
                     format!("`{table}` names a property {name:?}: use 1 to 128 bytes without control characters");
-                return Err(TypesError::new(Kind::InvalidProperty, mend));
+                return Err(TypesError::new(Kind::InvalidProperty, advice));
             }
         }
         if self.property == Some(self.version_property) {
-            let mend =
+            let advice =
                 format!("`{table}` has type and version in the property `{}`: give them two", self.version_property);
-            return Err(TypesError::new(Kind::InvalidProperty, mend));
+            return Err(TypesError::new(Kind::InvalidProperty, advice));
         }
         Ok(())
     }
@@ -110,8 +111,8 @@ fn check_name(table: &str, name: &str) -> Result<(), TypesError> {
     if is_one {
         return Ok(());
     }
-    let mend = format!("`{table}` calls a type {name:?}: use 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
-    Err(TypesError::new(Kind::InvalidName, mend))
+    let advice = format!("`{table}` calls a type {name:?}: use 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
+    Err(TypesError::new(Kind::InvalidName, advice))
 }
 
 /// Others have given it, so it may be less strict.
@@ -119,8 +120,8 @@ fn check_alias(of: &MessageType, alias: &str) -> Result<(), TypesError> {
     if (1..=256).contains(&alias.len()) && !alias.contains(char::is_control) {
         return Ok(());
     }
-    let mend = format!("`{}` is also called {alias:?}: use 1 to 256 bytes without control characters", of.name);
-    Err(TypesError::new(Kind::InvalidName, mend))
+    let advice = format!("`{}` is also called {alias:?}: use 1 to 256 bytes without control characters", of.name);
+    Err(TypesError::new(Kind::InvalidName, advice))
 }
 
 fn check_versions(of: &MessageType) -> Result<(), TypesError> {
@@ -130,7 +131,7 @@ fn check_versions(of: &MessageType) -> Result<(), TypesError> {
             return Err(TypesError::new(Kind::InvalidVersion, format!("`{name}` has a version 0: begin with 1")));
         }
         let Some(&before) = at.checked_sub(1).and_then(|before| of.versions.get(before)) else { continue };
-        let (kind, mend) = if version == before {
+        let (kind, advice) = if version == before {
             (Kind::DuplicateVersion, format!("`{name}` has the version {version} twice: leave one"))
         } else if version < before {
             (
@@ -142,20 +143,20 @@ fn check_versions(of: &MessageType) -> Result<(), TypesError> {
         } else {
             continue;
         };
-        return Err(TypesError::new(kind, mend));
+        return Err(TypesError::new(kind, advice));
     }
     Ok(())
 }
 
 impl fmt::Display for TypesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.mend)
+        f.write_str(&self.advice)
     }
 }
 
 impl fmt::Debug for TypesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TypesError({:?}: {})", self.kind, self.mend)
+        write!(f, "TypesError({:?}: {})", self.kind, self.advice)
     }
 }
 

@@ -89,7 +89,7 @@ async fn w_210_messages_of_a_killed_consumer_take_no_slots_and_count_no_delivery
     let world = World::new(32, 64).await;
     let (stop, stopped) = oneshot::channel::<()>();
     let (stats, run) = world.run(&Settings::new().concurrency(16), stopped);
-    // All slots handle what nobody has in hand: four rounds of a second.
+    // All slots handle messages that no other consumer handles: four rounds of a second.
     within(10, until(|| world.of("other").len() == 64)).await;
     assert_eq!((world.of("gone").len(), stats.held()), (0, 32));
     let lease = DedupLayer::<MemoryStore>::LEASE;

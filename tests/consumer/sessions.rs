@@ -180,7 +180,7 @@ async fn n_04_a_session_that_stays_empty_makes_room_for_the_next() {
     assert!(started.elapsed() < seconds(1), "{:?}", started.elapsed());
 }
 
-/// Nobody waits a second for each of them: 200 sessions, eight at once, would take 24.
+/// An idle second for each would take 24: 200 sessions, eight at once.
 #[tokio::test(start_paused = true)]
 async fn n_220_an_empty_session_is_closed_at_once_for_one_that_waits() {
     const SESSIONS: usize = 200;

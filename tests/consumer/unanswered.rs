@@ -300,7 +300,7 @@ async fn j_230_a_close_that_is_not_answered_gives_its_slot_to_the_next_session()
     run.abort();
 }
 
-/// Between messages nobody else would find the lock lost.
+/// Between messages no settlement would find the lock lost.
 #[tokio::test(start_paused = true)]
 async fn n_230_a_session_whose_renewal_is_not_answered_is_given_up_with_its_lock() {
     for (renew, kind, timed_out) in

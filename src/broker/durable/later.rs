@@ -22,7 +22,7 @@ pub(super) struct Later {
 
 impl Later {
     /// About a hundred years: longer than anything waits for its broker to be opened.
-    const ROOM: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+    const SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
     /// Creates a clock that shows at least `latest` from now on.
     pub(super) fn new(clock: Arc<dyn Clock>, latest: Timestamp) -> Self {
@@ -45,7 +45,7 @@ impl Clock for Later {
         if ahead != self.ahead.load(Ordering::Relaxed) {
             self.ahead.store(ahead, Ordering::Relaxed);
         }
-        Moment { elapsed: elapsed + Self::ROOM, utc: shown }
+        Moment { elapsed: elapsed + Self::SPAN, utc: shown }
     }
 }
 

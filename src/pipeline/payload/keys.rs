@@ -10,9 +10,9 @@ pub(super) fn writing(info: LayerInfo, keys: &Held, names: &Names) -> LayerInfo 
     if keys.newest().is_some() {
         return info;
     }
-    let mend =
+    let advice =
         format!("`{}` has no newest key, and so nothing is sent: let its provider answer without an id", info.name());
-    info.problem(mend)
+    info.problem(advice)
 }
 
 /// A receiver that has a newest key has to find it by its id, for that is what a message names.
@@ -23,9 +23,9 @@ pub(super) fn reading(info: LayerInfo, keys: &Held, names: &Names) -> LayerInfo 
         return info;
     }
     let (name, id) = (info.name(), newest.id());
-    let mend =
+    let advice =
         format!("`{name}` does not find its newest key by the id `{id}`, which messages name: let its provider do");
-    info.problem(mend)
+    info.problem(advice)
 }
 
 fn bound(mut info: LayerInfo, setting: &'static str, names: &Names) -> LayerInfo {

@@ -2,7 +2,7 @@
 //! what `scripts/brokers` has at hand. It takes about a minute.
 //!
 //! A process handles 200 messages of 2 seconds, 16 at once, with `DedupLayer` on its defaults over PostgreSQL. It is killed
-//! (`kill -9`) in the middle and started again. The program prints when the messages that nobody had in hand go on, and when
+//! (`kill -9`) in the middle and started again. The program prints when the messages that no process had locked go on, and when
 //! those go on whose ids the killed process had reserved.
 
 use std::{
