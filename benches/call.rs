@@ -20,7 +20,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSender, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueSender},
     codecs::{And, Codecs, Json, NoCodec},
     consumer::Consumer,
     message::EntityPath,

@@ -19,7 +19,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSender, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueSender},
     codecs::{CodecSet, Codecs, Json, MessagePack},
     consumer::Consumer,
     middleware::encode::{EncodeLayer, Outgoing},

@@ -16,9 +16,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{
-        Broker, Queue, QueueLease, QueueReceiver, QueueSender, QueueSettings, SubscriptionSettings, TopicSettings,
-    },
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender},
     middleware::dedup::{DedupLayer, MemoryStore},
     rules::{CorrelationFilter, Rule},
     time::{Clock, ManualClock, Timestamp},

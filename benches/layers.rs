@@ -20,7 +20,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSender, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, QueueSender},
     consumer::Consumer,
     middleware::{
         busy_pause::BusyPauseLayer,

@@ -13,7 +13,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     time::{ManualClock, Timestamp},
     transport::{Lease, Receiver, Sender, SessionSource},
 };

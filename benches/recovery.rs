@@ -21,7 +21,8 @@ use std::{
 use bytes::Bytes;
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     message::SequenceNumber,
     transport::{Batch, ReceiverExt, Sender},
 };

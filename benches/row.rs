@@ -21,7 +21,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     cloud_events::CloudEvent,
     codecs::{CodecSet, Codecs, Json, MessagePack},
     consumer::Consumer,

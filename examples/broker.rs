@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Queue},
     consumer::SessionConsumer,
     rules::{Rule, SqlAction, SqlFilter},
     time::{Clock, SystemClock},

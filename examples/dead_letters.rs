@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     codecs::{Codecs, Json, MessagePack},
     consumer::Consumer,
     dead_letters::{DeadLetters, End, Filter, MAX_HOPS},

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     codecs::{Codecs, Json, Limits},
     consumer::Consumer,
     message::SequenceNumber,

@@ -6,7 +6,8 @@
 use std::{error::Error, num::NonZeroUsize, time::Duration};
 
 use consign::{
-    broker::{Broker, Queue, QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Queue},
     codecs::{Codecs, Json, MessagePack},
     consumer::Consumer,
     message::EntityPath,

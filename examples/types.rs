@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     codecs::{CodecSet, Codecs, Json, MessagePack},
     consumer::{Consumer, Settings},
     dead_letters::{DeadLetters, Filter},

@@ -1,52 +1,84 @@
 //! From a message to a value, by its ContentType.
 
-use consign_codecs::{CodecSet, Codecs, Decode, Decoded};
+use consign_codecs::{CodecSet, Codecs, ContentType, Decode, Decoded};
 
-use crate::{
-    Message,
-    message::{Body, content_encoding},
-    settlement::Undecodable,
-};
+use crate::{Message, content_encoding, message::Body, settlement::Undecodable};
 
-impl Message {
-    /// Reads the body as a `T`, by the message's ContentType and the rules of `codecs`. The value may borrow from the
+/// Decodes the body of a [`Message`] by its ContentType.
+///
+/// ```
+/// # #[cfg(feature = "json")] {
+/// use consign::{Message, MessageExt, codecs::Codecs};
+///
+/// let message = Message::builder().content_type("application/json").build(r#"["sku-7",3]"#)?;
+/// let (sku, count): (&str, u32) = message.decode(&Codecs::json())?;
+/// assert_eq!((sku, count), ("sku-7", 3));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait MessageExt: sealed::Sealed {
+    /// Decodes the body as a `T`, by the message's ContentType and the rules of `codecs`. The value may borrow from the
     /// message.
     ///
-    /// A body that is an AMQP string without a ContentType is text. A compressed body is refused: the
-    /// layer `middleware::content_encoding::DecompressLayer` reads it first. A `ContentEncoding` that names
-    /// a charset, `identity`, `binary`, `7bit` or `8bit` says nothing of the bytes.
+    /// An AMQP string value without a ContentType is decoded as text. A compressed body is refused: the layer
+    /// `middleware::content_encoding::DecompressLayer` decompresses it first. A `ContentEncoding` that names a charset,
+    /// `identity`, `binary`, `7bit` or `8bit` is ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`Undecodable`], which converts into the dead letter: no codec could read the body, the body is compressed, or it is
+    /// an AMQP value without bytes.
+    fn decode<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<T, Undecodable>;
+
+    /// Decodes the body as [`decode`](Self::decode) does, and returns the codec and the attempts that failed before it.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    fn decode_traced<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<Decoded<T>, Undecodable>;
+
+    /// Returns the `ContentType`, parsed.
+    fn parsed_content_type(&self) -> Option<ContentType>;
+}
+
+impl MessageExt for Message {
     #[inline]
-    pub fn decode<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<T, Undecodable> {
-        let (content_type, body) = self.encoded()?;
+    fn decode<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<T, Undecodable> {
+        let (content_type, body) = encoded(self)?;
         codecs.decode(content_type, body).map_err(Undecodable::codecs)
     }
 
-    /// Reads the body as [`decode`](Self::decode) does, and says by which codec and after which failed attempts.
     #[inline]
-    pub fn decode_traced<'m, T: Decode<'m>, C: CodecSet>(
-        &'m self,
-        codecs: &Codecs<C>,
-    ) -> Result<Decoded<T>, Undecodable> {
-        let (content_type, body) = self.encoded()?;
+    fn decode_traced<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<Decoded<T>, Undecodable> {
+        let (content_type, body) = encoded(self)?;
         codecs.decode_traced(content_type, body).map_err(Undecodable::codecs)
     }
 
-    /// The ContentType and the bytes that a codec gets.
-    #[inline]
-    pub(crate) fn encoded(&self) -> Result<(Option<&str>, &[u8]), Undecodable> {
-        if let Some(encoding) = self.pass_through().and_then(|rest| rest.content_encoding.as_deref())
-            && content_encoding::encodings(encoding).next().is_some()
-        {
-            return Err(Undecodable::content_encoding(encoding));
-        }
-        let Some(body) = self.payload() else {
-            return Err(Undecodable::not_bytes(self.body()));
-        };
-        let content_type = self.content_type().or_else(|| self.is_text().then_some("text/plain"));
-        Ok((content_type, body))
+    fn parsed_content_type(&self) -> Option<ContentType> {
+        self.content_type().map(ContentType::parse)
     }
+}
 
-    fn is_text(&self) -> bool {
-        matches!(self.body(), Body::Value(value) if value.as_str().is_some())
+/// Returns the ContentType and the bytes that a codec gets.
+#[inline]
+pub(crate) fn encoded(message: &Message) -> Result<(Option<&str>, &[u8]), Undecodable> {
+    if let Some(encoding) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref())
+        && content_encoding::encodings(encoding).next().is_some()
+    {
+        return Err(Undecodable::content_encoding(encoding));
     }
+    let Some(body) = message.payload() else {
+        return Err(Undecodable::not_bytes(message.body()));
+    };
+    let content_type = message.content_type().or_else(|| is_text(message).then_some("text/plain"));
+    Ok((content_type, body))
+}
+
+fn is_text(message: &Message) -> bool {
+    matches!(message.body(), Body::Value(value) if value.as_str().is_some())
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for crate::Message {}
 }

@@ -11,7 +11,8 @@
 //! # #[cfg(all(feature = "json", feature = "embedded"))] {
 //! use consign::{
 //!     Message,
-//!     broker::{Broker, QueueSettings},
+//!     administration::QueueSettings,
+//!     broker::Broker,
 //!     codecs::Codecs,
 //!     consumer::Consumer,
 //!     routing::{Body, Router},
@@ -138,33 +139,28 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "embedded")]
-pub mod broker;
 #[cfg(feature = "cloud-events")]
 pub mod cloud_events;
 pub mod consumer;
+mod content_encoding;
 mod counters;
 pub mod dead_letters;
 mod decode;
-pub mod message;
 pub mod middleware;
 pub mod pipeline;
 pub mod routing;
 pub mod rpc;
-pub mod rules;
 pub mod settlement;
-#[cfg(feature = "embedded")]
-mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod time;
-pub mod transport;
 pub mod types;
 
+pub use crate::decode::MessageExt;
+#[cfg(feature = "embedded")]
+pub use consign_broker as broker;
 pub use consign_codecs as codecs;
-pub use consign_codecs::mime;
-
-pub use crate::{message::Message, settlement::Disposition};
+pub use consign_core::{Disposition, Message, administration, message, mime, time, transport};
+pub use consign_rules as rules;
 
 #[cfg(all(
     doctest,

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use bytes::BytesMut;
 use consign::{
-    Message,
+    Message, MessageExt,
     codecs::{
         Bincode, Cbor, CodecSet, Codecs, DecodeContext, DecodeError, DecodeErrorKind, DecodeFailure, EncodeError,
         EncodeErrorKind, Format, Json, MediaType, MessagePack, Plugin, PluginCodec, Postcard, Raw as RawBytes, Text,

@@ -70,7 +70,7 @@
 //! # The `mime` crate
 //!
 //! A [`Mime`](mime::Mime) is accepted wherever a ContentType is set: `codecs.encode_as(&value, mime::APPLICATION_JSON)`,
-//! [`CodecsBuilder::allow`], [`IntoContentType`]. [`ContentType::mime`] returns one. It does not parse received texts, because
+//! [`CodecsBuilder::allow`]. [`ContentType::mime`] returns one. It does not parse received texts, because
 //! it refuses texts that producers send, and accepts texts that are not a media type of a message:
 //!
 //! | text | `mime` | [`ContentType`] |
@@ -218,7 +218,7 @@ mod transcode;
 mod value_kind;
 
 pub use codec::{Codec, DecodeContext, Format};
-pub use content_type::{ContentType, IntoContentType, MalformedContentType};
+pub use content_type::{ContentType, MalformedContentType};
 pub use door::{Decode, DecodeOwned, Encode};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Position};
 #[cfg(feature = "bincode")]

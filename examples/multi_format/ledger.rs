@@ -247,6 +247,7 @@ fn tried(trail: &Trail) -> String {
 mod tests {
     use super::*;
     use crate::{events, handlers, payloads::Anything};
+    use consign::MessageExt;
 
     fn enter(ledger: &Ledger, number: usize, as_number: usize) {
         let codecs = handlers::codecs().unwrap();

@@ -10,7 +10,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueReceiver, QueueSender, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueReceiver, QueueSender},
     message::SequenceNumber,
     transport::Sender,
 };

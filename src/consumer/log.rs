@@ -8,9 +8,9 @@ use tracing::field::{DisplayValue, display};
 use super::why::{Why, first_line};
 use crate::{
     Message,
-    middleware::trace::{Escaped, outcome},
+    middleware::trace::outcome,
     settlement::{Changes, DeadLetterReason, cause_of},
-    transport::{EntityInfo, ReceiveError, SettleError, admit, summaries},
+    transport::{EntityInfo, Escaped, ReceiveError, SettleError, admit, summaries},
 };
 
 /// The target of all lines.

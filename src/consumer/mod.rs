@@ -4,7 +4,8 @@
 //! ```
 //! use consign::{
 //!     Disposition, Message,
-//!     broker::{Broker, QueueSettings},
+//!     administration::QueueSettings,
+//!     broker::Broker,
 //!     consumer::Consumer,
 //!     transport::Sender,
 //! };
@@ -268,7 +269,7 @@ where
     ///
     /// ```
     /// # #[cfg(feature = "embedded")] {
-    /// # use consign::{Disposition, Message, broker::{Broker, QueueSettings}};
+    /// # use consign::{Disposition, Message, administration::QueueSettings, broker::Broker};
     /// use consign::consumer::{Consumer, ConsumerState};
     ///
     /// # let queue = Broker::new().create_queue("orders", QueueSettings::default())?;

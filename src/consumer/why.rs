@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use crate::{
     message::Received,
-    middleware::trace::{Escaped, outcome},
+    middleware::trace::outcome,
     settlement::{Changes, DeadLetter, DeadLetterReason},
+    transport::Escaped,
 };
 
 /// Why a message is settled otherwise than completed, until the broker has answered.

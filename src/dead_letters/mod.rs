@@ -4,7 +4,8 @@
 //! # #[cfg(all(feature = "embedded", feature = "json", feature = "msgpack"))] {
 //! use consign::{
 //!     Message,
-//!     broker::{Broker, QueueSettings},
+//!     administration::QueueSettings,
+//!     broker::Broker,
 //!     codecs::{Codecs, Json, MessagePack},
 //!     consumer::Consumer,
 //!     dead_letters::{DeadLetters, Filter},

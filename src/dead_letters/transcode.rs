@@ -7,6 +7,7 @@ use consign_codecs::{CodecSet, Codecs, EncodeError};
 use super::{Resubmit, Run};
 use crate::{
     Message,
+    decode::encoded,
     message::{Body, Properties},
     settlement::Undecodable,
 };
@@ -34,7 +35,7 @@ fn transcode<C: CodecSet>(
     body: &mut Body,
 ) -> Result<(), TranscodeError> {
     let message = Message::from_parts(properties.clone(), body.clone());
-    let (content_type, bytes) = message.encoded().map_err(TranscodeError::Undecodable)?;
+    let (content_type, bytes) = encoded(&message).map_err(TranscodeError::Undecodable)?;
     let encoded = codecs.transcode(content_type, bytes, to)?;
     properties.set_content_type(encoded.content_type);
     *body = encoded.body.into();

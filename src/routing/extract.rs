@@ -5,7 +5,7 @@ use consign_codecs::{CodecSet, Codecs, Decode, DecodeOwned, Decoded};
 
 use super::Context;
 use crate::{
-    Disposition, Message,
+    Disposition, Message, MessageExt,
     message::{Body as MessageBody, Received},
     settlement::{DeadLetterReason, IntoDisposition, Undecodable},
     types::TypeTable,

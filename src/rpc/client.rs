@@ -15,7 +15,7 @@ use tower_service::Service;
 
 use super::{Answers, CallError, Fault, Gather, responder::ACCEPT};
 use crate::{
-    Message,
+    Message, MessageExt,
     message::{InvalidArgument, Properties},
 };
 

@@ -3,7 +3,8 @@
 //! ```
 //! # #[cfg(all(feature = "json", feature = "embedded"))] {
 //! use consign::{
-//!     broker::{Broker, QueueSettings},
+//!     administration::QueueSettings,
+//!     broker::Broker,
 //!     codecs::Codecs,
 //!     consumer::Consumer,
 //!     message::EntityPath,
@@ -116,7 +117,7 @@ pub use self::{
     correlate::Correlate,
     error::{CallError, CallErrorKind},
     fault::{Fault, FaultCode},
-    replies::{Replies, ReplyQueue, ReplySession, ReplySource},
+    replies::{Replies, ReplyQueue, ReplySession},
     requester::{Answers, BuildError, CallFuture, Gather, GatherFuture, Requester, RequesterBuilder},
     responder::{
         ACCEPT, AnswerFuture, Answering, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply,

@@ -3,7 +3,10 @@ use std::{borrow::Cow, error, fmt};
 use consign_codecs::{DecodeFailure, FailureReason};
 
 use super::{DeadLetter, DeadLetterReason, Disposition, IntoDisposition};
-use crate::message::{ApplicationProperties, Body, content_encoding};
+use crate::{
+    content_encoding,
+    message::{ApplicationProperties, Body},
+};
 
 /// A message that could not be decoded. As a [`Disposition`] it is a dead letter with the reason, a line for each attempt,
 /// and the attempts in the property `x-decode-trail`. It holds no bytes of the body.

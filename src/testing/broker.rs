@@ -7,7 +7,8 @@ use tower_service::Service;
 use super::{clock::TestClock, idle::Idle, show::Listed};
 use crate::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueLease, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueLease},
     consumer::{Consumer, Stats},
     message::{Body, SequenceNumber},
     settlement::DeadLetterReason,

@@ -4,7 +4,7 @@ use consign_codecs::{CodecSet, Codecs, DecodeOwned};
 use tower::BoxError;
 
 use super::{Resolved, TypeError, TypeTable};
-use crate::Message;
+use crate::{Message, MessageExt};
 
 /// An enum whose variants are the types of message that it can be sent or received as. The derive of this name writes this
 /// trait, [`ReceiveTypes`] and [`SendTypes`](super::SendTypes).

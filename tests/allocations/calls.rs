@@ -4,7 +4,8 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueReceiver, QueueSender, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueReceiver, QueueSender},
     message::EntityPath,
     rpc::{CallErrorKind, CallFuture, ReplyQueue, Requester},
     transport::{ReceiverExt, SendService, Sender},

@@ -2,7 +2,8 @@
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     dead_letters::{DeadLetters, Filter},
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},

@@ -19,7 +19,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     consumer::Consumer,
     middleware::{
         circuit_breaker::CircuitBreakerLayer,

@@ -4,7 +4,8 @@ use std::{task::Poll, time::Duration};
 
 use consign::{
     Disposition, Message,
-    broker::{EntityKind, Queue, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{EntityKind, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    broker::Queue,
     message::{Field, SequenceNumber},
     rules::Rule,
     settlement::DeadLetterReason,

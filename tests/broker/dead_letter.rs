@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{QueueSettings, SubscriptionSettings},
+    administration::{QueueSettings, SubscriptionSettings},
     message::{ApplicationProperties, Body, PropertyValue, SequenceNumber},
     settlement::{DeadLetter, DeadLetterReason},
     transport::ErrorKind,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign::{
     Disposition, Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     message::SequenceNumber,
     settlement::DeadLetterReason,
     transport::{Batch, ErrorKind, Sender},

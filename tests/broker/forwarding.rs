@@ -7,7 +7,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueLease, QueueSettings, SessionReceiver, Status, SubscriptionSettings},
+    administration::{QueueSettings, Status, SubscriptionSettings},
+    broker::{Broker, Queue, QueueLease, SessionReceiver},
     settlement::DeadLetterReason,
     transport::{Delivery, ErrorKind, Lease, Receiver, ReceiverExt},
 };

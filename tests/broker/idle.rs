@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{Queue, QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::Queue,
     message::SequenceNumber,
     transport::{ErrorKind, Lease, ReceiverExt, Sender},
 };

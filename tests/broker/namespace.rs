@@ -4,7 +4,8 @@ use std::{fmt::Write, sync::Arc, task::Poll, time::Duration};
 
 use consign::{
     Message,
-    broker::{Broker, EntityKind, Queue, QueueLease, QueueSender, QueueSettings, Topic, TopicSettings},
+    administration::{EntityKind, QueueSettings, TopicSettings},
+    broker::{Broker, Queue, QueueLease, QueueSender, Topic},
     message::{Body, SequenceNumber},
     time::ManualClock,
     transport::{Delivery, ErrorKind, ReceiverExt, Sender},

@@ -12,7 +12,8 @@ use std::{
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{Queue, SubscriptionSettings, TopicSettings},
+    administration::{SubscriptionSettings, TopicSettings},
+    broker::Queue,
     message::{ApplicationProperties, PropertyValue},
     rules::{CorrelationFilter, Rule},
     settlement::{Changes, DeadLetter, DeadLetterReason},

@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use consign::{
     Message,
-    broker::{Queue, TopicSettings},
+    administration::TopicSettings,
+    broker::Queue,
     message::SequenceNumber,
     transport::{Batch, ErrorKind, Lease, Sender},
 };

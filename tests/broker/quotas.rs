@@ -5,7 +5,8 @@ use std::{task::Poll, time::Duration};
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSender, QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, QueueSender},
     message::SequenceNumber,
     settlement::DeadLetterReason,
     transport::{Batch, ErrorKind, ReceiverExt, Sender},

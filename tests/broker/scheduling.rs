@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use consign::{
     Message,
-    broker::{Broker, QueueSettings, Quirks},
+    administration::QueueSettings,
+    broker::{Broker, Quirks},
     message::{MessageState, SequenceNumber},
     time::{Clock, ManualClock, SystemClock, Timestamp},
     transport::{ErrorKind, ReceiverExt, SendError},

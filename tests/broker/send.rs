@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{QueueSettings, SubscriptionSettings},
+    administration::{QueueSettings, SubscriptionSettings},
     settlement::DeadLetter,
     transport::{Batch, ErrorKind, Sender},
 };

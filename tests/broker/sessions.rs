@@ -5,7 +5,8 @@ use std::{task::Poll, time::Duration};
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{Queue, QueueLease, QueueSettings, SessionReceiver},
+    administration::QueueSettings,
+    broker::{Queue, QueueLease, SessionReceiver},
     message::{MessageState, SequenceNumber},
     settlement::DeadLetterReason,
     transport::{Delivery, ErrorKind, Lease, Receiver, ReceiverExt, Sender},

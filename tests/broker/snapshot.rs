@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
     time::Timestamp,
     transport::{ReceiverExt, Sender},
 };

@@ -4,7 +4,8 @@ use std::{future::Ready, sync::Arc, task::Poll, time::Duration};
 
 use consign::{
     Message,
-    broker::{Acknowledged, Broker, Queue, QueueLease, QueueReceiver, QueueSettings},
+    administration::QueueSettings,
+    broker::{Acknowledged, Broker, Queue, QueueLease, QueueReceiver},
     message::Received,
     time::{ManualClock, Timestamp},
     transport::{Delivery, ErrorKind, ReceiverExt, SendError, Sender, SettleError},

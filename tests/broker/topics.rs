@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{QueueSettings, Subscription, SubscriptionSettings, Topic, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Subscription, Topic},
     message::{MessageState, SequenceNumber},
     rules::{Rule, SqlAction, SqlFilter},
     transport::{Batch, ErrorKind, Sender},

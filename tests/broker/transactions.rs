@@ -7,7 +7,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Queue, QueueLease, QueueSettings, SessionReceiver, Status, Topic, TopicSettings, Transaction},
+    administration::{QueueSettings, Status, TopicSettings},
+    broker::{Queue, QueueLease, SessionReceiver, Topic, Transaction},
     message::SequenceNumber,
     settlement::DeadLetterReason,
     transport::{Delivery, ErrorKind, Lease, Receiver, SendError},

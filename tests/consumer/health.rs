@@ -4,7 +4,8 @@ use std::{convert::Infallible, future::pending};
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     consumer::{Consumer, ConsumerState, Failure, SessionConsumer},
     transport::{ErrorKind, Sender},
 };

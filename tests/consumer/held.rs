@@ -9,7 +9,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::Queue,
     consumer::{Consumer, Settings, Stats},
     middleware::{
         circuit_breaker::CircuitBreakerLayer,

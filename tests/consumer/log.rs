@@ -16,7 +16,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     codecs::Codecs,
     consumer::{Consumer, SessionConsumer},
     message::{Body as MessageBody, Received},

@@ -34,7 +34,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     transport::Sender,
 };
 use tokio::time::{sleep, timeout};

@@ -9,7 +9,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueLease, QueueSettings, SessionAcceptor, SessionReceiver},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueLease, SessionAcceptor, SessionReceiver},
     consumer::{ConsumeErrorKind, SessionConsumer},
     transport::{Delivery, ReceiveError, Receiver, ReceiverExt, Sender, Session, SessionSource},
 };

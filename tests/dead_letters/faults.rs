@@ -12,7 +12,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Queue, QueueReceiver, QueueSettings},
+    administration::QueueSettings,
+    broker::{Queue, QueueReceiver},
     dead_letters::{ActionErrorKind, DeadLetterQueue, DeadLetters, End, Filter, Report},
     message::SequenceNumber,
     testing::{

@@ -9,7 +9,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     dead_letters::{ActionErrorKind, DeadLetters, Filter, MAX_HOPS, RESUBMIT_COUNT},
     message::{Body, Properties, PropertyValue, SequenceNumber, Value},
     middleware::retry::RetryHistory,

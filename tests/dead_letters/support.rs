@@ -2,7 +2,8 @@
 
 use consign::{
     Message,
-    broker::{Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::Queue,
     dead_letters::DeadLetters,
     message::ApplicationProperties,
     settlement::{DeadLetter, DeadLetterReason},

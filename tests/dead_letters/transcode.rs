@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use consign::{
-    Message,
+    Message, MessageExt,
     codecs::{And, Bincode, Cbor, CodecSet, Codecs, Json, MessagePack, NoCodec, Postcard},
     dead_letters::{ActionErrorKind, Filter, Report, TranscodeError},
     message::{Body, Value},

@@ -10,7 +10,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Queue, QueueLease, QueueReceiver, QueueSettings},
+    administration::QueueSettings,
+    broker::{Queue, QueueLease, QueueReceiver},
     dead_letters::{ActionErrorKind, DeadLetterQueue, DeadLetters, Filter},
     message::SequenceNumber,
     time::Timestamp,

@@ -4,7 +4,8 @@ use std::error::Error;
 
 use consign::{
     Message,
-    broker::{Broker, QueueSettings, StorageError, StorageErrorKind, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, StorageError, StorageErrorKind},
     transport::{Lease, ReceiverExt, Sender, SessionSource},
 };
 

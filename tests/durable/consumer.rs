@@ -4,7 +4,8 @@ use std::{convert::Infallible, future::Future, pin::pin, task::Context, time::Du
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     consumer::Consumer,
     transport::{Batch, Sender},
 };

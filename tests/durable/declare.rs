@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{Broker, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    broker::Broker,
     rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter},
     transport::{ErrorKind, ManageError, Sender},
 };

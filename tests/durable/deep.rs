@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use crate::support::{Disk, START, text};
 use consign::{
     Message,
-    broker::{Acknowledged, Broker, Queue, QueueSettings, Status},
+    administration::{QueueSettings, Status},
+    broker::{Acknowledged, Broker, Queue},
     message::SequenceNumber,
     settlement::DeadLetter,
     time::ManualClock,

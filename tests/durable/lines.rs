@@ -1,11 +1,6 @@
 //! Messages as lines of JSON.
 
-use consign::{
-    Message,
-    broker::{Broker, QueueSettings},
-    message::SequenceNumber,
-    transport::Sender,
-};
+use consign::{Message, administration::QueueSettings, broker::Broker, message::SequenceNumber, transport::Sender};
 
 #[tokio::test]
 async fn what_was_exported_can_be_imported() {

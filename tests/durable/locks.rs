@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{Broker, OpenOptions, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, OpenOptions},
     transport::{Lease, ReceiverExt, Sender},
 };
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{QueueSettings, Status},
+    administration::{QueueSettings, Status},
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,

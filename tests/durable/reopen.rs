@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{Broker, Durability, QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Durability},
     message::{Body, SequenceNumber, Value},
     rules::{CorrelationFilter, Rule},
     settlement::{DeadLetter, DeadLetterReason},

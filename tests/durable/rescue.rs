@@ -12,7 +12,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings, StorageErrorKind, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Queue, StorageErrorKind},
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,

@@ -8,7 +8,7 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     middleware::busy_pause::{BusyPause, BusyPauseLayer},
     time::Timestamp,
     transport::{

@@ -211,7 +211,7 @@ fn limits_are_brought_inside() {
 #[cfg(feature = "testing")]
 #[tokio::test(start_paused = true)]
 async fn y_32_a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
-    use consign::{broker::QueueSettings, consumer::Consumer, testing::TestBroker};
+    use consign::{administration::QueueSettings, consumer::Consumer, testing::TestBroker};
     const SECOND: Duration = Duration::from_secs(1);
 
     let broker = TestBroker::new();

@@ -163,7 +163,7 @@ mod over_a_link {
     use std::{collections::HashMap, sync::Mutex};
 
     use consign::{
-        broker::QueueSettings,
+        administration::QueueSettings,
         consumer::Consumer,
         testing::{DeliveryFault, Faults, Link, LinkSettings, TestBroker},
         transport::ErrorKind,

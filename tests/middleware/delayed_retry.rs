@@ -10,7 +10,7 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     codecs::{Codecs, Text},
     consumer::{Consumer, Stats},
     message::{ApplicationProperties, Properties, PropertyValue, limits},

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use consign::{
-    Disposition, Message,
+    Disposition, Message, MessageExt,
     codecs::{Codecs, Text},
     message::PropertyValue,
     middleware::{catch_panic::CatchPanicLayer, expiry::ExpiryLayer, lock_renewal::LockLost, retry::RetryLayer},

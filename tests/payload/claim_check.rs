@@ -10,7 +10,8 @@ use std::{
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{Broker as Embedded, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker as Embedded,
     consumer::Consumer,
     message::{Body, SequenceNumber, Value},
     middleware::{

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use consign::{
-    Disposition, Message,
+    Disposition, Message, MessageExt,
     codecs::Trail,
     message::{Body, PropertyValue, Value},
     middleware::content_encoding::{CompressLayer, DecompressLayer, Encoding},
@@ -488,10 +488,7 @@ fn h_07_random_bytes_panic_no_decoder() {
 #[tokio::test]
 async fn h_08_a_dead_letter_keeps_the_encoded_body() {
     use consign::{
-        broker::{Broker, QueueSettings},
-        consumer::Consumer,
-        message::SequenceNumber,
-        transport::Sender,
+        administration::QueueSettings, broker::Broker, consumer::Consumer, message::SequenceNumber, transport::Sender,
     };
 
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();

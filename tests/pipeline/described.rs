@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     codecs::Codecs,
     consumer::{Consumer, Settings},
     middleware::{

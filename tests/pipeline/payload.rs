@@ -2,7 +2,8 @@
 
 use consign::{
     Disposition,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     codecs::Codecs,
     middleware::{
         catch_panic::CatchPanicLayer,

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSettings},
-    codecs::{Bincode, Codec, Codecs, ConfigError, ConfigErrorKind, DecodeContext, DecodeError, EncodeError, Format},
-    codecs::{Json, MediaType, Policy},
+    administration::QueueSettings,
+    broker::Broker,
+    codecs::{
+        Bincode, Codec, Codecs, ConfigError, ConfigErrorKind, DecodeContext, DecodeError, EncodeError, Format, Json,
+        MediaType, Policy,
+    },
     consumer::{Consumer, Settings, SettingsErrorKind},
     middleware::{
         catch_panic::CatchPanicLayer,

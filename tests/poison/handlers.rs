@@ -9,7 +9,7 @@ use std::{
 };
 
 use consign::{
-    Disposition, Message,
+    Disposition, Message, MessageExt,
     codecs::{
         Bincode, Cbor, CodecSet, Codecs, CodecsBuilder, DecodeOwned, Json, MessagePack, NoCodec, Policy, Postcard,
         Protobuf, Text,

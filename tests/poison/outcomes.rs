@@ -12,8 +12,9 @@ use std::{
 
 use bytes::BytesMut;
 use consign::{
-    Disposition, Message,
-    broker::{Broker, Queue, QueueSettings},
+    Disposition, Message, MessageExt,
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     codecs::{Codec, CodecSet, Codecs, DecodeContext, DecodeError, EncodeError, Format, Json, MediaType},
     consumer::Consumer,
     message::{SequenceNumber, limits},

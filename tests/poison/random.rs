@@ -5,7 +5,8 @@ use std::env;
 use bytes::Bytes;
 use consign::{
     Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     codecs::Codecs,
     message::{Body, PropertyValue, Value},
     routing::{self, Router},

@@ -7,7 +7,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     consumer::{Consumer, Stats},
     message::{Body, Properties},
     settlement::DeadLetter,

@@ -11,7 +11,7 @@ use std::{
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     codecs::Codecs,
     rpc::{CallErrorKind, Client, Correlate, ReplyQueue, Requester},
     testing::{Link, LinkSettings},

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use consign::{
     Message,
-    broker::{SubscriptionSettings, TopicSettings},
+    administration::{SubscriptionSettings, TopicSettings},
     codecs::Codecs,
     consumer::Consumer,
     routing::Body,

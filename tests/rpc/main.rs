@@ -18,11 +18,12 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender},
     message::EntityPath,
-    rpc::{ReplyQueue, ReplySenders, ReplySource, Requester},
+    rpc::{ReplyQueue, ReplySenders, Requester},
     time::SystemClock,
-    transport::{Delivery, ReceiverExt, SendService, Sender},
+    transport::{Delivery, ReceiverExt, ReplySource, SendService, Sender},
 };
 use tokio::time::timeout;
 

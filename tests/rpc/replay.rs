@@ -10,7 +10,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::Queue,
     codecs::Codecs,
     consumer::Consumer,
     message::{MessageBuilder, Properties},

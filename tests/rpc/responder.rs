@@ -11,7 +11,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Queue, QueueSettings, Status},
+    administration::{QueueSettings, Status},
+    broker::Queue,
     codecs::Codecs,
     consumer::Consumer,
     message::{EntityPath, PropertyValue},

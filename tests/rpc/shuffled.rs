@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     rpc::{CallErrorKind, ReplyQueue, ReplySession, Requester},
     transport::{ReceiverExt, SendService, Sender},
 };
@@ -67,7 +68,7 @@ fn requesters(broker: &Broker, requests: &Queue, style: Style) -> Vec<QueueReque
         .collect()
 }
 
-fn run<R: consign::rpc::ReplySource>(
+fn run<R: consign::transport::ReplySource>(
     built: Result<(QueueRequester, consign::rpc::Replies<R>), consign::rpc::BuildError>,
 ) -> QueueRequester {
     let (requester, replies) = built.unwrap();

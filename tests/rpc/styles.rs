@@ -2,7 +2,8 @@
 
 use consign::{
     Message,
-    broker::{Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::Queue,
     codecs::Codecs,
     consumer::Consumer,
     routing::Body,

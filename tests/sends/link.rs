@@ -7,7 +7,7 @@ use std::{
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     testing::{DeliveryFault, Faults, Link, LinkSettings, SendFault, TestBroker, TestQueue},
     transport::{ErrorKind, Lease, PresettledSender, Receiver, ReceiverExt, Sender},
 };

@@ -2,7 +2,7 @@
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     middleware::in_flight::InFlightLayer,
     testing::{Faults, Link, LinkSettings, SendFault, TestBroker},
     transport::{Batch, ErrorKind, PresettledSender, PresettledService, SendExt, SendService, Sender},

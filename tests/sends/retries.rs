@@ -7,7 +7,7 @@ use std::{
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     middleware::{in_flight::InFlightLayer, message_id::MessageIdLayer},
     testing::{Faults, Link, SendFault, TestBroker},
     transport::{ErrorKind, SendError, SendExt, SendService},

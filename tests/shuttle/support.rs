@@ -10,7 +10,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueLease, QueueReceiver},
     time::{Clock, Moment, Timestamp},
     transport::{Delivery, ReceiveError, ReceiverExt, Sender},
 };

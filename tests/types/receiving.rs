@@ -2,7 +2,8 @@ use std::sync::{Arc, Mutex};
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     codecs::Codecs,
     consumer::Consumer,
     dead_letters::{DeadLetters, Filter},

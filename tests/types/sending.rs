@@ -1,7 +1,9 @@
 use consign::{
-    Message,
-    codecs::{Cbor, CodecSet, Codecs, Decode, DecodeFailure, Decoded, Encode, EncodeError, Encoded, Json, MediaType},
-    codecs::{MessagePack, OwnFormat, Postcard},
+    Message, MessageExt,
+    codecs::{
+        Cbor, CodecSet, Codecs, Decode, DecodeFailure, Decoded, Encode, EncodeError, Encoded, Json, MediaType,
+        MessagePack, OwnFormat, Postcard,
+    },
     middleware::encode::{EncodeLayer, Outgoing, OutgoingBatch},
     testing::Recorder,
     transport::{ErrorKind, SendExt, SendService},

@@ -100,7 +100,10 @@ fn packages(metadata: &Value) -> Vec<Package> {
             Package {
                 name: name.into(),
                 features: features.keys().cloned().collect(),
-                is_on_top: dependencies.into_iter().flatten().any(|dependency| dependency["name"] == "consign"),
+                is_on_top: dependencies
+                    .into_iter()
+                    .flatten()
+                    .any(|dependency| dependency["name"] == LIBRARY && dependency["kind"].is_null()),
             }
         })
         .collect()

@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
 /// Arguments of `cargo test` that choose the tests. The filter is the last.
-const SIMULATED: &[&str] = &["--lib", "durable::"];
-const RECORDED: &[&str] = &["--test", "durable", "recorded::"];
+const SIMULATED: &[&str] = &["--package", "consign-broker", "--features", "durable", "--lib", "durable::"];
+const RECORDED: &[&str] = &["--features", "full", "--test", "durable", "recorded::"];
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
@@ -38,7 +38,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 
 /// Runs these tests, and returns what they say they did.
 fn counted(tests: &[&'static str], seed: u64, is_long: bool) -> Result<Vec<(u64, String)>, Error> {
-    let mut command = cargo(["test", "--profile", "checked", "--features", "full"]);
+    let mut command = cargo(["test", "--profile", "checked"]);
     command.args(tests).args(["--", "--nocapture"]).env("SEED", seed.to_string()).env("CONSIGN_EVERY", "1");
     // Without strace.
     command.env("CONSIGN_LEAVE_NOTHING_OUT", "1");

@@ -1,7 +1,7 @@
 //! `cargo xtask sabotage`: tests a library that has one defect at a time, and expects a test to fail.
 //!
 //! It is built once, with `--cfg sabotage`, in a folder of its own so that other builds stay warm. The environment chooses the
-//! defect: `src/broker/sabotage.rs`.
+//! defect: `broker/src/sabotage.rs`.
 
 use std::env;
 
@@ -19,20 +19,43 @@ struct Sabotage {
     test: &'static [&'static str],
 }
 
-const KILL: &[&str] = &["--test", "durable", "i_05_a_killed_process_loses_nothing"];
+const KILL: &[&str] = &["--features", "full", "--test", "durable", "i_05_a_killed_process_loses_nothing"];
 
 /// Needs strace.
-const RECORDED: &[&str] = &["--test", "durable", "d_280_what_was_acknowledged_is_in_every_image"];
+const RECORDED: &[&str] = &["--features", "full", "--test", "durable", "d_280_what_was_acknowledged_is_in_every_image"];
 
 const SABOTAGES: &[Sabotage] = &[
-    Sabotage { defect: "SkipSync", test: &["--lib", "i_02_i_03_i_04_power_loss_loses_no_batch"] },
-    Sabotage { defect: "SkipFolderSync", test: &["--lib", "d_240_a_crash_while_a_store_is_created"] },
+    Sabotage {
+        defect: "SkipSync",
+        test: &[
+            "--package",
+            "consign-broker",
+            "--features",
+            "durable",
+            "--lib",
+            "i_02_i_03_i_04_power_loss_loses_no_batch",
+        ],
+    },
+    Sabotage {
+        defect: "SkipFolderSync",
+        test: &[
+            "--package",
+            "consign-broker",
+            "--features",
+            "durable",
+            "--lib",
+            "d_240_a_crash_while_a_store_is_created",
+        ],
+    },
     Sabotage { defect: "SkipSync", test: RECORDED },
     Sabotage { defect: "SkipFolderSync", test: RECORDED },
     Sabotage { defect: "AcknowledgeBeforeSync", test: KILL },
     Sabotage { defect: "DeadLetterInTwoSteps", test: KILL },
     Sabotage { defect: "ForgetIds", test: KILL },
-    Sabotage { defect: "IgnoreSyncError", test: &["--lib", "i_06_a_failed_sync_is_final"] },
+    Sabotage {
+        defect: "IgnoreSyncError",
+        test: &["--package", "consign-broker", "--features", "durable", "--lib", "i_06_a_failed_sync_is_final"],
+    },
 ];
 
 pub(crate) fn run(options: Options) -> Result<(), Error> {
@@ -57,7 +80,7 @@ impl Sabotage {
     fn is_noticed(&self) -> Result<bool, Error> {
         let flags = env::var("RUSTFLAGS").unwrap_or_default() + " --cfg sabotage";
         let mut command = cargo(["test", "--quiet", "--target-dir", "target/sabotage"]);
-        command.args(["--profile", "checked", "--features", "full"]);
+        command.args(["--profile", "checked"]);
         command.env("RUSTFLAGS", flags.trim_start()).env("CONSIGN_SABOTAGE", self.defect);
         let (mut passed, mut failed) = (0, 0);
         let outcome = for_each_line(command.args(self.test), |line| {

@@ -1,61 +1,10 @@
-//! Conversions into a [`ContentType`], and the trait for values that one can be set to.
+//! Conversions into a [`ContentType`].
 
 use std::{borrow::Cow, convert::Infallible, str::FromStr};
 
 use mime::Mime;
 
 use super::ContentType;
-
-/// A value that a ContentType can be set to: text, a [`Mime`] or a [`ContentType`].
-///
-/// Text is stored unchanged and unchecked.
-#[diagnostic::on_unimplemented(
-    message = "a ContentType cannot be set to `{Self}`",
-    label = "not a text, a `Mime` or a `ContentType`",
-    note = "a text that is not `'static` is set as a `String`"
-)]
-pub trait IntoContentType {
-    /// Returns the text that is set.
-    fn into_content_type(self) -> Cow<'static, str>;
-}
-
-macro_rules! texts {
-    ($($text:ty)*) => {$(
-        impl IntoContentType for $text {
-            #[inline]
-            fn into_content_type(self) -> Cow<'static, str> {
-                self.into()
-            }
-        }
-    )*};
-}
-
-texts! { &'static str String Cow<'static, str> }
-
-impl IntoContentType for Box<str> {
-    #[inline]
-    fn into_content_type(self) -> Cow<'static, str> {
-        self.into_string().into()
-    }
-}
-
-macro_rules! copied {
-    ($($value:ty, $text:ident;)*) => {$(
-        impl IntoContentType for $value {
-            fn into_content_type(self) -> Cow<'static, str> {
-                String::from(self.$text()).into()
-            }
-        }
-    )*};
-}
-
-copied! {
-    &String, as_str;
-    Mime, as_ref;
-    &Mime, as_ref;
-    ContentType, as_str;
-    &ContentType, as_str;
-}
 
 impl From<&str> for ContentType {
     fn from(raw: &str) -> Self {
@@ -94,5 +43,12 @@ impl PartialEq<Mime> for ContentType {
 impl PartialEq<ContentType> for Mime {
     fn eq(&self, other: &ContentType) -> bool {
         other == self
+    }
+}
+
+/// The text, to set a ContentType to it.
+impl From<ContentType> for Cow<'static, str> {
+    fn from(content_type: ContentType) -> Self {
+        Self::Owned(content_type.as_str().into())
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use mime::Mime;
 
-pub use self::{convert::IntoContentType, malformed::MalformedContentType};
+pub use self::malformed::MalformedContentType;
 pub(crate) use self::{
     excerpt::excerpt,
     parse::{is_blank, is_name},
@@ -46,7 +46,7 @@ pub(crate) use self::{
 ///
 /// # `mime`
 ///
-/// [`Mime`] is accepted wherever a ContentType is set ([`IntoContentType`]), converts into a `ContentType`, compares with
+/// [`Mime`] is accepted wherever a ContentType is set, converts into a `ContentType`, compares with
 /// one, and [`mime`](Self::mime) returns one.
 ///
 /// ```

@@ -14,7 +14,8 @@
 use std::future::Future;
 
 use consign::{
-    broker::{Broker, QueueReceiver, QueueSender, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, QueueReceiver, QueueSender},
     message::EntityPath,
     transport::{Receiver, Sender},
 };

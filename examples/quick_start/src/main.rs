@@ -2,7 +2,8 @@
 
 use consign::{
     Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     codecs::Codecs,
     consumer::Consumer,
     message::SequenceNumber,

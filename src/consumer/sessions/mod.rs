@@ -56,7 +56,8 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// ```
 /// use consign::{
 ///     Disposition, Message,
-///     broker::{Broker, QueueSettings},
+///     administration::QueueSettings,
+///     broker::Broker,
 ///     consumer::SessionConsumer,
 ///     transport::Sender,
 /// };

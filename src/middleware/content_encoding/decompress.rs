@@ -8,8 +8,8 @@ use super::{
     error::{DecompressError, DecompressErrorKind as Kind},
 };
 use crate::{
-    Message,
-    message::{Body, content_encoding, limits},
+    Message, content_encoding,
+    message::{Body, limits},
     middleware::{Reader, Reading},
 };
 

@@ -1,8 +1,8 @@
 use std::{error, fmt};
 
 use crate::{
-    Disposition,
-    message::{ApplicationProperties, content_encoding},
+    Disposition, content_encoding,
+    message::ApplicationProperties,
     settlement::{DeadLetter, DeadLetterReason, IntoDisposition},
 };
 

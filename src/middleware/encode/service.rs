@@ -11,7 +11,7 @@ use super::{Outgoing, OutgoingBatch};
 use crate::{
     Message,
     middleware::SendFuture,
-    transport::{Batch, SendError},
+    transport::{Batch, ErrorKind, SendError},
 };
 
 /// Makes [`Encoder`] services.
@@ -125,14 +125,20 @@ impl<S, C: CodecSet> Encoder<S, C> {
             return Err(error.into());
         }
         let encoded = match codec {
-            None if self.content_type.is_none() => self.codecs.encode(&value)?,
-            None => self.of_entity(&value)?,
-            Some(name) => self.named(&value, name)?,
+            None if self.content_type.is_none() => self.codecs.encode(&value),
+            None => self.of_entity(&value),
+            Some(name) => self.named(&value, name),
         };
+        let encoded = encoded.map_err(unencodable)?;
         properties.set_content_type(encoded.content_type);
         properties.check()?;
         Ok(Message::from_parts(properties, encoded.body.into()))
     }
+}
+
+#[cold]
+fn unencodable(error: EncodeError) -> SendError {
+    SendError::new(ErrorKind::Serialization).with_detail(error.to_string()).with_source(error)
 }
 
 impl<S, C, T> Service<Outgoing<T>> for Encoder<S, C>

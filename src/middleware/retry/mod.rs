@@ -5,7 +5,8 @@
 //! use std::time::Duration;
 //! use consign::{
 //!     Disposition, Message,
-//!     broker::{Broker, QueueSettings},
+//!     administration::QueueSettings,
+//!     broker::Broker,
 //!     middleware::retry::{Backoff, DelayedRetries, RetryLayer},
 //!     transport::{ReceiverExt, Sender},
 //! };

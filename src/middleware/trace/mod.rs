@@ -59,16 +59,16 @@
 //! for each field whose text has to be escaped. Counted in the table *Layers* of `docs/benchmarks.md`, without a
 //! subscriber.
 
-mod escaped;
 pub mod outcome;
 mod receiving;
 mod sending;
 
+use crate::transport::Escaped;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 use tower_layer::Layer;
 
-pub use self::{escaped::Escaped, receiving::ProcessFuture, sending::SendFuture};
+pub use self::{receiving::ProcessFuture, sending::SendFuture};
 use super::from_fn::{Receiving, Sending};
 
 /// Makes [`Trace`] services.

@@ -10,8 +10,8 @@ use tower::BoxError;
 use tower_service::Service;
 use tracing::{Span, field};
 
-use super::{Escaped, Names, Trace, outcome};
-use crate::{Disposition, Message, message::TraceContext, middleware::from_fn::Receiving};
+use super::{Names, Trace, outcome};
+use crate::{Disposition, Message, message::TraceContext, middleware::from_fn::Receiving, transport::Escaped};
 
 impl<S> Service<Message> for Trace<S, Receiving>
 where

@@ -9,10 +9,10 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 use tracing::{Span, field};
 
-use super::{Escaped, Names, Trace};
+use super::{Names, Trace};
 use crate::{
     middleware::from_fn::Sending,
-    transport::{Outbound, SendError},
+    transport::{Escaped, Outbound, SendError},
 };
 
 impl<S, R> Service<R> for Trace<S, Sending>

@@ -21,20 +21,8 @@ use super::pending::{Keeper, Pending};
 use crate::{
     Disposition, Message,
     consumer::{ConsumeError, Consumer},
-    transport::Receiver,
+    transport::ReplySource,
 };
-
-/// A receiver of replies that has an address. [`ReplyQueue`] and [`ReplySession`] are the usual ones.
-pub trait ReplySource: Receiver + 'static {
-    /// Returns the `ReplyTo` of a request.
-    fn address(&self) -> &str;
-
-    /// Returns the `ReplyToSessionId` of a request, if a session separates the replies.
-    fn session_id(&self) -> Option<&str>;
-
-    /// Returns whether there is no other receiver at this address.
-    fn is_exclusive(&self) -> bool;
-}
 
 /// Receives replies and passes them to the waiting calls, and fails calls whose deadlines pass. It does nothing until
 /// it is run. Dropping it fails those calls as [`Disconnected`](super::CallErrorKind::Disconnected), and every later

@@ -3,7 +3,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::ReplySource;
+use crate::transport::ReplySource;
 use crate::transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver};
 
 /// A queue for replies.

@@ -9,7 +9,7 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep};
 use uuid::Uuid;
 
-use super::ReplySource;
+use crate::transport::ReplySource;
 use crate::transport::{
     AcceptSession, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session,
     deadline::{self, OPERATION_TIMEOUT, Timed, Unanswered},

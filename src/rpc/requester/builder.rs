@@ -3,8 +3,8 @@ use std::{error, fmt, sync::Arc, time::Duration};
 use super::{Handle, Requester, Settings};
 use crate::{
     message::{InvalidArgument, Properties},
-    rpc::{Correlate, Replies, ReplySource, pending::Pending},
-    transport::{Capabilities, Capability},
+    rpc::{Correlate, Replies, pending::Pending},
+    transport::{Capabilities, Capability, ReplySource},
 };
 
 /// Collects what a [`Requester`] is made of.

@@ -84,7 +84,8 @@ impl<S, C, P: ReplySenders, R> Responder<S, C, P, R> {
     /// # #[cfg(all(feature = "json", feature = "embedded"))] {
     /// use std::time::Duration;
     /// use consign::{
-    ///     broker::{Broker, QueueSettings},
+    ///     administration::QueueSettings,
+    ///     broker::Broker,
     ///     codecs::Codecs,
     ///     consumer::Consumer,
     ///     message::EntityPath,

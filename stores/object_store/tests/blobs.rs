@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     consumer::Consumer,
     message::SequenceNumber,
     middleware::{

@@ -18,7 +18,7 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     consumer::Consumer,
     middleware::dedup::{DedupLayer, OriginalMessageId},
     transport::Sender,

@@ -8,7 +8,8 @@ use std::{env, error::Error, time::Duration};
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     consumer::Consumer,
     middleware::dedup::{DedupLayer, Key},
     transport::Sender,

@@ -12,7 +12,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{Broker, Queue, QueueLease, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueLease},
     middleware::dedup::{Begin, DedupLayer, DedupStore, Key, MemoryStore, StoreError, StoreErrorKind},
     time::{ManualClock, Timestamp},
     transport::{Delivery, Lease, ReceiverExt, Sender},

@@ -12,7 +12,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     codecs::Codecs,
     consumer::Consumer,
     message::EntityPath,

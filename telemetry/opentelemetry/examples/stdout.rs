@@ -5,7 +5,8 @@
 //! ```
 
 use consign::{
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     codecs::{Codecs, Json, MessagePack},
     consumer::Consumer,
     message::EntityPath,

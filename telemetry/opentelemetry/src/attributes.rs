@@ -1,6 +1,6 @@
 //! Attributes of the span of one message. Texts of other programs are escaped.
 
-use consign::{Message, message::Properties, middleware::trace::Escaped};
+use consign::{Message, message::Properties, transport::Escaped};
 use opentelemetry::KeyValue;
 
 use crate::names::attribute;

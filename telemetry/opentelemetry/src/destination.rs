@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use consign::{message::EntityPath, middleware::trace::Escaped};
+use consign::{message::EntityPath, transport::Escaped};
 use opentelemetry::{KeyValue, StringValue};
 
 use crate::names::{OTHER_DESTINATION, Operation, attribute};

@@ -3,11 +3,12 @@
 //!
 //! ```
 //! use consign::{
-//!     broker::{Broker, QueueSettings},
+//!     administration::QueueSettings,
+//!     broker::Broker,
 //!     codecs::{Codecs, Json},
 //!     consumer::Consumer,
-//!     routing::{Body, Router},
 //!     middleware::encode::{EncodeLayer, Outgoing},
+//!     routing::{Body, Router},
 //!     transport::{SendExt, SendService},
 //! };
 //! use consign_opentelemetry::Telemetry;
@@ -72,7 +73,7 @@
 //!
 //! Every label has one of a number of values that the application sets. Operations and errors are closed lists, and codecs are
 //! those of its sets. Up to [`TelemetryBuilder::max_destinations`] destinations have labels; the others are `_other`. No id and
-//! no text of a message is a label. Texts on spans are [escaped](consign::middleware::trace::Escaped).
+//! no text of a message is a label. Texts on spans are [escaped](consign::transport::Escaped).
 //!
 //! # A trace through the broker
 //!

@@ -19,7 +19,7 @@ use crate::{
 /// session have none.
 ///
 /// ```
-/// # use consign::{broker::{Broker, QueueSettings}, consumer::SessionConsumer, Disposition, Message};
+/// # use consign::{Disposition, Message, administration::QueueSettings, broker::Broker, consumer::SessionConsumer};
 /// use consign_opentelemetry::Telemetry;
 /// # use tower::{BoxError, service_fn};
 ///

@@ -1,9 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use consign::{
-    middleware::trace::Escaped,
     time::{Clock, Moment, SystemClock},
-    transport::{Receiver, Sender},
+    transport::{Escaped, Receiver, Sender},
 };
 use opentelemetry::{
     Context, InstrumentationScope, StringValue,

@@ -1,5 +1,6 @@
 use consign::{
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     codecs::Codecs,
     middleware::encode::{EncodeLayer, Outgoing},
     transport::SendService,

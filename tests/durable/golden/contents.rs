@@ -6,7 +6,8 @@ use std::{any::Any, time::Duration};
 use bytes::Bytes;
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueLease, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Queue, QueueLease},
     message::{Body, PropertyValue, Value},
     rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter},
     settlement::{DeadLetter, DeadLetterReason},

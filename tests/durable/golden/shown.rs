@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use consign::{
     Message,
-    broker::{
-        Broker, Counts, EntityKind, Queue, QueueSettings, Subscription, SubscriptionSettings, Topic, TopicSettings,
-    },
+    administration::{EntityKind, QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Counts, Queue, Subscription, Topic},
     message::SequenceNumber,
     rules::{CorrelationFilter, Filter},
 };

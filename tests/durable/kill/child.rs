@@ -12,10 +12,8 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::{
-        Acknowledged, Broker, Committed, Queue, QueueLease, QueueSettings, SubscriptionSettings, TopicSettings,
-        TransactionError,
-    },
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Acknowledged, Broker, Committed, Queue, QueueLease, TransactionError},
     consumer::Consumer,
     message::SequenceNumber,
     settlement::{Changes, DeadLetter, DeadLetterReason},

@@ -4,7 +4,8 @@ use std::{ops::RangeInclusive, path::Path};
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     transport::{Delivery, ReceiverExt, Sender},
 };
 use fastrand::Rng;

@@ -1,5 +1,5 @@
 use consign::{
-    broker::Status,
+    administration::Status,
     message::SequenceNumber,
     transport::{ErrorKind, Sender},
 };

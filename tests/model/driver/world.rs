@@ -1,7 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use consign::{
-    broker::{Broker, Queue, QueueSettings, Subscription, SubscriptionSettings, Topic, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Queue, Subscription, Topic},
     rules::{CorrelationFilter, Rule as RealRule, SqlAction, SqlFilter},
     time::{ManualClock, Timestamp},
     transport::{ErrorKind, ManageError},

@@ -1,4 +1,4 @@
-use consign::{broker::Status, transport::ErrorKind};
+use consign::{administration::Status, transport::ErrorKind};
 
 use super::{Entity, Model, Role, Rule, Settings};
 

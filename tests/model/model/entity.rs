@@ -1,4 +1,4 @@
-use consign::broker::Status;
+use consign::administration::Status;
 
 use super::Rule;
 

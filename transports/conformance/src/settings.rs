@@ -2,7 +2,7 @@
 
 use crate::{Correlation, Filter, QueueSpec, RuleSpec, Status, SubscriptionSpec, TopicSpec};
 use consign::{
-    broker::{self, QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{self, QueueSettings, SubscriptionSettings, TopicSettings},
     message::EntityPath,
     rules::{self, CorrelationFilter, ParseError, Rule, SqlAction, SqlFilter},
     transport::{ErrorKind, ManageError},
@@ -50,12 +50,12 @@ pub fn subscription(spec: &SubscriptionSpec) -> SubscriptionSettings {
 
 /// Returns which directions of an entity are open.
 #[must_use]
-pub fn status(status: Status) -> broker::Status {
+pub fn status(status: Status) -> administration::Status {
     match status {
-        Status::Active => broker::Status::Active,
-        Status::Disabled => broker::Status::Disabled,
-        Status::SendDisabled => broker::Status::SendDisabled,
-        Status::ReceiveDisabled => broker::Status::ReceiveDisabled,
+        Status::Active => administration::Status::Active,
+        Status::Disabled => administration::Status::Disabled,
+        Status::SendDisabled => administration::Status::SendDisabled,
+        Status::ReceiveDisabled => administration::Status::ReceiveDisabled,
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use async_nats::jetstream::message::StreamMessage;
-use consign::{
+use consign_core::{
     Message,
     message::{EntityPath, MessageState, Received, SequenceNumber},
     settlement::DeadLetter,
@@ -40,7 +40,7 @@ impl Nats {
     ///
     /// # Errors
     ///
-    /// [`NotSupported`](consign::transport::ErrorKind::NotSupported) for an entity that requires sessions; those of the
+    /// [`NotSupported`](consign_core::transport::ErrorKind::NotSupported) for an entity that requires sessions; those of the
     /// connection.
     pub async fn purge(&self, path: &str, max: usize, stored_before: Option<Timestamp>) -> Result<usize, ManageError> {
         let managed = |error: ReceiveError| ManageError::new(error.kind()).with_source(error);

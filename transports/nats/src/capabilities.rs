@@ -1,4 +1,4 @@
-use consign::transport::{Capabilities, Capability as K, Level};
+use consign_core::transport::{Capabilities, Capability as K, Level};
 
 /// The capabilities of this transport, with a server 2.9 and up. The crate's documentation has the reason and the cost of each
 /// level.

@@ -9,7 +9,7 @@ use std::{
 
 use async_nats::{Client, HeaderMap, Request, connection::State, jetstream};
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     time::{Clock, SystemClock, Timestamp},
     transport::{ErrorKind, ManageError},
 };

@@ -2,11 +2,11 @@
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
-    rules::{Copies, RuleSet},
     settlement::{DeadLetter, DeadLetterReason},
 };
+use consign_rules::{Copies, RuleSet};
 
 use crate::{
     connection::Inner,

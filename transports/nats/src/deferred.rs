@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use consign::{
+use consign_core::{
     message::{EntityPath, SequenceNumber},
     transport::{Delivery, ErrorKind, Lease, ReceiveError},
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{Received, SequenceNumber},
     settlement::DeadLetter,
@@ -164,13 +164,13 @@ pub(crate) async fn bury_exhausted(held: Box<Held>) -> Result<Arrival, Fault> {
     if held.count <= held.source.settings.max_delivery_count {
         return Ok(Arrival::Held(held));
     }
-    settle::buried_by_count(&held, consign::message::ApplicationProperties::new())
+    settle::buried_by_count(&held, consign_core::message::ApplicationProperties::new())
         .await
         .map_err(|error| again(&error))?;
     Ok(Arrival::Buried)
 }
 
-fn again(error: &consign::transport::SettleError) -> Fault {
+fn again(error: &consign_core::transport::SettleError) -> Fault {
     Fault::new(error.kind(), error.to_string())
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use consign::{
+use consign_core::{
     message::EntityPath,
     transport::{ErrorKind, ManageError, ReceiveError},
 };

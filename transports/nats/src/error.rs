@@ -6,8 +6,10 @@ use async_nats::{
     RequestError, RequestErrorKind,
     jetstream::{self, ErrorCode},
 };
-use consign::message::InvalidArgument;
-use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
+use consign_core::{
+    message::InvalidArgument,
+    transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError},
+};
 
 /// Why a call of the server failed. It becomes the error of any operation.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_nats::{Request, jetstream};
 use bytes::Bytes;
-use consign::transport::{Delivery, ErrorKind};
+use consign_core::transport::{Delivery, ErrorKind};
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
@@ -82,7 +82,7 @@ pub(crate) async fn subjects(source: &Source, filter: &str) -> Result<Vec<String
 }
 
 /// Returns when a message that was read from a stream was stored.
-pub(crate) fn stored_at(message: &jetstream::message::StreamMessage) -> consign::time::Timestamp {
+pub(crate) fn stored_at(message: &jetstream::message::StreamMessage) -> consign_core::time::Timestamp {
     let nanos = message.time.unix_timestamp_nanos();
-    consign::time::Timestamp::from_millis(i64::try_from(nanos / 1_000_000).unwrap_or(i64::MAX))
+    consign_core::time::Timestamp::from_millis(i64::try_from(nanos / 1_000_000).unwrap_or(i64::MAX))
 }

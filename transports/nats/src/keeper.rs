@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use consign::{message::ApplicationProperties, settlement::Changes, transport::SettleError};
+use consign_core::{message::ApplicationProperties, settlement::Changes, transport::SettleError};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
     sync::{mpsc, oneshot},

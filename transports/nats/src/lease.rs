@@ -9,7 +9,7 @@ use std::{
 
 use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Disposition, Message,
     settlement::Changes,
     time::Timestamp,

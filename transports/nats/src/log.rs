@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use consign::{middleware::trace::Escaped, transport::log_limit};
+use consign_core::transport::{Escaped, log_limit};
 
 /// The target of all lines.
 const TARGET: &str = "consign::nats";

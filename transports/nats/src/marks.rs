@@ -3,7 +3,7 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{ApplicationProperties, Body, Properties},
 };

@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use async_nats::{ConnectOptions, jetstream};
-use consign::transport::{ErrorKind, ManageError};
+use consign_core::transport::{ErrorKind, ManageError};
 
 use crate::Nats;
 

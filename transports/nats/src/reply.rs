@@ -19,7 +19,7 @@ pub(crate) fn subject(path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use consign::message::EntityPath;
+    use consign_core::message::EntityPath;
 
     use super::*;
 

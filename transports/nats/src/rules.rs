@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use async_nats::{HeaderMap, jetstream::ErrorCode};
-use consign::{
-    rules::{Rule, RuleSet, RuleSetError, WrittenRule},
-    transport::{ErrorKind, ManageError},
-};
+use consign_core::transport::{ErrorKind, ManageError};
+use consign_rules::{Rule, RuleSet, RuleSetError, WrittenRule};
 use tokio::time::Instant;
 
 use crate::{connection::Inner, error::Fault, source::Beside, wire};
@@ -108,7 +106,7 @@ fn refused(error: RuleSetError) -> ManageError {
 
 #[cfg(test)]
 mod tests {
-    use consign::rules::{CorrelationFilter, Filter, SqlAction, SqlFilter};
+    use consign_rules::{CorrelationFilter, Filter, SqlAction, SqlFilter};
 
     use super::*;
 

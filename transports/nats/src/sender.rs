@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::EntityPath,
     settlement::DeadLetter,

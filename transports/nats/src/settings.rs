@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use consign::transport::{ErrorKind, ManageError};
+use consign_core::transport::{ErrorKind, ManageError};
 use serde::{Deserialize, Serialize};
 
 /// The settings of a queue: those that JetStream or this transport can honour, and no more.

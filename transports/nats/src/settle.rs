@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Disposition, Message,
     message::{ApplicationProperties, limits},
     settlement::{Changes, DeadLetter, DeadLetterReason},

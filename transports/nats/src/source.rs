@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consign::transport::{EntityInfo, ErrorKind};
+use consign_core::transport::{EntityInfo, ErrorKind};
 
 use crate::{connection::Inner, error::Fault, feed::Feed, session::Hold, settings::Stored, wire};
 

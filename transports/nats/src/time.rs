@@ -1,10 +1,11 @@
 //! The server's clock.
 
+use std::time::Duration;
+
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use consign::{time::Timestamp, transport::ErrorKind};
+use consign_core::{time::Timestamp, transport::ErrorKind};
 use parking_lot::Mutex;
-use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::{connection::Inner, error::Fault, fetch::stored_at, source::Beside};

@@ -1,10 +1,10 @@
 //! Topics: a stream that keeps a message until each subscription has its copy.
 
-use consign::{
+use consign_core::{
     message::EntityPath,
-    rules::Rule,
     transport::{ErrorKind, ManageError},
 };
+use consign_rules::Rule;
 use serde::Deserialize;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use async_nats::{
     Subscriber,
     jetstream::consumer::{AckPolicy, PullConsumer},
 };
-use consign::{
+use consign_core::{
     message::{Properties, Received, SequenceNumber},
     time::Timestamp,
     transport::{Capabilities, Delivery, ErrorKind, ManageError, ReceiveError, Receiver},

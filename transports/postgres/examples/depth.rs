@@ -5,7 +5,7 @@ use std::{env, error::Error, time::Duration};
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     time::{Clock, SystemClock},
     transport::{Batch, ReceiverExt, Sender},
 };

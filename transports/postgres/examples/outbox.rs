@@ -9,7 +9,7 @@ use std::{env, error::Error};
 
 use consign::{
     Disposition, Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     transport::{Delivery, ReceiverExt},
 };
 use consign_postgres::{Postgres, PostgresLease, PostgresSender, tokio_postgres::Client};

@@ -5,7 +5,7 @@ use std::{env, error::Error};
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     transport::{ReceiverExt, Sender},
 };
 use consign_postgres::{

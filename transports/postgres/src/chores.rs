@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use consign::transport::SettleError;
+use consign_core::transport::SettleError;
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::{

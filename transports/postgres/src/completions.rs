@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use consign::transport::SettleError;
+use consign_core::transport::SettleError;
 use futures_util::{StreamExt, stream};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::Type;

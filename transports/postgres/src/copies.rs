@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use consign::{
+use consign_core::{
     Message,
     settlement::{DeadLetter, DeadLetterReason},
     transport::SendError,

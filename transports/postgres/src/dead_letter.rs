@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use consign::{
+use consign_core::{
     message::limits,
     settlement::{DeadLetter, DeadLetterReason},
     transport::SendError,

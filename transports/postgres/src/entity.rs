@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use consign::{
-    broker::EntityKind,
+use consign_core::{
+    administration::EntityKind,
     message::EntityPath,
     transport::{ErrorKind, ManageError},
 };

@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SessionRequired, SettleError};
+use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SessionRequired, SettleError};
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::{Error, error::SqlState};
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use consign::transport::{ErrorKind, ReceiveError};
+use consign_core::transport::{ErrorKind, ReceiveError};
 use parking_lot::Mutex;
 use tokio::{
     sync::Notify,

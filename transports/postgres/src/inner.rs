@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use consign::{
+use consign_core::{
     time::Timestamp,
     transport::{ErrorKind, SettleError},
 };

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use consign::{
+use consign_core::{
     Disposition, Message,
     message::{LockToken, Properties, limits},
     settlement::{Changes, DeadLetter, DeadLetterReason},

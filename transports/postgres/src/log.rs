@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use consign::{
-    middleware::trace::Escaped,
-    transport::{SendError, log_limit},
-};
+use consign_core::transport::{Escaped, SendError, log_limit};
 use tracing::field::display;
 
 use crate::failure::Failure;

@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use consign::{
+use consign_core::{
     Message,
-    broker::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::{EntityPath, SequenceNumber},
-    rules::{Filter, Rule, RuleSet},
     time::Timestamp,
     transport::{ErrorKind, ManageError, ReceiveError},
 };
+use consign_rules::{Filter, Rule, RuleSet};
 use tokio_postgres::types::Type;
 
 use crate::{

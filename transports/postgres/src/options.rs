@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use consign::transport::{ErrorKind, ManageError};
+use consign_core::transport::{ErrorKind, ManageError};
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod};
 use tokio_postgres::{
     Config, Socket,

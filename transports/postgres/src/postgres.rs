@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use consign::{
+use consign_core::{
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
     transport::{Capabilities, Capability, Delivery, ErrorKind, Level, ManageError, ReceiveError, SendError},

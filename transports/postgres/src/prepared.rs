@@ -1,6 +1,6 @@
 //! Messages for an insert.
 
-use consign::{
+use consign_core::{
     Message,
     settlement::DeadLetter,
     time::Timestamp,

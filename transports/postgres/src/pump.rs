@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use consign::{
+use consign_core::{
     Message,
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SendError},

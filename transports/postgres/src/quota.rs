@@ -6,8 +6,8 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use consign::{
-    broker::QueueSettings,
+use consign_core::{
+    administration::QueueSettings,
     transport::{ErrorKind, SendError},
 };
 use parking_lot::Mutex;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use consign::{
+use consign_core::{
     message::{EntityPath, SequenceNumber},
     settlement::DeadLetterReason,
     transport::{Capabilities, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver},

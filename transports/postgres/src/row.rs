@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use consign::{
+use consign_core::{
     Message,
     message::{MessageState, Received, SequenceNumber},
     settlement::DeadLetter,

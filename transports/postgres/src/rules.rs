@@ -2,10 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use consign::{
-    rules::{Rule, RuleSet, WrittenRule},
-    transport::{ErrorKind, ManageError},
-};
+use consign_core::transport::{ErrorKind, ManageError};
+use consign_rules::{Rule, RuleSet, WrittenRule};
 use parking_lot::Mutex;
 
 use crate::{codec, log};

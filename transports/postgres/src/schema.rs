@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use consign::transport::{ErrorKind, ManageError};
-
+use consign_core::transport::{ErrorKind, ManageError};
 use deadpool_postgres::Object;
 
 use crate::{

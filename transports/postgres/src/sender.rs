@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc};
 
-use consign::{
+use consign_core::{
     Message,
-    broker::EntityKind,
+    administration::EntityKind,
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
     transport::{Batch, BoxFuture, Capabilities, ErrorKind, SendError, Sender},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{SequenceNumber, limits},
     time::Timestamp,

@@ -27,8 +27,8 @@ fn is_here(host: &Host) -> bool {
 
 /// Returns a TLS connector that trusts the certificates of the system.
 #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
-pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, consign::transport::ManageError> {
-    use consign::transport::{ErrorKind, ManageError};
+pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, consign_core::transport::ManageError> {
+    use consign_core::transport::{ErrorKind, ManageError};
 
     let refused = |detail: &'static str| ManageError::new(ErrorKind::General).with_detail(detail);
     let mut roots = rustls::RootCertStore::empty();

@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, error, fmt, sync::Arc, time::Duration};
 
-use consign::{
+use consign_core::{
     Disposition, Message,
     message::SequenceNumber,
     time::Timestamp,

@@ -8,7 +8,7 @@ use std::{fs, path::Path, process::Command, sync::Arc};
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     transport::{ErrorKind, ReceiverExt, Sender},
 };
 use consign_postgres::Postgres;

@@ -1,4 +1,4 @@
-use consign::transport::{Capabilities, Capability, Level};
+use consign_core::transport::{Capabilities, Capability, Level};
 
 use crate::RabbitMq;
 

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use consign::{
+use consign_core::{
     message::EntityPath,
     time::{Clock, SystemClock, Timestamp},
     transport::{ErrorKind, ManageError, ReceiveError, SendError},

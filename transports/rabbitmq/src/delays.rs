@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use consign::transport::{ErrorKind, SendError};
+use consign_core::transport::{ErrorKind, SendError};
 use futures_util::future::try_join_all;
 use lapin::{
     Channel, ExchangeKind,

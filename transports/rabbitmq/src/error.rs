@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use consign::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
+use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};
 
 /// An error that any operation can return.

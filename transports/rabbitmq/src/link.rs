@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use consign::transport::ErrorKind;
+use consign_core::transport::ErrorKind;
 use lapin::{
     Channel, Connection, ConnectionBuilder, ConnectionProperties, tcp::OwnedTLSConfig, types::ShortString, uri::AMQPUri,
 };

@@ -2,7 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use consign::{message::EntityPath, middleware::trace::Escaped, transport::log_limit};
+use consign_core::{
+    message::EntityPath,
+    transport::{Escaped, log_limit},
+};
 use lapin::uri::AMQPUri;
 
 /// The target of all lines.

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use consign::time::Timestamp;
+use consign_core::time::Timestamp;
 
 /// Numbers for the messages of one process. They ascend and begin with the time, so that those of several processes are nearly
 /// in order and hardly ever the same.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use consign::transport::{ErrorKind, ManageError};
+use consign_core::transport::{ErrorKind, ManageError};
 
 use crate::RabbitMq;
 

@@ -7,10 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     message::{Received, SequenceNumber},
-    rpc::ReplySource,
-    transport::{self, Capabilities, Delivery, ReceiveError, SendError},
+    transport::{self, Capabilities, Delivery, ReceiveError, ReplySource, SendError},
 };
 use futures_util::Stream;
 use lapin::Consumer;
@@ -146,7 +145,7 @@ const PIECE: usize = 48;
 
 #[cfg(test)]
 mod tests {
-    use consign::message::EntityPath;
+    use consign_core::message::EntityPath;
 
     use super::*;
 

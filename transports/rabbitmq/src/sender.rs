@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use consign::{
+use consign_core::{
     Message,
     message::{EntityPath, SequenceNumber},
     settlement::DeadLetter,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use consign::{
+use consign_core::{
     message::{EntityPath, InvalidArgument},
     transport::{Capability, ErrorKind, ManageError, Unsupported},
 };
@@ -103,7 +103,7 @@ impl From<InvalidArgument> for InvalidOrLong {
 
 macro_rules! into_operation_error {
     ($($error:ident),*) => {$(
-        impl From<InvalidOrLong> for consign::transport::$error {
+        impl From<InvalidOrLong> for consign_core::transport::$error {
             fn from(error: InvalidOrLong) -> Self {
                 match error {
                     InvalidOrLong::Invalid(error) => error.into(),

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use consign::{
+use consign_core::{
     message::{EntityPath, PropertyValue},
-    rules::{CorrelationFilter, Filter, Rule},
     transport::{Capability, ErrorKind, ManageError, Unsupported},
 };
+use consign_rules::{CorrelationFilter, Filter, Rule};
 use lapin::{
     ExchangeKind,
     options::{

@@ -3,7 +3,8 @@ use std::path::Path;
 use bytes::Bytes;
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueReceiver, QueueSender, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueReceiver, QueueSender},
     transport::{Batch, ReceiverExt, Sender},
 };
 use futures_util::future::try_join_all;

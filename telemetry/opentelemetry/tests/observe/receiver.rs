@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign::{
     Disposition, Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     consumer::SessionConsumer,
     middleware::retry::{Backoff, DelayedRetries, RetryLayer},
     settlement::{DeadLetter, DeadLetterReason},

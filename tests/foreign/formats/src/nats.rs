@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consign::{Message, message::PropertyValue};
+use consign::{Message, MessageExt, message::PropertyValue};
 use consign_nats::QueueSettings;
 use serde_json::{Value, json};
 use tower::BoxError;

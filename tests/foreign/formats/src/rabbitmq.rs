@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use consign::{
-    Message,
+    Message, MessageExt,
     consumer::Consumer,
     message::{EntityPath, PropertyValue},
     routing::Body,

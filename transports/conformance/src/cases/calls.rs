@@ -10,10 +10,8 @@ use consign::{
     codecs::Codecs,
     consumer::Consumer,
     routing::Body,
-    rpc::{
-        CallErrorKind, Client, Fault, FaultCode, Reply, ReplyQueue, ReplySource, Requester, Responder, ResponderStats,
-    },
-    transport::{Capabilities, Capability, ReceiveError, Receiver, SendError, SendService},
+    rpc::{CallErrorKind, Client, Fault, FaultCode, Reply, ReplyQueue, Requester, Responder, ResponderStats},
+    transport::{Capabilities, Capability, ReceiveError, Receiver, ReplySource, SendError, SendService},
 };
 use futures_util::future::{join, join_all};
 use tokio::sync::oneshot;

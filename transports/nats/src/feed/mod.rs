@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use consign::{message::EntityPath, transport::ErrorKind};
+use consign_core::{message::EntityPath, transport::ErrorKind};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;

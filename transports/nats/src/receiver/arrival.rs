@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use consign::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError};
+use consign_core::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError};
 use futures_util::{Stream, StreamExt};
 use tokio::{sync::mpsc::OwnedPermit, time::Instant};
 
@@ -170,7 +170,7 @@ async fn remove(delivery: Delivery<NatsLease>) -> Result<Delivery<NatsLease>, Fa
         received.locked_until = None;
         message = message.with_received(received);
     }
-    let removed = lease.settle(consign::Disposition::Complete).await;
+    let removed = lease.settle(consign_core::Disposition::Complete).await;
     removed.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
     Ok(Delivery { message, lease: NatsLease::removed() })
 }

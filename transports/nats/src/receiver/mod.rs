@@ -12,7 +12,7 @@ use std::{
 };
 
 use async_nats::Subscriber;
-use consign::{
+use consign_core::{
     message::EntityPath,
     transport::{BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver},
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_nats::{Request, StatusCode};
 use bytes::Bytes;
-use consign::transport::{ErrorKind, ReceiveError};
+use consign_core::transport::{ErrorKind, ReceiveError};
 use tokio::time::Instant;
 
 use super::NatsReceiver;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_nats::jetstream::ErrorCode;
-use consign::{
+use consign_core::{
     message::limits,
     time::Timestamp,
     transport::{ErrorKind, ReceiveError},

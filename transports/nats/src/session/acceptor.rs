@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use consign::{
+use consign_core::{
     message::EntityPath,
     transport::{AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource},
 };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     time::Timestamp,
     transport::{ErrorKind, SettleError},
 };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::SequenceNumber,
     time::Timestamp,

@@ -3,7 +3,7 @@
 
 use async_nats::{HeaderMap, jetstream::ErrorCode};
 use bytes::Bytes;
-use consign::time::Timestamp;
+use consign_core::time::Timestamp;
 
 use crate::{error::Fault, source::Source};
 

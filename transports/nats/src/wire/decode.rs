@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{Body, PassThrough, Properties, Value, limits},
     settlement::{DeadLetter, DeadLetterReason},

@@ -2,7 +2,7 @@
 
 use async_nats::{HeaderMap, HeaderName};
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{Body, PassThrough},
     transport::{ErrorKind, SendError},
@@ -89,7 +89,6 @@ fn body(body: &Body, headers: &mut HeaderMap) -> Option<Bytes> {
             let section = |values: &Vec<_>| values.iter().map(value_json).collect::<Option<Vec<_>>>();
             json!(sections.iter().map(section).collect::<Option<Vec<_>>>()?).to_string().into()
         }
-        _ => return None,
     })
 }
 
@@ -101,7 +100,7 @@ fn pass_through(rest: &PassThrough) -> Option<String> {
         "user_id": rest.user_id.as_ref().map(|id| hex(id)),
         "content_encoding": rest.content_encoding.as_deref(),
         "group_sequence": rest.group_sequence,
-        "creation_time": rest.creation_time.map(consign::time::Timestamp::as_millis),
+        "creation_time": rest.creation_time.map(consign_core::time::Timestamp::as_millis),
         "durable": rest.durable,
         "priority": rest.priority,
         "first_acquirer": rest.first_acquirer,

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, str::FromStr};
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
-use consign::{
+use consign_core::{
     Message,
     message::{Properties, PropertyValue, TraceContext},
     settlement::DeadLetter,

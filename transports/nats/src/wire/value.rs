@@ -1,7 +1,7 @@
 //! Typed values as text: `tag:value`.
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     message::{PropertyValue, Value, limits},
     time::Timestamp,
 };
@@ -33,7 +33,6 @@ pub(crate) fn property_text(value: &PropertyValue) -> Option<String> {
         PropertyValue::TimeSpan(value) => format!("span:{value}"),
         PropertyValue::Uri(value) => format!("uri:{value}"),
         PropertyValue::Bytes(value) => format!("bytes:{}", hex(value)),
-        _ => return None,
     })
 }
 
@@ -79,7 +78,6 @@ pub(super) fn value_json(value: &Value) -> Option<Json> {
             json!({ "map": entries.collect::<Option<Vec<_>>>()? })
         }
         Value::Described(pair) => json!({ "described": [value_json(&pair.0)?, value_json(&pair.1)?] }),
-        _ => return None,
     })
 }
 

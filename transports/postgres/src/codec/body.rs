@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use consign::message::{Body, Value};
+use consign_core::message::{Body, Value};
 use serde::{Deserialize, Serialize};
 
 use super::{Unreadable, Unwritable, value::Any};
@@ -33,7 +33,6 @@ pub(super) fn shape(body: &Body) -> Result<Shape, Unwritable> {
             Shape::Sections(data.sections().iter().map(Bytes::len).collect())
         }
         Body::Data(_) => Shape::Bytes,
-        _ => return Err(Unwritable::UnknownType),
     })
 }
 
@@ -45,7 +44,6 @@ pub(super) fn write(body: &Body) -> Result<(Shape, Vec<u8>), Unwritable> {
             let all = sequences.iter().map(|values| values.iter().map(Any::of).collect::<Result<Vec<_>, _>>());
             json(&all.collect::<Result<Vec<_>, _>>()?)?
         }
-        _ => return Err(Unwritable::UnknownType),
     };
     Ok((shape(body)?, bytes))
 }

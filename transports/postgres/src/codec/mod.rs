@@ -9,7 +9,7 @@ mod value;
 
 use std::fmt;
 
-use consign::{
+use consign_core::{
     Message,
     message::{InvalidArgument, Properties, PropertyValue},
     transport::SendError,
@@ -65,7 +65,7 @@ impl std::error::Error for Unwritable {}
 
 impl From<Unwritable> for SendError {
     fn from(error: Unwritable) -> Self {
-        Self::new(consign::transport::ErrorKind::Serialization).with_detail(error.to_string()).with_source(error)
+        Self::new(consign_core::transport::ErrorKind::Serialization).with_detail(error.to_string()).with_source(error)
     }
 }
 

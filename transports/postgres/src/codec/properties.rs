@@ -1,7 +1,7 @@
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     message::{PassThrough, Properties},
     time::Timestamp,
 };
@@ -150,7 +150,7 @@ pub(super) fn read(json: &str) -> Result<(Properties, Shape), Unreadable> {
 
 impl<'a> Rest<'a> {
     fn of(rest: &'a PassThrough) -> Result<Self, Unwritable> {
-        let pairs = |pairs: &'a [(Cow<'static, str>, consign::message::Value)]| {
+        let pairs = |pairs: &'a [(Cow<'static, str>, consign_core::message::Value)]| {
             let pairs = pairs.iter().map(|(key, value)| Ok((Cow::Borrowed(key.as_ref()), Any::of(value)?)));
             pairs.collect::<Result<Vec<_>, Unwritable>>()
         };

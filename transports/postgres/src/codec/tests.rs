@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{Body, Properties, PropertyValue, Value},
     time::Timestamp,

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     message::{PropertyValue, Value},
     time::Timestamp,
 };
@@ -89,7 +89,6 @@ impl Simple {
             PropertyValue::Uri(value) => Self::Uri(value.clone()),
             PropertyValue::Bytes(value) => Self::Bytes(hex(value)),
             // The type may get other kinds. Stored as another value, they would be lost.
-            _ => return Err(Unwritable::UnknownType),
         })
     }
 
@@ -140,7 +139,6 @@ impl Any {
                 Self::Map(pairs.collect::<Result<_, Unwritable>>()?)
             }
             Value::Described(pair) => Self::Described(Box::new((inner(&pair.0)?, inner(&pair.1)?))),
-            _ => return Err(Unwritable::UnknownType),
         })
     }
 

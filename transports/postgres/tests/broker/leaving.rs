@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use consign::{
     Disposition, Message,
-    broker::{QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
     message::Body,
     rules::{CorrelationFilter, Rule, SqlFilter},
     settlement::{DeadLetter, DeadLetterReason},

@@ -1,6 +1,6 @@
 //! What this transport logs of its connections.
 
-use consign::broker::QueueSettings;
+use consign::administration::QueueSettings;
 use consign_conformance::log::Lines;
 use consign_postgres::Postgres;
 

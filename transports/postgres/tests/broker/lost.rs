@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     transport::{ErrorKind, Lease, ReceiverExt, Sender},
 };
 

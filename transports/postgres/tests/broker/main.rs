@@ -15,7 +15,7 @@ mod upkeep;
 
 use std::{future::Future, time::Duration};
 
-use consign::broker::QueueSettings;
+use consign::administration::QueueSettings;
 use consign_postgres::{Options, Postgres};
 
 use crate::server::Schema;

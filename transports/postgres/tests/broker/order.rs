@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     transport::{Delivery, ReceiverExt, Sender},
 };
 use consign_postgres::{PostgresLease, PostgresReceiver};

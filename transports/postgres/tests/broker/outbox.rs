@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use consign::{
     Disposition, Message,
-    broker::{QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
     message::SequenceNumber,
     settlement::Changes,
     transport::{ErrorKind, ReceiverExt, Sender, Session},

@@ -8,7 +8,7 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     consumer::Consumer,
     transport::{Batch, Sender},
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::QueueSettings,
+    administration::QueueSettings,
     time::Timestamp,
     transport::{Batch, ErrorKind, ReceiverExt, Sender, Session},
 };

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign::transport::ErrorKind;
+use consign_core::transport::ErrorKind;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use lapin::{
     BasicProperties, Channel, Confirmation, Consumer,

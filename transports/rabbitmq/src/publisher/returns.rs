@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use consign::transport::ErrorKind;
+use consign_core::transport::ErrorKind;
 use lapin::Confirmation;
 use tokio::sync::oneshot;
 

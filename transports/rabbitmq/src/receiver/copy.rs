@@ -1,6 +1,6 @@
 //! Copies of a delivery, in its queue or its dead-letter queue.
 
-use consign::{
+use consign_core::{
     Message,
     settlement::{Changes, DeadLetter},
     time::Timestamp,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{Properties, Received, SequenceNumber, limits},
     settlement::{DeadLetter, DeadLetterReason},

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use consign::{
+use consign_core::{
     Disposition,
     message::{LockToken, limits},
     settlement::{Changes, DeadLetter},

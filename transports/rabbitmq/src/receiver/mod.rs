@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use consign::{
+use consign_core::{
     message::EntityPath,
     transport::{self, Capabilities, Delivery, EntityInfo, ReceiveError},
 };

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use consign::{
+use consign_core::{
     message::{EntityPath, LockToken},
     time::Timestamp,
     transport::{Delivery, EntityInfo, ReceiveError},

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign::transport::SettleError;
+use consign_core::transport::SettleError;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use lapin::{
     Consumer,
@@ -304,7 +304,7 @@ impl State {
                 Some(until) if until == at && at > now => break,
                 Some(until) if until == at => {
                     if let Some(held) = self.held.remove(&key) {
-                        let action = Action::Abandon(consign::settlement::Changes::NONE);
+                        let action = Action::Abandon(consign_core::settlement::Changes::NONE);
                         self.jobs.push(Job { held, action, done: None });
                     }
                 }

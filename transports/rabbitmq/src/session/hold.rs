@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{Delivery, ErrorKind, ReceiveError, SettleError},

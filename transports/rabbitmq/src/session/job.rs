@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SettleError},
 };

@@ -1,6 +1,6 @@
 //! The queues of an entity with sessions.
 
-use consign::message::EntityPath;
+use consign_core::message::EntityPath;
 use futures_util::future::try_join_all;
 use lapin::{
     ExchangeKind,

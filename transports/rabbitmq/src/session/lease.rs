@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use consign::{
+use consign_core::{
     Disposition,
     message::LockToken,
     settlement::Changes,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
-use consign::transport::ErrorKind;
+use consign_core::transport::ErrorKind;
 use lapin::{
     BasicProperties, Channel, Confirmation,
     options::{BasicAckOptions, BasicGetOptions, BasicNackOptions, BasicPublishOptions},

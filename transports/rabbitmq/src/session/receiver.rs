@@ -5,7 +5,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     time::Timestamp,
     transport::{BoxFuture, Capabilities, Delivery, EntityInfo, ReceiveError, Receiver, Session, SettleError},
 };
@@ -25,7 +25,7 @@ impl RabbitMqSession {
     }
 
     /// Returns the state of the session; `None` if there is none.
-    /// [`SessionLockLost`](consign::transport::ErrorKind::SessionLockLost) if the session is not held any more.
+    /// [`SessionLockLost`](consign_core::transport::ErrorKind::SessionLockLost) if the session is not held any more.
     pub fn state(&self) -> Result<Option<Bytes>, SettleError> {
         self.0.state()
     }

@@ -6,7 +6,7 @@ use std::{
     task::Waker,
 };
 
-use consign::{
+use consign_core::{
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{ErrorKind, ReceiveError},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consign::transport::ErrorKind;
+use consign_core::transport::ErrorKind;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use lapin::{
     Consumer,

@@ -1,5 +1,5 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use consign::message::{Body, Value, limits};
+use consign_core::message::{Body, Value, limits};
 
 use super::value;
 
@@ -34,7 +34,6 @@ pub(super) fn encode(body: &Body) -> Option<(Bytes, bool)> {
                 value::encode_list(section.iter(), &mut out)?;
             }
         }
-        _ => return None,
     }
     Some((out.freeze(), true))
 }

@@ -1,7 +1,7 @@
 //! Tests of messages of other clients, and of messages that they read.
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{Properties, PropertyValue, TraceContext, Value},
     time::Timestamp,

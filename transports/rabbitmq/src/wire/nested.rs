@@ -1,6 +1,6 @@
 //! Annotations: arrays and tables among the headers, which no application property can be.
 
-use consign::message::{PropertyValue, Value, limits};
+use consign_core::message::{PropertyValue, Value, limits};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
 use super::property;

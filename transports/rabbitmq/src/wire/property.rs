@@ -1,7 +1,7 @@
 //! Application properties as headers.
 
 use bytes::Bytes;
-use consign::{message::PropertyValue, time::Timestamp};
+use consign_core::{message::PropertyValue, time::Timestamp};
 use lapin::types::AMQPValue;
 use uuid::Uuid;
 
@@ -71,7 +71,6 @@ pub(super) fn write(value: &PropertyValue) -> Option<(AMQPValue, Option<Type>)> 
         PropertyValue::TimeSpan(value) => (AMQPValue::LongLongInt(*value), Some(Type::TimeSpan)),
         PropertyValue::Uri(value) => (text(value), Some(Type::Uri)),
         PropertyValue::Bytes(value) => (AMQPValue::ByteArray(value[..].into()), None),
-        _ => return None,
     })
 }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use consign::{
+use consign_core::{
     Message,
     message::{Properties, PropertyValue, Value},
     time::Timestamp,

@@ -2,7 +2,7 @@
 //! not bytes, and annotations.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use consign::{
+use consign_core::{
     message::{PropertyValue, Value, limits},
     time::Timestamp,
 };
@@ -35,7 +35,6 @@ pub(super) fn encode(value: &Value, out: &mut BytesMut) -> Option<()> {
             encode(&pair.0, out)?;
             encode(&pair.1, out)?;
         }
-        _ => return None,
     }
     Some(())
 }
@@ -108,7 +107,6 @@ fn encode_simple(value: &PropertyValue, out: &mut BytesMut) -> Option<()> {
         }
         PropertyValue::Bytes(bytes) => variable(0xb0, bytes, out),
         PropertyValue::Null => out.put_u8(0x40),
-        _ => return None,
     }
     Some(())
 }

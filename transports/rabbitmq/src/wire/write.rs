@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use consign::{
+use consign_core::{
     Message,
     message::{PassThrough, Properties, PropertyValue, Value},
     settlement::DeadLetter,

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::{Broker, QueueSettings},
+    administration::QueueSettings,
+    broker::Broker,
     middleware::in_flight::InFlightLayer,
     testing::{Link, LinkSettings},
     transport::{SendError, SendService},

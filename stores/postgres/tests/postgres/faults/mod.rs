@@ -18,7 +18,8 @@ use std::{
 
 use consign::{
     Message,
-    broker::{Broker, Queue, QueueSettings},
+    administration::QueueSettings,
+    broker::{Broker, Queue},
     consumer::Consumer,
     middleware::dedup::DedupLayer,
     transport::Sender,

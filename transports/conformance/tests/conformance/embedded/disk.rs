@@ -4,7 +4,7 @@ use std::{
     pin::pin,
 };
 
-use consign::broker::{Broker, QueueSettings};
+use consign::{administration::QueueSettings, broker::Broker};
 use consign_conformance::{Report, Suite};
 use tempfile::TempDir;
 use tokio::time::Instant;

@@ -1,4 +1,4 @@
-use consign::Message;
+use consign_core::Message;
 
 use super::*;
 use crate::wire::{decode, encode, encode_copy};

@@ -5,8 +5,10 @@
 use std::any::Any;
 
 use consign::{
-    Disposition, Message,
-    broker::{Broker, Queue, QueueSender, QueueSettings},
+    Disposition,
+    Message,
+    administration::QueueSettings,
+    broker::{Broker, Queue, QueueSender},
     codecs::{And, Codecs, Json, NoCodec},
     consumer::{ConsumeError, Consumer, Stats},
     middleware::encode::{EncodeLayer, Encoder, Outgoing},

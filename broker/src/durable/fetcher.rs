@@ -1,0 +1,135 @@
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+};
+
+use consign_core::message::Stored;
+use parking_lot::{Condvar, Mutex};
+
+use super::{Commits, StorageError, StorageErrorKind, Table, corrupted, journal::Reader, key, record::MessageRecord};
+use crate::{engine::Wanted, namespace::Namespace, panics::caught};
+
+/// Reads messages that are on the disk only. A thread of its own reads those that receivers come near; a peek reads
+/// its own.
+#[derive(Clone)]
+pub(crate) struct Fetcher {
+    reader: Arc<dyn Reader>,
+    commits: Arc<Commits>,
+    orders: Arc<Orders>,
+}
+
+#[derive(Default)]
+struct Orders {
+    state: Mutex<State>,
+    has_some: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Each message is requested once until it is fetched.
+    wanted: Vec<Wanted>,
+    is_over: bool,
+}
+
+impl Fetcher {
+    /// How many are read before they are handed to the engine.
+    const TOGETHER: usize = 32;
+
+    pub(super) fn new(reader: Arc<dyn Reader>, commits: Arc<Commits>) -> Self {
+        Self { reader, commits, orders: Arc::default() }
+    }
+
+    pub(super) fn fetch(&self, wanted: Vec<Wanted>) {
+        self.orders.state.lock().wanted.extend(wanted);
+        self.orders.has_some.notify_one();
+    }
+
+    /// Ends the thread.
+    pub(super) fn end(&self) {
+        self.orders.state.lock().is_over = true;
+        self.orders.has_some.notify_one();
+    }
+
+    fn next(&self) -> Option<Vec<Wanted>> {
+        let mut state = self.orders.state.lock();
+        loop {
+            if state.is_over {
+                return None;
+            }
+            if !state.wanted.is_empty() {
+                return Some(std::mem::take(&mut state.wanted));
+            }
+            self.orders.has_some.wait(&mut state);
+        }
+    }
+
+    /// Fetches requested messages until the broker is gone, or the disk fails.
+    pub(super) fn run(self, namespace: &Weak<Namespace>) {
+        while let Some(wanted) = self.next() {
+            for some in wanted.chunks(Self::TOGETHER) {
+                if let Err(failure) = caught("fetcher", || self.fetch_some(some, namespace)) {
+                    self.fail(failure);
+                    if let Some(namespace) = namespace.upgrade() {
+                        namespace.wake_all();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn fetch_some(&self, some: &[Wanted], namespace: &Weak<Namespace>) -> Result<(), StorageError> {
+        let read = |&wanted: &Wanted| Ok((wanted, self.read(wanted.store.serial, wanted.order)?));
+        let fetched = some.iter().map(read).collect::<Result<Vec<_>, StorageError>>()?;
+        let Some(namespace) = namespace.upgrade() else { return Ok(()) };
+        let now = namespace.now();
+        match namespace.with(|state| state.engine.page_in(now, fetched)) {
+            None => Ok(()),
+            Some(Wanted { store, order, .. }) => {
+                Err(corrupted(Table::Messages, &key(store.serial, order), "it is missing"))
+            }
+        }
+    }
+
+    /// Reads a message; `None` if it is gone.
+    pub(super) fn read(&self, serial: u64, order: u64) -> Result<Option<Stored>, StorageError> {
+        let Some(record) = self.reader.read(Table::Messages, &key(serial, order))? else { return Ok(None) };
+        Ok(Some(MessageRecord::decode(&record)?.message))
+    }
+
+    /// Copies all that is committed.
+    pub(super) fn backup(&self, to: &Path) -> Result<(), StorageError> {
+        self.reader.backup(to)
+    }
+
+    /// Ends the broker, because an unreadable message would never be delivered. If the broker is being closed the
+    /// writer reports it, and not before others can open the store.
+    pub(super) fn fail(&self, failure: StorageError) {
+        if failure.kind() == StorageErrorKind::Closed {
+            return;
+        }
+        tracing::error!(error = %failure, "a message cannot be read");
+        self.commits.fail(failure);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::{
+        journal::Journal,
+        redb::{RedbJournal, SimulatedDisk},
+    };
+
+    /// Otherwise a broker would report that it is closed while its folder is still locked.
+    #[test]
+    fn d_08_what_is_fetched_while_a_journal_is_closed_does_not_end_the_broker() {
+        let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();
+        let fetcher = Fetcher::new(journal.reader(), Arc::default());
+        Box::new(journal).close().unwrap();
+        fetcher.fail(fetcher.read(1, 1).unwrap_err());
+        assert!(fetcher.commits.failure().is_none());
+        fetcher.fail(StorageError::new(StorageErrorKind::Corrupted, ""));
+        assert!(fetcher.commits.failure().is_some());
+    }
+}

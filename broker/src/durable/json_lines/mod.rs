@@ -1,0 +1,51 @@
+//! Messages as JSON lines: one object a line, with properties and body.
+//!
+//! Everything is optional but the braces, and a field that is not known is an error.
+//!
+//! ```text
+//! {"entity":"orders","message_id":"m-1","subject":"order.created","content_type":"application/json",
+//!  "time_to_live":60000,"properties":{"tenant":"north","attempt":3,"rate":{"f64":"1.5"}},"body":{"text":"{\"id\":1}"}}
+//! ```
+//!
+//! | field | what it is |
+//! |---|---|
+//! | `entity` | the path of the entity, or of its dead letters |
+//! | `received` | the broker's data of the message: `sequence_number`, `enqueued_sequence_number`, `delivery_count`, `enqueued_time`, `expires_at`, `locked_until`, `state` (`active`, `deferred`, `scheduled`), `dead_lettered`, `partition_id` |
+//! | `content_type`, `correlation_id`, `message_id`, `subject`, `reply_to`, `session_id`, `reply_to_session_id`, `partition_key`, `transaction_partition_key`, `to`, `dead_letter_source` | text |
+//! | `message_id_stamped` | `true` if the broker has made the `message_id`, for the sender set none |
+//! | `time_to_live` | whole milliseconds |
+//! | `scheduled_enqueue_time` | an instant |
+//! | `properties` | application properties: an object of simple values |
+//! | `pass_through` | `user_id` in base64, `content_encoding`, `group_sequence`, `creation_time`, `durable`, `priority`, `first_acquirer`, `force_persistence`; `annotations` and `footer` as lists of a key and a value |
+//! | `body` | `{"text":…}`, `{"bytes":base64}`, `{"sections":[base64,…]}`, `{"value":value}` or `{"sequence":[[value,…],…]}` |
+//!
+//! An instant is the number of milliseconds since 1970-01-01 UTC. A simple value is `null`, `true` or `false`, text,
+//! a number or a typed object. A number is a signed integer of 64 bits. A typed object has the name of a type and its
+//! value.
+//!
+//! The types are `u8`, `u16`, `u32`, `u64`, `i8`, `i16`, `i32`, `char`, `uri`, `date_time` (an instant),
+//! `date_time_offset` and `time_span` (ticks of 100 ns). Further types are `uuid` with hyphens, `bytes` and `decimal`
+//! in base64. `f32` and `f64` are text: `"1.5"`, `"inf"`, or `"0x"` and the bits of a NaN. Another value is such an
+//! object of the type `symbol`, or a list that begins with its kind: `["list",…]`, `["array",…]`,
+//! `["map",key,value,…]`, `["described",descriptor,value]`.
+
+mod error;
+mod read;
+#[cfg(test)]
+mod tests;
+mod value;
+mod write;
+
+use consign_core::message::Message;
+
+pub(crate) use self::{error::LineError, read::read_messages, write::write_message};
+
+/// The longest line that is read by default, in bytes. The largest message is 100 MiB, and base64 adds a third to it.
+pub(crate) const MAX_LINE: usize = 256 << 20;
+
+/// One message, and its source or target entity.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) entity: Option<String>,
+    pub(crate) message: Message,
+}

@@ -1,0 +1,108 @@
+use std::{path::Path, sync::Arc, thread, time::Duration};
+
+use consign_core::{
+    message::random_id::random_uuid,
+    time::{Clock, Timestamp},
+};
+use tokio::sync::watch;
+
+use super::{
+    Commits, Durability, Journal, OpenOptions, Recorder, StorageError, StorageErrorKind, Table,
+    later::Later,
+    record::BrokerRecord,
+    redb::{RedbJournal, RedbOptions},
+    writer::Writer,
+};
+use crate::{
+    Broker,
+    engine::{Identity, Restoring},
+    namespace::Namespace,
+};
+
+/// What was found when a broker was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Messages in every state.
+    pub messages: u64,
+    /// Records of all kinds.
+    pub records: u64,
+    /// Bytes of all records.
+    pub bytes: u64,
+    /// How long it took, by the broker's clock.
+    pub took: Duration,
+}
+
+pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, StorageError> {
+    let journal = RedbJournal::open(path, RedbOptions::default())?;
+    let (broker, writer) = restore(options, Box::new(journal))?;
+    let spawned = spawn("consign-writer", move || writer.run())?;
+    if let Some(recorder) = broker.namespace.recorder() {
+        recorder.set_writer(spawned);
+        let (fetcher, namespace) = (recorder.fetcher().clone(), Arc::downgrade(&broker.namespace));
+        spawn("consign-fetcher", move || fetcher.run(&namespace))?;
+    }
+    if let Durability::Relaxed { max_delay } = options.durability {
+        tracing::warn!(
+            ?path,
+            ?max_delay,
+            "relaxed durability: a process crash may lose what was acknowledged within max_delay"
+        );
+    }
+    Ok(broker)
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, StorageError> {
+    let failed = |error| StorageError::new(StorageErrorKind::Failed, "a thread was not started").with_source(error);
+    thread::Builder::new().name(name.into()).spawn(work).map_err(failed)
+}
+
+/// Restores the broker from a journal, and the writer of its changes.
+pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> Result<(Broker, Writer), StorageError> {
+    let started = options.clock.now().elapsed;
+    let mut recovery = Recovery::default();
+    let budget = options.memory_budget as u64;
+    let (mut restoring, mut identity, mut clock) = (None, None, None);
+    let begin = |latest| {
+        let clock = Later::new(Arc::clone(&options.clock), latest);
+        (clock.now(), clock)
+    };
+    journal.load(&mut |table, key, value| {
+        recovery.records += 1;
+        recovery.bytes += (key.len() + value.len()) as u64;
+        if table == Table::Broker {
+            let record = BrokerRecord::decode(value)?;
+            let (now, later) = begin(record.latest);
+            identity = Some(Identity { store: record.store, created: record.created });
+            restoring =
+                Some(Restoring::new(options.quirks, now.into(), record.last_serial, options.hold_locks, budget));
+            clock = Some(later);
+            return Ok(());
+        }
+        let missing = || super::corrupted(Table::Broker, &[], "it is not there");
+        restoring.as_mut().ok_or_else(missing)?.take(table, key, value)
+    })?;
+    let (clock, restoring, identity) =
+        if let (Some(clock), Some(restoring), Some(identity)) = (clock, restoring, identity) {
+            (clock, restoring, identity)
+        } else {
+            let (now, clock) = begin(Timestamp::EPOCH);
+            let identity = Identity { store: random_uuid(), created: now.utc };
+            (clock, Restoring::new(options.quirks, now.into(), 0, options.hold_locks, budget), identity)
+        };
+    let (mut engine, messages) = restoring.finish();
+    engine.set_ahead(Arc::clone(&clock.ahead));
+    recovery.messages = messages;
+    recovery.took = options.clock.now().elapsed.saturating_sub(started);
+    let commits = Arc::new(Commits::default());
+    let delay = match options.durability {
+        Durability::Durable => options.group_delay,
+        Durability::Relaxed { max_delay } => max_delay,
+    };
+    let (open, is_open) = watch::channel(());
+    let reader = journal.reader();
+    let recorder = Recorder::new(Arc::clone(&commits), options.durability, identity, recovery, reader, is_open);
+    let namespace = Arc::new(Namespace::on_disk(Arc::new(clock), engine, recorder));
+    let writer = Writer::new(journal, commits, Arc::downgrade(&namespace), open, delay);
+    Ok((Broker { namespace }, writer))
+}

@@ -1,0 +1,46 @@
+use bytes::Bytes;
+use consign_core::message::Body;
+
+use super::{malformed::Malformed, reader::Reader, value, write};
+
+mod tag {
+    pub(super) const ONE_SECTION: u8 = 0;
+    pub(super) const SECTIONS: u8 = 1;
+    pub(super) const VALUE: u8 = 2;
+    pub(super) const SEQUENCE: u8 = 3;
+}
+
+#[inline]
+pub(super) fn write(out: &mut Vec<u8>, body: &Body) {
+    match body {
+        Body::Data(data) => match data.sections() {
+            [one] => {
+                out.push(tag::ONE_SECTION);
+                write::bytes(out, one);
+            }
+            sections => {
+                out.push(tag::SECTIONS);
+                write::list(out, sections.iter(), |out, section| write::bytes(out, section));
+            }
+        },
+        Body::Value(value) => {
+            out.push(tag::VALUE);
+            value::write(out, value);
+        }
+        Body::Sequence(sections) => {
+            out.push(tag::SEQUENCE);
+            write::list(out, sections.iter(), |out, values| value::write_all(out, values));
+        }
+    }
+}
+
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<Body, Malformed> {
+    let section = |reader: &mut Reader<'_>| reader.bytes().map(Bytes::copy_from_slice);
+    Ok(match reader.byte()? {
+        tag::ONE_SECTION => Body::from(section(reader)?),
+        tag::SECTIONS => Body::sections(reader.list(section)?),
+        tag::VALUE => Body::Value(Box::new(value::read(reader)?)),
+        tag::SEQUENCE => Body::Sequence(reader.list(|reader| reader.list(value::read))?.into()),
+        _ => return Err(reader.invalid("kind of a body")),
+    })
+}

@@ -1,0 +1,74 @@
+use consign_core::{
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    message::EntityPath,
+};
+use consign_rules::RuleSet;
+
+use super::{malformed::Malformed, reader::Reader, rules, settings, write};
+
+/// The version that is written.
+const VERSION: u8 = 1;
+
+/// A queue, a topic or a subscription.
+#[derive(Clone, Debug)]
+pub(crate) struct EntityRecord {
+    pub(crate) path: EntityPath,
+    pub(crate) kind: EntityKind,
+    /// The secret of the digests of its ids, if it detects duplicates.
+    pub(crate) secret: Option<[u8; 16]>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum EntityKind {
+    Queue(QueueSettings),
+    Topic(TopicSettings),
+    Subscription {
+        settings: SubscriptionSettings,
+        /// The serial of its topic.
+        topic: u64,
+        rules: Box<RuleSet>,
+    },
+}
+
+impl EntityRecord {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let Self { path, kind, secret } = self;
+        out.push(VERSION);
+        write::text(out, path.as_str());
+        write::optional(out, secret.as_ref(), |out, secret| out.extend_from_slice(secret));
+        match kind {
+            EntityKind::Queue(settings) => {
+                out.push(0);
+                settings::write_queue(out, settings);
+            }
+            EntityKind::Topic(settings) => {
+                out.push(1);
+                settings::write_topic(out, settings);
+            }
+            EntityKind::Subscription { settings, topic, rules } => {
+                out.push(2);
+                settings::write_subscription(out, settings);
+                write::unsigned(out, *topic);
+                rules::write(out, rules);
+            }
+        }
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes, VERSION)?;
+        let path = EntityPath::new(reader.text()?).map_err(|_| reader.invalid("path"))?;
+        let secret = reader.optional(Reader::array)?;
+        let kind = match reader.byte()? {
+            0 => EntityKind::Queue(settings::read_queue(&mut reader)?),
+            1 => EntityKind::Topic(settings::read_topic(&mut reader)?),
+            2 => EntityKind::Subscription {
+                settings: settings::read_subscription(&mut reader)?,
+                topic: reader.unsigned()?,
+                rules: Box::new(rules::read(&mut reader)?),
+            },
+            _ => return Err(reader.invalid("kind of an entity")),
+        };
+        reader.finish()?;
+        Ok(Self { path, kind, secret })
+    }
+}

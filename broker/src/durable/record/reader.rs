@@ -1,0 +1,180 @@
+use std::time::Duration;
+
+use consign_core::time::Timestamp;
+
+use super::malformed::{Malformed, Problem};
+
+/// Reads a record from its first byte to its last one. It checks each length against the bytes.
+pub(super) struct Reader<'a> {
+    all: &'a [u8],
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the version, which is 1 to `newest`.
+    pub(super) fn new(all: &'a [u8], newest: u8) -> Result<Self, Malformed> {
+        let mut reader = Self { all, rest: all };
+        let version = reader.byte()?;
+        if (1..=newest).contains(&version) {
+            Ok(reader)
+        } else {
+            Err(Malformed { problem: Problem::UnknownVersion(version), at: 0 })
+        }
+    }
+
+    /// Checks that nothing is left.
+    pub(super) fn finish(self) -> Result<(), Malformed> {
+        if self.rest.is_empty() { Ok(()) } else { Err(self.fail(Problem::Trailing)) }
+    }
+
+    pub(super) fn invalid(&self, what: &'static str) -> Malformed {
+        self.fail(Problem::Invalid(what))
+    }
+
+    fn fail(&self, problem: Problem) -> Malformed {
+        Malformed { problem, at: self.all.len() - self.rest.len() }
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (array, rest) = self.rest.split_first_chunk().ok_or_else(|| self.fail(Problem::Truncated))?;
+        self.rest = rest;
+        Ok(*array)
+    }
+
+    /// Bytes with their number before them.
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+        let length = self.unsigned()?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or_else(|| self.fail(Problem::Truncated))?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| self.invalid("text"))
+    }
+
+    pub(super) fn bool(&mut self) -> Result<bool, Malformed> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.invalid("truth value")),
+        }
+    }
+
+    /// Reads seven bits in each byte, the lowest first; the eighth marks that more follow.
+    pub(super) fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
+        let mut value = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return T::try_from(value).map_err(|_| self.invalid("number"));
+            }
+        }
+        Err(self.invalid("number"))
+    }
+
+    /// Reads a signed number. The sign is the lowest bit.
+    pub(super) fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, Malformed> {
+        let folded: u64 = self.unsigned()?;
+        let value = (folded >> 1).cast_signed() ^ -(folded & 1).cast_signed();
+        T::try_from(value).map_err(|_| self.invalid("number"))
+    }
+
+    pub(super) fn timestamp(&mut self) -> Result<Timestamp, Malformed> {
+        self.signed().map(Timestamp::from_millis)
+    }
+
+    pub(super) fn duration(&mut self) -> Result<Duration, Malformed> {
+        let (seconds, nanos) = (self.unsigned()?, self.unsigned()?);
+        if nanos < 1_000_000_000 { Ok(Duration::new(seconds, nanos)) } else { Err(self.invalid("duration")) }
+    }
+
+    /// Reads a Boolean, and what follows it if it is true.
+    pub(super) fn optional<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, Malformed> {
+        let is_there = self.bool()?;
+        self.when(is_there, read)
+    }
+
+    /// Reads a value if its bit is set.
+    pub(super) fn when<T>(
+        &mut self,
+        is_there: bool,
+        read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, Malformed> {
+        is_there.then(|| read(self)).transpose()
+    }
+
+    /// Reads a number, and so many items with `read`. Memory is allocated for the items that exist, not for those
+    /// announced.
+    pub(super) fn list<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        let count: u64 = self.unsigned()?;
+        let mut list = Vec::new();
+        for _ in 0..count {
+            list.push(read(self)?);
+        }
+        Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::write, *};
+
+    fn reader(rest: &[u8]) -> Reader<'_> {
+        Reader { all: rest, rest }
+    }
+
+    #[test]
+    fn numbers_take_seven_bits_a_byte() {
+        for (value, bytes) in [
+            (0, &[0][..]),
+            (0x7f, &[0x7f]),
+            (0x80, &[0x80, 1]),
+            (300, &[0xac, 2]),
+            (u64::MAX, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+        ] {
+            let mut out = Vec::new();
+            write::unsigned(&mut out, value);
+            assert_eq!((&*out, reader(bytes).unsigned()), (bytes, Ok(value)));
+        }
+        for (value, bytes) in [(0, &[0][..]), (-1, &[1]), (1, &[2]), (-2, &[3]), (64, &[0x80, 1])] {
+            let mut out = Vec::new();
+            write::signed(&mut out, value);
+            assert_eq!((&*out, reader(bytes).signed()), (bytes, Ok(value)));
+        }
+        for value in [i64::MIN, i64::MAX] {
+            let mut out = Vec::new();
+            write::signed(&mut out, value);
+            assert_eq!(reader(&out).signed(), Ok(value));
+        }
+    }
+
+    #[test]
+    fn what_no_writer_makes_is_refused() {
+        let invalid = |what, at| Malformed { problem: Problem::Invalid(what), at };
+        let beyond = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
+        assert_eq!(reader(&beyond).unsigned::<u64>(), Err(invalid("number", 10)));
+        assert_eq!(reader(&[0x80; 20]).unsigned::<u64>(), Err(invalid("number", 10)));
+        assert_eq!(reader(&[0x80, 2]).unsigned::<u8>(), Err(invalid("number", 2)));
+        assert_eq!(reader(&[0xff, 3]).signed::<i8>(), Err(invalid("number", 2)));
+        assert_eq!(reader(&[2]).bool(), Err(invalid("truth value", 1)));
+        assert_eq!(reader(&[1, 0xff]).text(), Err(invalid("text", 2)));
+        assert_eq!(reader(&[0, 0x80, 0x94, 0xeb, 0xdc, 3]).duration(), Err(invalid("duration", 6)));
+        assert_eq!(reader(&[2, 0]).bytes(), Err(Malformed { problem: Problem::Truncated, at: 1 }));
+    }
+}

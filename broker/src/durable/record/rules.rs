@@ -1,0 +1,101 @@
+use consign_rules::{CorrelationFilter, Filter, Rule, RuleSet, SqlAction, SqlFilter};
+
+use super::{malformed::Malformed, properties, reader::Reader, write};
+
+mod tag {
+    pub(super) const TRUE: u8 = 0;
+    pub(super) const FALSE: u8 = 1;
+    pub(super) const CORRELATION: u8 = 2;
+    pub(super) const SQL: u8 = 3;
+}
+
+/// The texts that a correlation filter can match.
+const TEXTS: u32 = 8;
+
+pub(super) fn write(out: &mut Vec<u8>, rules: &RuleSet) {
+    write::list(out, rules.iter(), write_rule);
+}
+
+fn write_rule(out: &mut Vec<u8>, rule: &Rule) {
+    write::text(out, rule.name());
+    match rule.filter() {
+        Filter::True => out.push(tag::TRUE),
+        Filter::False => out.push(tag::FALSE),
+        Filter::Correlation(filter) => {
+            out.push(tag::CORRELATION);
+            write_correlation(out, filter);
+        }
+        Filter::Sql(filter) => {
+            out.push(tag::SQL);
+            write::text(out, filter.as_str());
+        }
+    }
+    write::optional(out, rule.action().map(SqlAction::as_str), write::text);
+}
+
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<RuleSet, Malformed> {
+    let mut rules = RuleSet::empty();
+    let count: u64 = reader.unsigned()?;
+    for _ in 0..count {
+        let name = reader.text()?;
+        let filter = match reader.byte()? {
+            tag::TRUE => Filter::True,
+            tag::FALSE => Filter::False,
+            tag::CORRELATION => read_correlation(reader)?.into(),
+            tag::SQL => SqlFilter::parse(reader.text()?).map_err(|_| reader.invalid("filter"))?.into(),
+            _ => return Err(reader.invalid("kind of a filter")),
+        };
+        let mut rule = Rule::new(name, filter).map_err(|_| reader.invalid("name of a rule"))?;
+        if let Some(action) = reader.optional(Reader::text)? {
+            rule = rule.with_action(SqlAction::parse(action).map_err(|_| reader.invalid("action"))?);
+        }
+        rules.create(rule).map_err(|_| reader.invalid("rule"))?;
+    }
+    Ok(rules)
+}
+
+/// Writes which texts are present, these, and the application properties.
+fn write_correlation(out: &mut Vec<u8>, filter: &CorrelationFilter) {
+    let texts = [
+        filter.content_type(),
+        filter.correlation_id(),
+        filter.message_id(),
+        filter.subject(),
+        filter.reply_to(),
+        filter.session_id(),
+        filter.reply_to_session_id(),
+        filter.to(),
+    ];
+    write::unsigned(out, write::bits(texts.iter().map(Option::is_some)));
+    for text in texts.into_iter().flatten() {
+        write::text(out, text);
+    }
+    properties::write_application(out, filter.properties());
+}
+
+fn read_correlation(reader: &mut Reader<'_>) -> Result<CorrelationFilter, Malformed> {
+    let there: u32 = reader.unsigned()?;
+    if there >> TEXTS != 0 {
+        return Err(reader.invalid("bits of a correlation filter"));
+    }
+    let mut filter = CorrelationFilter::builder();
+    for place in 0..TEXTS {
+        if there & 1 << place != 0 {
+            let text = reader.text()?;
+            filter = match place {
+                0 => filter.content_type(text),
+                1 => filter.correlation_id(text),
+                2 => filter.message_id(text),
+                3 => filter.subject(text),
+                4 => filter.reply_to(text),
+                5 => filter.session_id(text),
+                6 => filter.reply_to_session_id(text),
+                _ => filter.to(text),
+            };
+        }
+    }
+    for (key, value) in properties::read_application(reader)?.iter() {
+        filter = filter.property(key, value.clone());
+    }
+    filter.build().map_err(|_| reader.invalid("correlation filter"))
+}

@@ -1,0 +1,156 @@
+use consign_core::administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings};
+
+use super::{malformed::Malformed, reader::Reader, write};
+
+pub(super) fn write_queue(out: &mut Vec<u8>, settings: &QueueSettings) {
+    let QueueSettings {
+        lock_duration,
+        max_delivery_count,
+        default_time_to_live,
+        dead_letter_on_expiration,
+        max_size,
+        max_message_size,
+        requires_session,
+        duplicate_detection,
+        max_duplicate_ids,
+        partitioned,
+        forward_to,
+        forward_dead_letters_to,
+        auto_delete_on_idle,
+        status,
+        ..
+    } = settings;
+    write::duration(out, *lock_duration);
+    write::unsigned(out, *max_delivery_count);
+    write::optional(out, *default_time_to_live, write::duration);
+    write::bool(out, *dead_letter_on_expiration);
+    write::unsigned(out, *max_size);
+    write::length(out, *max_message_size);
+    write::bool(out, *requires_session);
+    write::optional(out, *duplicate_detection, write::duration);
+    write::length(out, *max_duplicate_ids);
+    write::bool(out, *partitioned);
+    write::optional(out, forward_to.as_deref(), write::text);
+    write::optional(out, forward_dead_letters_to.as_deref(), write::text);
+    write::optional(out, *auto_delete_on_idle, write::duration);
+    write_status(out, *status);
+}
+
+pub(super) fn read_queue(reader: &mut Reader<'_>) -> Result<QueueSettings, Malformed> {
+    let mut settings = QueueSettings::default();
+    settings.lock_duration = reader.duration()?;
+    settings.max_delivery_count = reader.unsigned()?;
+    settings.default_time_to_live = reader.optional(Reader::duration)?;
+    settings.dead_letter_on_expiration = reader.bool()?;
+    settings.max_size = reader.unsigned()?;
+    settings.max_message_size = read_size(reader)?;
+    settings.requires_session = reader.bool()?;
+    settings.duplicate_detection = reader.optional(Reader::duration)?;
+    settings.max_duplicate_ids = read_size(reader)?;
+    settings.partitioned = reader.bool()?;
+    settings.forward_to = reader.optional(Reader::text)?.map(str::to_owned);
+    settings.forward_dead_letters_to = reader.optional(Reader::text)?.map(str::to_owned);
+    settings.auto_delete_on_idle = reader.optional(Reader::duration)?;
+    settings.status = read_status(reader)?;
+    Ok(settings)
+}
+
+pub(super) fn write_topic(out: &mut Vec<u8>, settings: &TopicSettings) {
+    let TopicSettings {
+        default_time_to_live,
+        duplicate_detection,
+        max_duplicate_ids,
+        partitioned,
+        max_size,
+        max_message_size,
+        auto_delete_on_idle,
+        status,
+        ..
+    } = settings;
+    write::optional(out, *default_time_to_live, write::duration);
+    write::unsigned(out, *max_size);
+    write::length(out, *max_message_size);
+    write::optional(out, *duplicate_detection, write::duration);
+    write::length(out, *max_duplicate_ids);
+    write::bool(out, *partitioned);
+    write::optional(out, *auto_delete_on_idle, write::duration);
+    write_status(out, *status);
+}
+
+pub(super) fn read_topic(reader: &mut Reader<'_>) -> Result<TopicSettings, Malformed> {
+    let mut settings = TopicSettings::default();
+    settings.default_time_to_live = reader.optional(Reader::duration)?;
+    settings.max_size = reader.unsigned()?;
+    settings.max_message_size = read_size(reader)?;
+    settings.duplicate_detection = reader.optional(Reader::duration)?;
+    settings.max_duplicate_ids = read_size(reader)?;
+    settings.partitioned = reader.bool()?;
+    settings.auto_delete_on_idle = reader.optional(Reader::duration)?;
+    settings.status = read_status(reader)?;
+    Ok(settings)
+}
+
+pub(super) fn write_subscription(out: &mut Vec<u8>, settings: &SubscriptionSettings) {
+    let SubscriptionSettings {
+        lock_duration,
+        max_delivery_count,
+        default_time_to_live,
+        dead_letter_on_expiration,
+        dead_letter_on_filter_error,
+        requires_session,
+        forward_to,
+        forward_dead_letters_to,
+        auto_delete_on_idle,
+        status,
+        ..
+    } = settings;
+    write::duration(out, *lock_duration);
+    write::unsigned(out, *max_delivery_count);
+    write::optional(out, *default_time_to_live, write::duration);
+    write::bool(out, *dead_letter_on_expiration);
+    write::bool(out, *dead_letter_on_filter_error);
+    write::bool(out, *requires_session);
+    write::optional(out, forward_to.as_deref(), write::text);
+    write::optional(out, forward_dead_letters_to.as_deref(), write::text);
+    write::optional(out, *auto_delete_on_idle, write::duration);
+    write_status(out, *status);
+}
+
+pub(super) fn read_subscription(reader: &mut Reader<'_>) -> Result<SubscriptionSettings, Malformed> {
+    let mut settings = SubscriptionSettings::default();
+    settings.lock_duration = reader.duration()?;
+    settings.max_delivery_count = reader.unsigned()?;
+    settings.default_time_to_live = reader.optional(Reader::duration)?;
+    settings.dead_letter_on_expiration = reader.bool()?;
+    settings.dead_letter_on_filter_error = reader.bool()?;
+    settings.requires_session = reader.bool()?;
+    settings.forward_to = reader.optional(Reader::text)?.map(str::to_owned);
+    settings.forward_dead_letters_to = reader.optional(Reader::text)?.map(str::to_owned);
+    settings.auto_delete_on_idle = reader.optional(Reader::duration)?;
+    settings.status = read_status(reader)?;
+    Ok(settings)
+}
+
+/// A size beyond what this machine can address becomes the largest that it can.
+fn read_size(reader: &mut Reader<'_>) -> Result<usize, Malformed> {
+    reader.unsigned().map(|size: u64| usize::try_from(size).unwrap_or(usize::MAX))
+}
+
+fn write_status(out: &mut Vec<u8>, status: Status) {
+    out.push(match status {
+        Status::Active => 0,
+        Status::Disabled => 1,
+        Status::SendDisabled => 2,
+        Status::ReceiveDisabled => 3,
+    });
+}
+
+fn read_status(reader: &mut Reader<'_>) -> Result<Status, Malformed> {
+    Ok(match reader.byte()? {
+        0 => Status::Active,
+        1 => Status::Disabled,
+        2 => Status::SendDisabled,
+        3 => Status::ReceiveDisabled,
+        _ => return Err(reader.invalid("status")),
+    })
+}

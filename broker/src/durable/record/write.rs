@@ -1,0 +1,79 @@
+//! The parts of every record.
+
+use std::time::Duration;
+
+use consign_core::time::Timestamp;
+
+/// Writes seven bits in each byte, the lowest first; the eighth marks that more follow.
+#[inline]
+pub(super) fn unsigned(out: &mut Vec<u8>, value: impl Into<u64>) {
+    let mut value = value.into();
+    while value >= 0x80 {
+        out.push(value.to_le_bytes()[0] | 0x80);
+        value >>= 7;
+    }
+    out.push(value.to_le_bytes()[0]);
+}
+
+/// Writes a signed number. The sign is the lowest bit, so that small numbers are short.
+#[inline]
+pub(super) fn signed(out: &mut Vec<u8>, value: impl Into<i64>) {
+    let value = value.into();
+    unsigned(out, (value << 1 ^ value >> 63).cast_unsigned());
+}
+
+#[inline]
+pub(super) fn length(out: &mut Vec<u8>, length: usize) {
+    unsigned(out, length as u64);
+}
+
+#[inline]
+pub(super) fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    length(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+#[inline]
+pub(super) fn text(out: &mut Vec<u8>, text: &str) {
+    bytes(out, text.as_bytes());
+}
+
+#[inline]
+pub(super) fn timestamp(out: &mut Vec<u8>, timestamp: Timestamp) {
+    signed(out, timestamp.as_millis());
+}
+
+pub(super) fn duration(out: &mut Vec<u8>, duration: Duration) {
+    unsigned(out, duration.as_secs());
+    unsigned(out, duration.subsec_nanos());
+}
+
+pub(super) fn bool(out: &mut Vec<u8>, value: bool) {
+    out.push(value.into());
+}
+
+/// Writes a Boolean, and what follows it if it is true.
+pub(super) fn optional<T>(out: &mut Vec<u8>, value: Option<T>, write: impl FnOnce(&mut Vec<u8>, T)) {
+    bool(out, value.is_some());
+    if let Some(value) = value {
+        write(out, value);
+    }
+}
+
+/// Writes the number of items, and each of them.
+pub(super) fn list<T>(
+    out: &mut Vec<u8>,
+    items: impl ExactSizeIterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T),
+) {
+    length(out, items.len());
+    for item in items {
+        write(out, item);
+    }
+}
+
+/// Returns one bit for each flag: whether it is set.
+#[inline]
+pub(super) fn bits(flags: impl IntoIterator<Item = bool>) -> u32 {
+    flags.into_iter().enumerate().fold(0, |bits, (place, flag)| bits | u32::from(flag) << place)
+}

@@ -1,0 +1,171 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use consign_core::{
+    Message,
+    message::{Received, Stored},
+};
+use tokio::{runtime::Handle, sync::watch};
+
+use super::{Batch, Commit, Commits, Durability, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
+use crate::{
+    engine::{Identity, Wanted, say_expired},
+    sync::Mutex,
+};
+
+/// The state of a broker on a disk besides its engine.
+pub(crate) struct Recorder {
+    pub(super) commits: Arc<Commits>,
+    /// The batch that changes are for. It is changed where the engine is locked.
+    filling: AtomicU64,
+    /// Whether a call waits for the disk.
+    durability: Durability,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Closed when the writer has closed the journal.
+    is_open: watch::Receiver<()>,
+    identity: Identity,
+    recovery: Recovery,
+    fetcher: Fetcher,
+}
+
+impl Recorder {
+    pub(super) fn new(
+        commits: Arc<Commits>,
+        durability: Durability,
+        identity: Identity,
+        recovery: Recovery,
+        reader: Arc<dyn Reader>,
+        is_open: watch::Receiver<()>,
+    ) -> Self {
+        let fetcher = Fetcher::new(reader, Arc::clone(&commits));
+        let (filling, writer) = (AtomicU64::new(1), Mutex::new(None));
+        Self { commits, filling, durability, writer, is_open, identity, recovery, fetcher }
+    }
+
+    pub(super) fn set_writer(&self, writer: JoinHandle<()>) {
+        *self.writer.lock() = Some(writer);
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub(crate) fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Records that the batch that is being filled has changes. Called where the engine is locked.
+    pub(crate) fn note(&self) {
+        let filling = self.filling.load(Ordering::Relaxed);
+        if self.commits.begun() < filling {
+            self.commits.begin(filling);
+        }
+    }
+
+    /// Does the same, with a compaction, as if there were changes. Called where the engine is locked.
+    pub(crate) fn compact(&self) {
+        self.commits.ask_to_compact();
+        self.note();
+    }
+
+    /// Takes the batch that was being filled. Called where the engine is locked.
+    pub(crate) fn turn(&self) -> u64 {
+        self.filling.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns the commit that a call has to wait for, if there is one.
+    pub(crate) fn pending(&self) -> Option<Commit> {
+        match self.durability {
+            Durability::Durable => self.commits.pending(),
+            Durability::Relaxed { .. } => self.commits.failed(),
+        }
+    }
+
+    /// Requests messages from the disk.
+    pub(crate) fn fetch(&self, wanted: Vec<Wanted>) {
+        self.fetcher.fetch(wanted);
+    }
+
+    /// Reads messages that are on the disk only. A disk that fails ends the broker.
+    pub(crate) fn read(&self, wanted: &[Wanted]) -> Result<Vec<(Wanted, Option<Stored>)>, StorageError> {
+        let read = |&wanted: &Wanted| Ok((wanted, self.fetcher.read(wanted.store.serial, wanted.order)?));
+        let read = wanted.iter().map(read).collect::<Result<Vec<_>, StorageError>>();
+        read.inspect_err(|failure| self.fetcher.fail(failure.clone()))
+    }
+
+    pub(super) fn fetcher(&self) -> &Fetcher {
+        &self.fetcher
+    }
+
+    /// Reads a message that is on the disk only, `None` if it has gone. A disk that fails ends the broker.
+    pub(crate) fn look_at(&self, serial: u64, order: u64, received: Received, has_expired: bool) -> Option<Message> {
+        let read = self.fetcher.read(serial, order).unwrap_or_else(|failure| {
+            self.fetcher.fail(failure);
+            None
+        });
+        let mut message = read?;
+        if has_expired {
+            say_expired(&mut message);
+        }
+        Some(message.deliver(received))
+    }
+
+    /// Makes the writer write pending changes without delay.
+    #[cold]
+    pub(crate) fn hurry(&self) {
+        self.commits.hurry();
+    }
+
+    /// Returns the commit to wait for until everything is on the disk, whatever the durability.
+    pub(crate) fn flushed(&self) -> Option<Commit> {
+        self.commits.hurry();
+        self.commits.pending()
+    }
+
+    /// Ends the writer after one more batch.
+    pub(crate) fn close(&self) -> Commit {
+        self.commits.close()
+    }
+
+    /// Waits until the writer has closed the journal, so that the store can be opened.
+    pub(crate) async fn released(&self) {
+        let mut is_open = self.is_open.clone();
+        while is_open.changed().await.is_ok() {}
+    }
+
+    /// Stops all writes, and ends the threads.
+    pub(crate) fn fail(&self, failure: StorageError) {
+        self.commits.fail(failure);
+        self.fetcher.end();
+        drop(self.commits.close());
+    }
+
+    pub(crate) fn failure(&self) -> Option<&StorageError> {
+        self.commits.failure()
+    }
+
+    /// Ends the writer with the last changes. A thread outside of a runtime waits for that. A thread of a runtime
+    /// does not, but the runtime waits for it when it is shut down.
+    pub(crate) fn end(&mut self, last: Batch) {
+        self.fetcher.end();
+        self.commits.close_with(last);
+        let writer = self.writer.lock().take();
+        if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
+            // It does not panic, and if it did there is no caller to report it to.
+            let join = move || drop(writer.join());
+            match Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(join)),
+                Err(_) => join(),
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Operations on a store besides its use: copies, compaction, and salvage of a damaged store.
+
+use std::{collections::BTreeMap, io::Write, path::Path};
+
+use consign_core::message::{EntityPath, Received};
+
+use super::{
+    Line, StorageError, StorageErrorKind, Table,
+    record::{EntityRecord, MessageRecord},
+    redb, write_message,
+};
+use crate::{Acknowledged, Broker, engine::Part};
+
+/// The result of reading a damaged store: [`Broker::salvage`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Salvage {
+    /// Messages that were written out.
+    pub messages: u64,
+    /// Records of all kinds that are good.
+    pub records: u64,
+    /// How many records there should be, if that can still be read.
+    pub expected: Option<u64>,
+    /// The damages, and where they are: the first 10,000.
+    pub damages: Vec<String>,
+}
+
+impl Broker {
+    /// Writes a consistent copy of everything on the disk to a new store at `to`, while this broker continues. Blocks
+    /// this thread. Errors: something is at `to`, a disk fails, or the broker was closed or is in memory.
+    pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StorageError> {
+        match self.namespace.recorder() {
+            Some(recorder) => recorder.fetcher().backup(to.as_ref()),
+            None => Err(StorageError::new(StorageErrorKind::Closed, "it is in memory")),
+        }
+    }
+
+    /// Returns the space of removed messages to the disk. Nothing is written meanwhile, so calls wait for it. It
+    /// takes as long as writing the contents. Does nothing while a backup is made. A full disk may not have enough
+    /// space for it; then it does nothing either, and logs that.
+    pub fn compact(&self) -> Acknowledged<(), StorageError> {
+        self.namespace.compact()
+    }
+
+    /// Reads the good records in the store at `path`, which must not be open, and writes nothing there. It writes
+    /// each message as a line of JSON, as [`Queue::export`](crate::Queue::export) does, with the path of its
+    /// entity. Where pages are damaged that point to others, a message may appear that was changed or completed
+    /// since, or twice. Blocks this thread.
+    ///
+    /// Errors: there is no store, or it is in use; `out` fails.
+    pub fn salvage(path: impl AsRef<Path>, out: &mut impl Write) -> Result<Salvage, StorageError> {
+        let (mut paths, mut messages, mut unreadable) = (BTreeMap::new(), 0, Vec::new());
+        let salvaged = redb::salvage(path.as_ref(), &mut |table, key, value| {
+            let serial = key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            let read = match table {
+                Table::Entities => EntityRecord::decode(value).map(|record| {
+                    paths.insert(serial, record.path);
+                    None
+                }),
+                Table::Messages => MessageRecord::decode(value).map(Some),
+                _ => Ok(None),
+            };
+            match read {
+                Ok(Some(record)) => {
+                    write_message(out, &line(record, paths.get(&serial))).map_err(|error| {
+                        StorageError::new(StorageErrorKind::Failed, "writing a line").with_source(error)
+                    })?;
+                    messages += 1;
+                }
+                Ok(None) => {}
+                Err(malformed) => unreadable.push(format!("{table:?}: {malformed}")),
+            }
+            Ok(())
+        })?;
+        let redb::Salvaged { records, expected, mut damages } = salvaged;
+        damages.append(&mut unreadable);
+        Ok(Salvage { messages, records, expected, damages })
+    }
+}
+
+fn line(record: MessageRecord, path: Option<&EntityPath>) -> Line {
+    let MessageRecord { state, message } = record;
+    let path = path.map(|path| match state.part {
+        Part::Main => path.clone(),
+        Part::DeadLetter => path.dead_letter(),
+        Part::TransferDeadLetter => path.transfer_dead_letter(),
+    });
+    let mut received = Received::new(state.sequence, state.enqueued, state.failures);
+    received.dead_lettered = state.part != Part::Main;
+    Line { entity: path.map(|path| path.to_string()), message: message.deliver(received) }
+}

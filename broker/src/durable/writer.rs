@@ -1,0 +1,191 @@
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+use super::{Batch, Commits, Journal, StorageError, StorageErrorKind, sabotage::without_dead_letters};
+use crate::{
+    engine::{Ticks, Wanted},
+    namespace::{Namespace, Stamp},
+    panics::caught,
+    sabotage::Defect,
+};
+
+/// Takes the changes, writes them, and reports the commit: the one thread that writes.
+pub(super) struct Writer {
+    journal: Box<dyn Journal>,
+    commits: Arc<Commits>,
+    namespace: Weak<Namespace>,
+    /// Dropped when the journal is closed.
+    open: watch::Sender<()>,
+    /// How long changes are collected before they are written.
+    delay: Duration,
+    batch: Batch,
+    is_full: bool,
+    /// Batches since the disk was checked.
+    passed_over: u32,
+    /// When the time was last written for its own sake.
+    stamped: Ticks,
+}
+
+impl Writer {
+    /// How much memory of a batch is kept for the next one.
+    const KEPT: usize = 4 << 20;
+    /// How often a full disk is checked, where nothing is written.
+    const FULL: Duration = Duration::from_secs(1);
+    /// How often the time is written while an event is pending.
+    const STAMP: Duration = Duration::from_secs(60);
+    /// And after how many batches the disk is checked.
+    const PASSED_OVER: u32 = 64;
+
+    pub(super) fn new(
+        journal: Box<dyn Journal>,
+        commits: Arc<Commits>,
+        namespace: Weak<Namespace>,
+        open: watch::Sender<()>,
+        delay: Duration,
+    ) -> Self {
+        let batch = Batch::default();
+        Self { journal, commits, namespace, open, delay, batch, is_full: false, passed_over: 0, stamped: 0 }
+    }
+
+    /// Writes until the broker is closed, or dropped, or the disk fails. After a panic nothing is written any more.
+    pub(super) fn run(mut self) {
+        let written = caught("writer", || self.write_on());
+        let Self { journal, commits, namespace, open, .. } = self;
+        // A caller that sees the broker closed can open it.
+        let closed = caught("writer", || journal.close());
+        drop(open);
+        let ended = written.and(closed).err();
+        let ended = ended.unwrap_or_else(|| StorageError::new(StorageErrorKind::Closed, ""));
+        if ended.kind() != StorageErrorKind::Closed {
+            tracing::error!(error = %ended, "the writer ended: the store takes no more messages, and sends fail");
+        }
+        commits.fail(ended);
+        if let Some(namespace) = namespace.upgrade() {
+            namespace.wake_all();
+        }
+    }
+
+    fn write_on(&mut self) -> Result<(), StorageError> {
+        loop {
+            let goes_on = self.commits.wait_for_work(if self.is_full { Self::FULL } else { Self::STAMP });
+            if goes_on && !self.delay.is_zero() {
+                self.commits.linger(self.delay);
+            }
+            if let Some(namespace) = self.namespace.upgrade() {
+                // It may be the last handle, whose drop leaves the last batch.
+                self.advance(namespace, if goes_on { Stamp::IfDue } else { Stamp::Yes })?;
+            }
+            if !goes_on {
+                return match self.commits.take_last() {
+                    Some(last) if !last.is_empty() => self.journal.commit(&last, true),
+                    _ => Ok(()),
+                };
+            }
+        }
+    }
+
+    /// Reports to the engine when the disk is full, and when it no longer is.
+    fn look_for_room(&mut self) {
+        self.passed_over += 1;
+        if self.is_full && !self.batch.is_empty() && self.passed_over < Self::PASSED_OVER {
+            return;
+        }
+        self.passed_over = 0;
+        let is_full = !self.journal.has_room();
+        self.set_full(is_full);
+    }
+
+    /// Writes the changes since the last call.
+    #[cfg(test)]
+    pub(super) fn step(&mut self, namespace: Arc<Namespace>) -> Result<(), StorageError> {
+        self.advance(namespace, Stamp::IfDue)
+    }
+
+    /// Writes the changes since the last call.
+    fn advance(&mut self, namespace: Arc<Namespace>, stamp: Stamp) -> Result<(), StorageError> {
+        let (number, written) = self.take(&namespace, stamp);
+        drop(namespace);
+        self.write(number)?;
+        self.page_out(&written);
+        self.look_for_room();
+        Ok(())
+    }
+
+    /// Takes the changes since the last call.
+    fn take(&mut self, namespace: &Namespace, stamp: Stamp) -> (u64, Vec<Wanted>) {
+        self.batch.clear(Self::KEPT);
+        let (now, every) = (namespace.now().ticks, Self::STAMP.as_secs() * 1_000_000_000);
+        let stamp = match stamp {
+            Stamp::IfDue if now.saturating_sub(self.stamped) < every => Stamp::No,
+            stamp => stamp,
+        };
+        let taken = namespace.take_changes(&mut self.batch, stamp);
+        if stamp == Stamp::IfDue || !self.batch.is_empty() {
+            self.stamped = now;
+        }
+        taken
+    }
+
+    fn page_out(&self, written: &[Wanted]) {
+        if written.is_empty() {
+            return;
+        }
+        if let Some(namespace) = self.namespace.upgrade() {
+            namespace.with(|state| state.engine.page_out(written));
+        }
+    }
+
+    /// Commits the batch, however long the disk is full.
+    fn commit(&mut self) -> Result<(), StorageError> {
+        loop {
+            match self.journal.commit(&self.batch, true) {
+                Err(failure) if failure.kind() == StorageErrorKind::Full => {
+                    self.set_full(true);
+                    if !self.commits.pause(Self::FULL) {
+                        return Err(failure);
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn set_full(&mut self, is_full: bool) {
+        if is_full == self.is_full {
+            return;
+        }
+        let Some(namespace) = self.namespace.upgrade() else { return };
+        self.is_full = is_full;
+        namespace.with(|state| state.engine.set_full(is_full));
+        if is_full {
+            tracing::warn!("the disk is full: sends are refused until there is space");
+        } else {
+            tracing::info!("the disk has space again");
+        }
+    }
+
+    fn write(&mut self, number: u64) -> Result<(), StorageError> {
+        if Defect::AcknowledgeBeforeSync.is_there() {
+            self.commits.finish(number);
+        }
+        if !self.batch.is_empty() {
+            if Defect::DeadLetterInTwoSteps.is_there() {
+                self.journal.commit(&without_dead_letters(&self.batch)?, true)?;
+            }
+            self.commit()?;
+        }
+        if self.commits.takes_compaction() {
+            match self.journal.compact() {
+                // Compaction needs space itself. The stored data is unchanged.
+                Err(full) if full.kind() == StorageErrorKind::Full => tracing::warn!("no space to compact the store"),
+                outcome => outcome?,
+            }
+        }
+        self.commits.finish(number);
+        Ok(())
+    }
+}

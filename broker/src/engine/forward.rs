@@ -1,0 +1,105 @@
+use consign_core::{
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{ErrorKind, SendError},
+};
+
+use super::{
+    Engine, Role, StoreId, entity_mut,
+    store::{Arrival, KEPT, Part},
+    time::Now,
+};
+
+/// The maximum number of times that a message is forwarded.
+const MAX_HOPS: u8 = 4;
+
+/// Dead letters that are not offered, as their target has just refused one of this size. There may be very many, and
+/// each is retried.
+struct Stuck {
+    from: StoreId,
+    size: u64,
+}
+
+impl Engine {
+    /// Forwards messages to their configured targets. A message that cannot be forwarded is dead-lettered in the
+    /// entity that forwards it.
+    #[cold]
+    pub(super) fn hand_over(&mut self, now: Now) {
+        let mut at = 0;
+        let mut stuck = None;
+        while let Some(&(from, key)) = self.fx.note().leaving.get(at) {
+            at += 1;
+            if stuck.as_ref().is_some_and(|stuck: &Stuck| stuck.from != from) {
+                stuck = None;
+            }
+            self.hand_one_over(now, from, key, &mut stuck);
+        }
+        self.fx.note().leaving.clear();
+        if self.fx.note().leaving.capacity() > KEPT {
+            self.fx.note().leaving = Vec::new();
+        }
+    }
+
+    fn hand_one_over(&mut self, now: Now, from: StoreId, key: u32, stuck: &mut Option<Stuck>) {
+        let Some(entity) = entity_mut(&mut self.entities, from) else { return };
+        let Some((part, mut arrival)) = entity.store.leaving(key, &mut self.fx) else { return };
+        if part != Part::Main && stuck.as_ref().is_some_and(|stuck| arrival.size >= stuck.size) {
+            #[cfg(feature = "durable")]
+            entity.store.put_away(key, &mut self.fx);
+            return;
+        }
+        let target = match part {
+            Part::Main => &entity.forward_to,
+            Part::DeadLetter | Part::TransferDeadLetter => {
+                arrival.message.set_dead_letter_source(entity.path.as_str());
+                &entity.forward_dead_letters_to
+            }
+        };
+        let target = target.clone().unwrap_or_default();
+        let refused = if arrival.hops >= MAX_HOPS {
+            DeadLetter::new(DeadLetterReason::MaxTransferHopCountExceeded, "")
+        } else {
+            match self.offer(now, &target, &arrival) {
+                Ok(target) => {
+                    if let Some(entity) = entity_mut(&mut self.entities, from) {
+                        entity.store.has_left(key, &mut self.fx);
+                    }
+                    arrival.hops += 1;
+                    self.accept(now, target, arrival);
+                    return;
+                }
+                Err(error) => {
+                    if part != Part::Main {
+                        let size = self.refused_from(&target, error.kind(), arrival.size);
+                        *stuck = size.map(|size| Stuck { from, size }).or(stuck.take());
+                    }
+                    DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, error.to_string())
+                }
+            }
+        };
+        if let Some(entity) = entity_mut(&mut self.entities, from) {
+            entity.store.cannot_leave(now, key, refused, &mut self.fx);
+        }
+    }
+
+    /// Returns the size from which a target refuses everything, if it has refused a message of this one.
+    fn refused_from(&self, target: &str, refused: ErrorKind, size: u64) -> Option<u64> {
+        match refused {
+            ErrorKind::EntityNotFound | ErrorKind::EntityDisabled => Some(0),
+            ErrorKind::QuotaExceeded | ErrorKind::MessageSizeExceeded => {
+                let entity = self.entity(*self.names.get(target)?)?;
+                // The copies of a topic, and the bytes that a duplicate adds, do not depend on the size alone.
+                let is_plain = matches!(entity.role, Role::Queue);
+                (is_plain && entity.store.settings().duplicate_detection.is_none()).then_some(size)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the entity of this name would accept a message now.
+    fn offer(&mut self, now: Now, target: &str, arrival: &Arrival) -> Result<StoreId, SendError> {
+        let target = self.names.get(target).copied();
+        let target = target.ok_or_else(|| SendError::new(ErrorKind::EntityNotFound))?;
+        self.check(now, target, arrival)?;
+        Ok(target)
+    }
+}

@@ -1,0 +1,88 @@
+use consign_core::time::Timestamp;
+
+use super::{Now, Part, Place, Store};
+
+/// The number of messages of an entity, by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Messages that can be received.
+    pub active: usize,
+    /// Messages that a receiver holds.
+    pub locked: usize,
+    /// Messages that can only be received by their sequence number.
+    pub deferred: usize,
+    /// Messages that wait for their enqueue time.
+    pub scheduled: usize,
+    /// Messages in the dead-letter sub-queue, in any state. On a sub-queue itself, 0.
+    pub dead_lettered: usize,
+    /// Messages in the transfer dead-letter sub-queue, in any state. On a sub-queue itself, 0.
+    pub transfer_dead_lettered: usize,
+    /// Bytes that the entity counts against its size: messages in every state, dead letters, and the state of sessions.
+    pub size: u64,
+}
+
+/// The time since which the oldest message waits, by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ages {
+    /// The enqueued time of the oldest message that can be received.
+    pub active: Option<Timestamp>,
+    /// The enqueued time of the oldest deferred message.
+    pub deferred: Option<Timestamp>,
+    /// The enqueued time of the oldest message in the dead-letter sub-queue. On a sub-queue itself, none.
+    pub dead_lettered: Option<Timestamp>,
+    /// The earliest time at which a scheduled message becomes active.
+    pub next_scheduled: Option<Timestamp>,
+}
+
+/// Messages of one part.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) ready: usize,
+    pub(super) locked: usize,
+    pub(super) deferred: usize,
+}
+
+impl Tally {
+    fn all(self) -> usize {
+        self.ready + self.locked + self.deferred
+    }
+}
+
+impl Store {
+    pub(crate) fn counts(&self, part: Part) -> Counts {
+        let tally = self.tally[part as usize];
+        let is_main = part == Part::Main;
+        let of = |part: Part| if is_main { self.tally[part as usize].all() } else { 0 };
+        Counts {
+            active: tally.ready,
+            locked: tally.locked,
+            deferred: tally.deferred,
+            scheduled: if is_main { self.scheduled.len() } else { 0 },
+            dead_lettered: of(Part::DeadLetter),
+            transfer_dead_lettered: of(Part::TransferDeadLetter),
+            size: self.size,
+        }
+    }
+
+    /// Returns the ages. Visits every message once.
+    pub(crate) fn ages(&self, now: Now, part: Part) -> Ages {
+        let is_main = part == Part::Main;
+        let oldest = |part: Part, place: Option<Place>| {
+            let wanted = self.entries.iter().filter(|(_, entry)| {
+                entry.part == part && entry.place != Place::Scheduled && place.is_none_or(|place| entry.place == place)
+            });
+            wanted.map(|(_, entry)| entry.enqueued).min()
+        };
+        Ages {
+            active: oldest(part, Some(Place::Ready)),
+            deferred: oldest(part, Some(Place::Deferred)),
+            dead_lettered: oldest(Part::DeadLetter, None).filter(|_| is_main),
+            next_scheduled: self.scheduled.first(&self.entries).filter(|_| is_main).map(|(due, _)| {
+                let wait = std::time::Duration::from_nanos(due.saturating_sub(now.ticks));
+                now.utc.saturating_add(wait)
+            }),
+        }
+    }
+}

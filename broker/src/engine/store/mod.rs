@@ -1,0 +1,289 @@
+//! The messages of one queue or subscription, or the scheduled ones of a topic: their places, their order, their
+//! locks. It does not depend on other entities; messages for another are in the effects.
+
+mod bury;
+mod changes;
+mod counts;
+mod duplicates;
+mod entry;
+mod events;
+mod lane;
+mod locks;
+mod numbers;
+#[cfg(feature = "durable")]
+mod pages;
+mod peek;
+mod places;
+mod ready;
+mod receive;
+#[cfg(feature = "durable")]
+mod record;
+mod schedule;
+mod session;
+mod settle;
+mod sorted;
+#[cfg(test)]
+mod tests;
+
+use consign_core::administration::QueueSettings;
+use slab::Slab;
+
+pub use self::counts::{Ages, Counts};
+use consign_core::message::{Properties, SequenceNumber, Stored};
+
+#[cfg(feature = "durable")]
+pub(crate) use self::pages::say_expired;
+use self::{
+    changes::Changes,
+    counts::Tally,
+    duplicates::Duplicates,
+    entry::NIL,
+    lane::Lane,
+    locks::{LockSpan, Locks},
+    numbers::Numbers,
+    numbers::PARTITIONS,
+    schedule::Scheduled,
+    session::Sessions,
+    sorted::{Sorted, place},
+};
+pub(crate) use self::{
+    duplicates::{Id, Seen},
+    entry::{Entry, NEVER, Part, Place, Ticks},
+    events::Event,
+    numbers::{Number, common_key},
+    peek::Peeked,
+    receive::{Locked, Source},
+    session::Accepted,
+    settle::{Refused, Settlement},
+};
+use super::{
+    effects::{Effects, Line},
+    time::{Now, ticks, whole_millis},
+};
+use crate::Quirks;
+
+/// The name of an entity in the engine. Of two the older is the lesser, and none is assigned twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StoreId {
+    pub(crate) serial: u64,
+    pub(crate) index: u32,
+}
+
+/// Places that an empty table keeps for the next burst. The memory of a larger one is released when it is empty.
+pub(super) const KEPT: usize = 1_024;
+/// Lanes that every store has: one for each part.
+const FIXED_LANES: u32 = 3;
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    id: StoreId,
+    settings: QueueSettings,
+    /// The lock duration of the settings, which every delivery needs.
+    lock: LockSpan,
+    quirks: Quirks,
+    entries: Slab<Entry>,
+    /// The lanes: the first three are of the three parts; after them come those of partitions, or those of sessions.
+    lanes: Slab<Lane>,
+    /// The locks of all parts, except those of sessions.
+    locks: Locks,
+    /// When messages of the main part expire, if they do. At one instant the order is that of acceptance.
+    expiries: Sorted<u128>,
+    numbers: Numbers,
+    tally: [Tally; 3],
+    size: u64,
+    scheduled: Scheduled,
+    sessions: Option<Box<Sessions>>,
+    duplicates: Option<Box<Duplicates>>,
+    /// When dead letters that could not be forwarded are tried again.
+    retry: Ticks,
+    accessed: Ticks,
+    /// How many receivers wait, which keep an idle entity.
+    waiting: u32,
+    /// The instant at which the engine checks this store.
+    armed: Ticks,
+    changes: Changes,
+    /// Messages that are being fetched.
+    #[cfg(feature = "durable")]
+    fetching: u32,
+    /// Whether a message to be forwarded may wait for one that is fetched.
+    #[cfg(feature = "durable")]
+    holds_up: bool,
+}
+
+/// A message as it enters a store.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) message: Stored,
+    /// The size that counts against the quota: as its sender sent it, whatever the broker has added.
+    pub(crate) size: u64,
+    pub(crate) origin: Option<SequenceNumber>,
+    pub(crate) hops: u8,
+}
+
+impl Arrival {
+    /// Creates an arrival for a message that is new to the broker.
+    pub(crate) fn new(message: Stored) -> Self {
+        let size = message.size() as u64 + QueueSettings::OVERHEAD;
+        Self { message, size, origin: None, hops: 0 }
+    }
+}
+
+impl Store {
+    pub(super) fn new(id: StoreId, settings: QueueSettings, now: Now, quirks: Quirks) -> Self {
+        let mut lanes = Slab::new();
+        let partitions = if settings.partitioned && !settings.requires_session { PARTITIONS.into() } else { 0 };
+        for _ in 0..FIXED_LANES + partitions {
+            lanes.insert(Lane::default());
+        }
+        let window = settings.duplicate_detection.map(ticks);
+        Self {
+            id,
+            entries: Slab::new(),
+            lanes,
+            locks: Locks::default(),
+            expiries: Sorted::default(),
+            numbers: if settings.partitioned { Numbers::partitioned() } else { Numbers::plain() },
+            tally: Default::default(),
+            size: 0,
+            scheduled: Scheduled::default(),
+            sessions: settings.requires_session.then(Box::default),
+            duplicates: window.map(|window| Box::new(Duplicates::new(window, settings.max_duplicate_ids))),
+            retry: NEVER,
+            accessed: now.ticks,
+            waiting: 0,
+            armed: NEVER,
+            changes: Changes::default(),
+            #[cfg(feature = "durable")]
+            fetching: 0,
+            #[cfg(feature = "durable")]
+            holds_up: false,
+            lock: LockSpan::new(settings.lock_duration),
+            settings,
+            quirks,
+        }
+    }
+
+    pub(super) fn id(&self) -> StoreId {
+        self.id
+    }
+
+    pub(super) fn settings(&self) -> &QueueSettings {
+        &self.settings
+    }
+
+    /// Bytes that count against the quota.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) fn has_ready(&self, part: Part) -> bool {
+        self.tally[part as usize].ready > 0
+    }
+
+    /// Records a use of the entity. Events that were due before it was opened are applied at an instant that has
+    /// passed.
+    #[inline]
+    pub(super) fn touch(&mut self, now: Now) {
+        self.accessed = self.accessed.max(now.ticks);
+    }
+
+    /// Records that a receiver begins to wait here.
+    #[inline]
+    pub(super) fn begin_waiting(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// Records that a receiver no longer waits. Until now it has used the entity.
+    #[inline]
+    pub(super) fn end_waiting(&mut self, now: Now, fx: &mut Effects) {
+        self.waiting -= 1;
+        self.touch(now);
+        if self.settings.auto_delete_on_idle.is_some() {
+            self.arm_next(fx);
+        }
+    }
+
+    /// Makes the engine check this store when the next event is due.
+    fn arm_next(&mut self, fx: &mut Effects) {
+        if let Some((at, _)) = self.next_event() {
+            self.arm(at, fx);
+        }
+    }
+
+    /// Applies new settings. Locks are released if their duration changes.
+    pub(super) fn configure(&mut self, settings: QueueSettings, now: Now, fx: &mut Effects) {
+        let lock_changes = settings.lock_duration != self.settings.lock_duration;
+        self.lock = LockSpan::new(settings.lock_duration);
+        self.settings = settings;
+        if let Some((duplicates, window)) = self.duplicates.as_mut().zip(self.settings.duplicate_detection) {
+            duplicates.configure(now.ticks, ticks(window), self.settings.max_duplicate_ids);
+        }
+        if lock_changes {
+            self.release_all(now, fx);
+        }
+        self.touch(now);
+        if self.settings.auto_delete_on_idle.is_some() {
+            self.arm(now.ticks, fx);
+        }
+    }
+
+    /// Makes the engine check this store at `instant`.
+    #[inline]
+    pub(super) fn arm(&mut self, instant: Ticks, fx: &mut Effects) {
+        if instant < self.armed {
+            self.armed = instant;
+            fx.note().due.push((instant, self.id));
+        }
+    }
+
+    pub(super) fn armed(&self) -> Ticks {
+        self.armed
+    }
+
+    pub(super) fn disarm(&mut self) {
+        self.armed = NEVER;
+    }
+
+    /// Looks `properties` up among the remembered ids, if duplicates are detected here.
+    pub(super) fn look_for_duplicate(&mut self, now: Now, properties: &Properties) -> Option<Seen> {
+        let partitioned = self.settings.partitioned;
+        Some(self.duplicates.as_mut()?.look(now.ticks, properties, partitioned))
+    }
+
+    pub(super) fn record_id(&mut self, now: Now, id: Id) {
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.record(now.ticks, id);
+        }
+    }
+
+    /// Returns how many more ids fit, if duplicates are detected here.
+    pub(super) fn room_for_ids(&mut self, now: Now) -> Option<usize> {
+        let duplicates = self.duplicates.as_mut()?;
+        duplicates.forget_old(now.ticks);
+        Some(duplicates.capacity().saturating_sub(duplicates.len()))
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self, now: Now, message: &Stored) -> Number {
+        self.numbers.next(now.utc, message.properties(), self.settings.duplicate_detection.is_some())
+    }
+
+    /// Stores a numbered message, where it can be received.
+    #[inline]
+    pub(super) fn insert(&mut self, now: Now, arrival: Arrival, number: Number, fx: &mut Effects) {
+        let key = self.store(arrival, number, fx);
+        let entry = &mut self.entries[key as usize];
+        entry.enqueued = number.enqueued;
+        if let Some(ttl) = entry.message.properties().time_to_live() {
+            entry.expires = now.ticks.saturating_add(whole_millis(ttl));
+            entry.expires_at = number.enqueued.saturating_add(ttl);
+            let expires = entry.expires;
+            if expires != NEVER {
+                self.expiries.insert(place(expires, number.order), key);
+                self.arm(expires, fx);
+            }
+        }
+        self.join_lane(key);
+        self.make_ready(key, fx);
+    }
+}

@@ -1,0 +1,224 @@
+//! Messages that are on the disk and not in memory.
+//!
+//! Only messages that wait to be received are, and only those whose record is written. The entry of each stays, with
+//! all that orders and counts it. A requested message is fetched and returned by [`Store::page_in`]. Until then a
+//! receiver waits as if there were none, and a message to be forwarded waits for those before it.
+
+use consign_core::{Message, message::Stored, time::Timestamp};
+
+use super::{
+    Effects, Entry, NEVER, Part, Place, Store,
+    bury::mark,
+    changes::{AWAY, CHANGED, EXPIRED, WANTED, WRITTEN},
+    events::ttl_expired,
+    sorted::place,
+};
+use crate::engine::effects::Wanted;
+
+/// The maximum number of messages fetched at once, and of their bytes.
+const FETCHED: usize = 256;
+const FETCHED_BYTES: u64 = 4 << 20;
+
+impl Store {
+    /// Removes a written message from memory, if it is unchanged and waits.
+    pub(in super::super) fn page_out(&mut self, key: u32, order: u64, fx: &mut Effects) {
+        let Some(entry) = self.entries.get(key as usize).filter(|entry| entry.order == order) else { return };
+        if entry.marks & (CHANGED | WRITTEN | AWAY) != WRITTEN || entry.place != Place::Ready {
+            return;
+        }
+        let entry = &mut self.entries[key as usize];
+        entry.marks |= AWAY;
+        let message = std::mem::replace(&mut entry.message, Stored::away());
+        fx.resident -= entry.size;
+        fx.note().dropped.push(message);
+    }
+
+    /// Takes a message that was fetched. `false` if it was not found and should have been.
+    pub(in super::super) fn page_in(
+        &mut self,
+        key: u32,
+        order: u64,
+        message: Option<Stored>,
+        fx: &mut Effects,
+    ) -> bool {
+        self.fetching = self.fetching.saturating_sub(1);
+        let is_here = self.take_in(key, order, message, fx);
+        if self.fetching == 0 && self.holds_up {
+            self.let_first_leave(fx);
+        }
+        is_here
+    }
+
+    fn take_in(&mut self, key: u32, order: u64, message: Option<Stored>, fx: &mut Effects) -> bool {
+        let Some(entry) = self.entries.get_mut(key as usize).filter(|entry| entry.order == order && entry.is_away())
+        else {
+            return true;
+        };
+        let Some(message) = message else { return false };
+        let has_expired = entry.marks & EXPIRED != 0;
+        entry.marks &= !(AWAY | WANTED | EXPIRED);
+        entry.message = message;
+        fx.resident += entry.size;
+        if has_expired {
+            let before = entry.size;
+            entry.size = entry.size.saturating_sub(size_of_expiry(fx));
+            entry.message.clear_dead_letter_source();
+            mark(&mut entry.message, &mut entry.size, ttl_expired(), fx);
+            let after = entry.size;
+            self.resized(before, after, fx);
+            self.changed(key, fx);
+        }
+        let entry = &self.entries[key as usize];
+        if entry.place == Place::Ready {
+            if self.leaves(entry) {
+                fx.note().leaving.push((self.id, key));
+            }
+            let (lane, part) = (entry.lane, entry.part);
+            self.announce(lane, part, fx);
+        }
+        true
+    }
+
+    /// Moves a message that is away to the dead-letter sub-queue. Its properties change when it is fetched. Until
+    /// then its record is that of an expired message that waits, which is equivalent.
+    pub(super) fn bury_away(&mut self, key: u32, deliveries: u32, fx: &mut Effects) {
+        self.leave_lane(self.entries[key as usize].lane);
+        let entry = &mut self.entries[key as usize];
+        let expiry = place(entry.expires, entry.order);
+        (entry.expires, entry.expires_at) = (NEVER, Timestamp::MAX);
+        entry.failures = deliveries.saturating_sub(1);
+        entry.marks |= EXPIRED;
+        let added = size_of_expiry(fx);
+        entry.size += added;
+        self.size += added;
+        self.expiries.remove(expiry);
+        self.enter(key, Part::DeadLetter, fx);
+    }
+
+    /// Requests a message that a receiver would take, and those after it.
+    #[cold]
+    pub(super) fn want_from(&mut self, lane: u32, key: u32, fx: &mut Effects) {
+        let order = self.entries[key as usize].order;
+        self.lanes[lane as usize].ready.insert(order, key);
+        self.want_those_from(lane, order, |_, _| true, fx);
+    }
+
+    /// Requests as many messages of a lane as are fetched at once.
+    fn want_those_from(&mut self, lane: u32, order: u64, is_wanted: impl Fn(&Self, &Entry) -> bool, fx: &mut Effects) {
+        let next: Vec<u32> = self.lanes[lane as usize].ready.from(&self.entries, lane, order, FETCHED).collect();
+        let mut bytes = 0;
+        for key in next {
+            if bytes >= FETCHED_BYTES {
+                break;
+            }
+            if is_wanted(self, &self.entries[key as usize]) {
+                bytes += self.entries[key as usize].size;
+                self.want(key, fx);
+            }
+        }
+    }
+
+    /// Requests a message that is away.
+    pub(super) fn want(&mut self, key: u32, fx: &mut Effects) {
+        let entry = &mut self.entries[key as usize];
+        if entry.marks & (AWAY | WANTED) == AWAY {
+            entry.marks |= WANTED;
+            let order = entry.order;
+            self.fetching += 1;
+            fx.note().wanted.push(Wanted { store: self.id, key, order });
+        }
+    }
+
+    /// Whether a message to be forwarded has to wait until messages are fetched. It waits for itself, or in the main
+    /// part, which keeps the order, for one before it. However many wait, as many are fetched as for receivers.
+    pub(super) fn is_held_up(&mut self, key: u32, fx: &mut Effects) -> bool {
+        if !fx.is_recorded() {
+            return false;
+        }
+        let entry = &self.entries[key as usize];
+        let (lane, part, order) = (entry.lane, entry.part, entry.order);
+        let first = match part {
+            Part::Main => self.lanes[lane as usize].ready.first(&self.entries, lane),
+            Part::DeadLetter | Part::TransferDeadLetter => Some((order, key)),
+        };
+        let Some((order, first)) = first.filter(|(_, first)| self.entries[*first as usize].is_away()) else {
+            let before = first.filter(|&(_, first)| self.holds_up && first != key);
+            fx.note().leaving.extend(before.map(|(_, first)| (self.id, first)));
+            return before.is_some();
+        };
+        self.holds_up = true;
+        let is_asked_for = match part {
+            Part::Main => self.entries[first as usize].marks & WANTED != 0,
+            // While one is refused the others wait until it is tried again.
+            Part::DeadLetter | Part::TransferDeadLetter => self.fetching > 0 || self.retry != NEVER,
+        };
+        if !is_asked_for {
+            self.want_those_from(lane, order, Self::leaves, fx);
+        }
+        true
+    }
+
+    /// Lets the next message of a lane leave, after one has left its place in it.
+    pub(super) fn let_next_leave(&mut self, lane: u32, part: Part, order: u64, fx: &mut Effects) {
+        if !self.holds_up {
+            return;
+        }
+        let next = match part {
+            Part::Main => self.lanes[lane as usize].ready.first(&self.entries, lane).map(|(_, key)| key),
+            Part::DeadLetter | Part::TransferDeadLetter => {
+                let mut later = self.lanes[lane as usize].ready.from(&self.entries, lane, order, usize::MAX);
+                later.find(|&key| self.leaves(&self.entries[key as usize]))
+            }
+        };
+        fx.note().leaving.extend(next.map(|key| (self.id, key)));
+    }
+
+    /// Lets the first message to be forwarded leave, or fetches it, as nothing is being fetched any more.
+    fn let_first_leave(&mut self, fx: &mut Effects) {
+        let dead = Part::DeadLetter.lane();
+        // Where sessions are, each with a lane, only dead letters leave.
+        let main = if self.settings.forward_to.is_some() {
+            self.lanes.iter().map(|(lane, _)| lane).collect()
+        } else {
+            Vec::new()
+        };
+        let lanes =
+            main.into_iter().filter_map(|lane| u32::try_from(lane).ok()).filter(|lane| *lane != dead).chain([dead]);
+        let first = |lane: u32| {
+            let mut ready = self.lanes[lane as usize].ready.from(&self.entries, lane, 0, usize::MAX);
+            ready.find(|&key| self.leaves(&self.entries[key as usize]))
+        };
+        let first: Vec<u32> = lanes.filter_map(first).collect();
+        self.holds_up = !first.is_empty();
+        fx.note().leaving.extend(first.into_iter().map(|key| (self.id, key)));
+    }
+
+    /// Returns some messages that have expired and do not show that yet, from this order on.
+    pub(in super::super) fn unsaid(&self, from: u64) -> Vec<Wanted> {
+        let lane = Part::DeadLetter.lane();
+        let dead = self.lanes[lane as usize].ready.from(&self.entries, lane, from, usize::MAX);
+        let unsaid = dead.filter(|&key| self.entries[key as usize].marks & EXPIRED != 0).take(FETCHED);
+        unsaid.map(|key| Wanted { store: self.id, key, order: self.entries[key as usize].order }).collect()
+    }
+
+    /// Removes a message from memory again that was fetched to be forwarded and could not, where there are too many.
+    pub(in super::super) fn put_away(&mut self, key: u32, fx: &mut Effects) {
+        if fx.resident > fx.budget {
+            let order = self.entries[key as usize].order;
+            self.page_out(key, order, fx);
+        }
+    }
+}
+
+/// Returns the bytes that a message grows by when it shows that it has expired.
+fn size_of_expiry(fx: &mut Effects) -> u64 {
+    let mut size = 0;
+    mark(&mut Stored::new(Message::new("")), &mut size, ttl_expired(), fx);
+    size
+}
+
+/// Marks a peeked message as expired.
+pub(crate) fn say_expired(message: &mut Stored) {
+    message.clear_dead_letter_source();
+    mark(message, &mut 0, ttl_expired(), &mut Effects::default());
+}

@@ -1,0 +1,190 @@
+//! Conversion of one entity's messages to records and back.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Arrival, Effects, Entry, NEVER, Now, Number, Part, Place, Store,
+    changes::{CHANGED, WRITTEN},
+    sorted::place,
+};
+use crate::{
+    durable::{
+        Batch, Table, key,
+        record::{self, CounterRecord, IdRecord, MessageRecord, MessageState, MessageView, SessionRecord},
+    },
+    engine::{
+        effects::Wanted,
+        record::{Gone, session_key},
+    },
+};
+
+impl Store {
+    /// Writes to `batch` the changes since the last call.
+    pub(in super::super) fn write_changes(&mut self, now: Now, batch: &mut Batch, fx: &mut Effects) {
+        let serial = self.id.serial;
+        self.changes.is_listed = false;
+        let counters = self.numbers.record();
+        if counters.order != self.changes.written_order {
+            self.changes.written_order = counters.order;
+            batch.put(Table::Counters, &serial.to_be_bytes(), |out| counters.encode(out));
+        }
+        for order in self.changes.removed.drain(..) {
+            batch.remove(Table::Messages, &key(serial, order));
+        }
+        for at in self.changes.entries.drain(..) {
+            // It may be gone, and its place reused by one that was written already.
+            let Some(entry) = self.entries.get_mut(at as usize).filter(|entry| entry.marks & CHANGED != 0) else {
+                continue;
+            };
+            entry.marks = WRITTEN;
+            if fx.resident > fx.budget && entry.place == Place::Ready {
+                fx.note().written.push(Wanted { store: self.id, key: at, order: entry.order });
+            }
+            let view = MessageView { state: state(entry, now, fx.records_locks()), message: &entry.message };
+            batch.put(Table::Messages, &key(serial, entry.order), |out| view.encode(out));
+        }
+        for id in std::mem::take(&mut self.changes.sessions) {
+            let at = session_key(serial, &id);
+            match self.state_of(&id) {
+                Some(state) => {
+                    let record = SessionRecord { id, state: Some(state) };
+                    batch.put(Table::Sessions, &at, |out| record.encode(out));
+                }
+                None => batch.remove(Table::Sessions, &at),
+            }
+        }
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.write_changes(serial, now, batch);
+        }
+        self.changes.give_back();
+    }
+
+    pub(in super::super) fn take_settings_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changes.settings)
+    }
+
+    pub(in super::super) fn secret(&self) -> Option<[u8; 16]> {
+        self.duplicates.as_ref().map(|duplicates| duplicates.secret())
+    }
+
+    pub(in super::super) fn set_secret(&mut self, secret: [u8; 16]) {
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.set_secret(secret);
+        }
+    }
+
+    /// Returns the records of this entity that may be on the disk.
+    pub(in super::super) fn written(&self) -> Gone {
+        let written = self.entries.iter().filter(|(_, entry)| entry.marks & WRITTEN != 0);
+        let mut messages: Vec<u64> = written.map(|(_, entry)| entry.order).collect();
+        messages.extend(&self.changes.removed);
+        let mut sessions: BTreeSet<Box<str>> = self.sessions_with_state().map(Into::into).collect();
+        sessions.extend(self.changes.sessions.iter().cloned());
+        let ids = self.duplicates.as_ref().map_or(0..0, |duplicates| duplicates.written());
+        Gone { serial: self.id.serial, messages, sessions, ids }
+    }
+
+    /// Restores the counters; `false` if these are the counters of another kind of entity.
+    pub(in super::super) fn restore_counters(&mut self, record: &CounterRecord) -> bool {
+        self.changes.written_order = record.order;
+        self.numbers.restore(record)
+    }
+
+    /// Restores a session; `false` if the entity has no sessions.
+    pub(in super::super) fn restore_session(&mut self, record: SessionRecord) -> bool {
+        if self.sessions.is_none() {
+            return false;
+        }
+        self.restore_state(&record.id, record.state);
+        true
+    }
+
+    /// Restores an id; `false` if the entity detects no duplicates.
+    pub(in super::super) fn restore_id(&mut self, now: Now, number: u64, record: IdRecord) -> bool {
+        let Some(duplicates) = &mut self.duplicates else { return false };
+        duplicates.restore(now, number, record);
+        true
+    }
+
+    /// Restores a message to its place. One that was locked is free, or stays locked without a holder until its lock
+    /// ends.
+    pub(in super::super) fn restore(
+        &mut self,
+        now: Now,
+        order: u64,
+        record: MessageRecord,
+        hold_locks: bool,
+        fx: &mut Effects,
+    ) {
+        let MessageRecord { state, message } = record;
+        let MessageState { part, sequence, origin, enqueued, size, hops, .. } = state;
+        let arrival = Arrival { message, size, origin: Some(origin), hops };
+        let at = self.store(arrival, Number { sequence, order, enqueued }, fx);
+        let entry = &mut self.entries[at as usize];
+        fx.resident += entry.size;
+        (entry.part, entry.failures, entry.stays, entry.marks) = (part, state.failures, state.stays, WRITTEN);
+        if let (record::Place::Scheduled, Some(due)) = (state.place, state.due) {
+            self.await_due(at, now.ticks_at(due), fx);
+            return;
+        }
+        if let Some(expires_at) = state.expires_at {
+            (entry.expires_at, entry.expires) = (expires_at, now.ticks_at(expires_at));
+            let expires = entry.expires;
+            self.expiries.insert(place(expires, order), at);
+            self.arm(expires, fx);
+        }
+        if part == Part::Main {
+            self.join_lane(at);
+        } else {
+            self.entries[at as usize].lane = part.lane();
+        }
+        let is_deferred = state.place == record::Place::Deferred;
+        if state.locked_until.is_some() && !hold_locks {
+            // A later process may hold locks.
+            self.note_changed(at, fx);
+        }
+        // A lock that has run out meanwhile ends at its own instant, as it would have in its process.
+        match state.locked_until.filter(|_| hold_locks && !self.is_in_session(at)) {
+            Some(until) => {
+                let place = if is_deferred { Place::DeferredLocked } else { Place::Locked };
+                self.hold(at, now.ticks_at(until), place, fx);
+            }
+            None if is_deferred => self.set_aside(at, fx),
+            None => self.make_ready(at, fx),
+        }
+        if fx.resident > fx.budget {
+            self.page_out(at, order, fx);
+        }
+    }
+
+    /// Ends a restore after all messages.
+    pub(in super::super) fn finish_restoring(&mut self, fx: &mut Effects) {
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.finish_restoring(|number| self.scheduled.by_number.get(number).is_some());
+        }
+        self.arm_next(fx);
+    }
+}
+
+/// Returns the state of an entry. A lock is part of it only where its end is written too.
+fn state(entry: &Entry, now: Now, with_lock: bool) -> MessageState {
+    let is_held = with_lock && matches!(entry.place, Place::Locked | Place::DeferredLocked);
+    MessageState {
+        part: entry.part,
+        place: match entry.place {
+            Place::Ready | Place::Locked => record::Place::Ready,
+            Place::Deferred | Place::DeferredLocked => record::Place::Deferred,
+            Place::Scheduled => record::Place::Scheduled,
+        },
+        sequence: entry.sequence,
+        origin: entry.origin,
+        enqueued: entry.enqueued,
+        expires_at: (entry.expires != NEVER).then_some(entry.expires_at),
+        due: (entry.place == Place::Scheduled).then(|| now.utc_at(entry.locked_until)),
+        locked_until: is_held.then(|| now.utc_at(entry.locked_until)),
+        size: entry.size,
+        failures: entry.failures,
+        hops: entry.hops,
+        stays: entry.stays,
+    }
+}

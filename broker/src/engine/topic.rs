@@ -1,0 +1,116 @@
+use consign_core::{
+    Message,
+    message::{Received, SequenceNumber, Stored, limits},
+    settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
+};
+use consign_rules::{Copies, RuleFailure};
+
+use super::{
+    Engine, Role, StoreId, Subscription,
+    accept::clamp,
+    entity_mut,
+    store::{Arrival, Number, Part},
+    time::Now,
+};
+
+impl Engine {
+    /// Copies a message of a topic to each subscription whose rules match it.
+    pub(super) fn copy(&mut self, now: Now, id: StoreId, arrival: Arrival, number: Number) {
+        let Some(Role::Topic(topic)) = self.entity(id).map(|entity| &entity.role) else { return };
+        let subscriptions: Vec<StoreId> = topic.subscriptions.values().copied().collect();
+        let origin = Some(arrival.origin.unwrap_or(number.sequence));
+        let message = accepted(&arrival, number.sequence, number.enqueued);
+        for id in subscriptions {
+            let Some(Role::Subscription(subscription)) = self.entity(id).map(|entity| &entity.role) else { continue };
+            match copies(subscription, &message) {
+                Ok(copies) => {
+                    if copies.plain {
+                        self.copy_to(now, id, Arrival { message: arrival.message.clone(), origin, ..arrival });
+                    }
+                    for copy in copies.changed {
+                        let size = size_of_changed(&copy, &message, arrival.size);
+                        let message = Stored::new(copy);
+                        self.copy_to(now, id, Arrival { message, size, origin, ..arrival });
+                    }
+                }
+                Err(failure) => {
+                    let copy = Arrival { message: arrival.message.clone(), origin, ..arrival };
+                    self.copy_dead(now, id, copy, failed(&failure));
+                }
+            }
+        }
+        // This reference may be the last one, and the user may own the body.
+        self.fx.note().dropped.push(arrival.message);
+    }
+
+    /// Returns the bytes that the copies of a message count. An estimate does not evaluate the rules and is never too
+    /// low: a copy for each of them, with as many properties as it may have.
+    pub(super) fn bytes_of_copies(&self, now: Now, id: StoreId, arrival: &Arrival, is_estimate: bool) -> u64 {
+        let Some(Role::Topic(topic)) = self.entity(id).map(|entity| &entity.role) else { return 0 };
+        let subscriptions = topic.subscriptions.values().filter_map(|id| match &self.entity(*id)?.role {
+            Role::Subscription(subscription) => Some(&**subscription),
+            _ => None,
+        });
+        if is_estimate {
+            let most = arrival.size + limits::ALL_PROPERTIES_BYTES as u64;
+            return subscriptions.map(|subscription| most.saturating_mul(subscription.rules.len() as u64)).sum();
+        }
+        // It has no number yet.
+        let message = accepted(arrival, SequenceNumber::new(0), now.utc);
+        subscriptions.map(|subscription| size_of_copies(subscription, &message, arrival.size)).sum()
+    }
+
+    fn copy_to(&mut self, now: Now, id: StoreId, mut arrival: Arrival) {
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return };
+        let settings = entity.store.settings();
+        clamp(&mut arrival.message, settings.default_time_to_live);
+        if settings.requires_session && arrival.message.properties().session_id().is_none() {
+            self.copy_dead(now, id, arrival, DeadLetter::new(DeadLetterReason::SessionIdIsNull, ""));
+        } else {
+            self.arrive(now, id, arrival);
+        }
+    }
+
+    fn copy_dead(&mut self, now: Now, id: StoreId, arrival: Arrival, dead_letter: DeadLetter) {
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return };
+        let number = entity.store.number(now, &arrival.message);
+        entity.store.insert_dead(Part::DeadLetter, arrival, number, dead_letter, &mut self.fx);
+    }
+}
+
+/// Returns the message as rules see it.
+fn accepted(arrival: &Arrival, sequence: SequenceNumber, enqueued: Timestamp) -> Message {
+    let mut received = Received::new(sequence, enqueued, 0);
+    if let Some(ttl) = arrival.message.properties().time_to_live() {
+        received.expires_at = enqueued.saturating_add(ttl);
+    }
+    if arrival.hops > 0 {
+        received.enqueued_sequence_number = arrival.origin.unwrap_or_default();
+    }
+    arrival.message.deliver(received)
+}
+
+/// Returns the copies of a message for a subscription, or why it is a dead letter.
+fn copies(subscription: &Subscription, message: &Message) -> Result<Copies, RuleFailure> {
+    match subscription.rules.evaluate(message) {
+        Err(failure) if !subscription.settings.dead_letter_on_filter_error => Ok(failure.into_copies()),
+        copies => copies,
+    }
+}
+
+fn size_of_copies(subscription: &Subscription, message: &Message, size: u64) -> u64 {
+    let Ok(copies) = copies(subscription, message) else { return size };
+    let changed = copies.changed.iter().map(|copy| size_of_changed(copy, message, size));
+    changed.sum::<u64>() + if copies.plain { size } else { 0 }
+}
+
+/// Returns the size of a changed copy: that of the message, with the change of the action. The id and the time to
+/// live that the broker added do not count here either.
+fn size_of_changed(copy: &Message, message: &Message, size: u64) -> u64 {
+    (size + copy.size() as u64).saturating_sub(message.size() as u64)
+}
+
+fn failed(failure: &RuleFailure) -> DeadLetter {
+    DeadLetter::new(DeadLetterReason::Application(failure.reason().into()), failure.to_string())
+}

@@ -1,0 +1,171 @@
+use std::collections::BTreeMap;
+
+use consign_core::{
+    Message,
+    message::SequenceNumber,
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{ErrorKind, SendError},
+};
+
+use super::{
+    Engine, Role, StoreId,
+    accept::{check_message, gone},
+    entity_mut,
+    store::{Arrival, Part, Refused, Settlement, common_key},
+    time::Now,
+};
+
+/// The operations of a transaction: the settlements first, then the sends in order.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    pub(crate) settlements: Vec<PlannedSettlement>,
+    pub(crate) sends: Vec<PlannedSend>,
+}
+
+#[derive(Debug)]
+pub(crate) struct PlannedSettlement {
+    pub(crate) store: StoreId,
+    pub(crate) key: u32,
+    pub(crate) lock: u64,
+    pub(crate) settlement: Settlement,
+    pub(crate) in_session: bool,
+}
+
+/// A send to `to`, transferred by `via` if that is another entity.
+#[derive(Debug)]
+pub(crate) struct PlannedSend {
+    pub(crate) to: StoreId,
+    pub(crate) via: Option<StoreId>,
+    pub(crate) arrival: Arrival,
+    pub(crate) is_scheduled: bool,
+}
+
+impl Operations {
+    pub(crate) fn len(&self) -> usize {
+        self.settlements.len() + self.sends.len()
+    }
+}
+
+/// Why a transaction had no effect.
+#[derive(Debug)]
+pub(crate) enum Rejected {
+    /// The refusal of a send, and its index.
+    Send(SendError, usize),
+    Settle(Refused),
+}
+
+/// The other changes of a transaction to the bytes of an entity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Balance {
+    /// The bytes that it removes.
+    pub(super) freed: u64,
+    /// The bytes that it keeps as dead letters.
+    pub(super) kept: u64,
+}
+
+impl Engine {
+    /// Returns the entity of a transaction that works on this one: for a subscription its topic.
+    pub(crate) fn top_level(&self, id: StoreId) -> StoreId {
+        match self.entity(id).map(|entity| &entity.role) {
+            Some(Role::Subscription(subscription)) => subscription.topic,
+            _ => id,
+        }
+    }
+
+    /// Commits all operations, or none. Returns the numbers of the sends that have a time. Unused values stay in
+    /// `operations`, to be dropped where no lock is held.
+    pub(crate) fn commit(&mut self, now: Now, operations: &mut Operations) -> Result<Vec<SequenceNumber>, Rejected> {
+        self.advance(now);
+        self.check_plan(now, operations)?;
+        for settlement in &operations.settlements {
+            self.apply(now, settlement);
+        }
+        let mut numbers = Vec::new();
+        for send in operations.sends.drain(..) {
+            let is_scheduled = send.is_scheduled;
+            let number = self.deliver(now, send);
+            numbers.extend(is_scheduled.then_some(number));
+        }
+        self.finish(now);
+        Ok(numbers)
+    }
+
+    /// Returns the entity that transfers a message, and keeps it as a dead letter if the target is disabled.
+    fn keeper(&self, send: &PlannedSend) -> Option<StoreId> {
+        send.via.filter(|_| self.entity(send.to).is_some_and(|to| !to.store.settings().status.allows_send()))
+    }
+
+    fn check_plan(&mut self, now: Now, plan: &Operations) -> Result<(), Rejected> {
+        let mut balances: BTreeMap<StoreId, Balance> = BTreeMap::new();
+        for PlannedSettlement { store, key, lock, settlement, in_session } in &plan.settlements {
+            let entity = self.entity(*store).ok_or(Refused::LockLost);
+            let checked = entity.and_then(|entity| entity.store.check_settlement(now, *key, *lock, settlement));
+            let freed = checked.map_err(|refused| match refused {
+                Refused::LockLost if *in_session => Rejected::Settle(Refused::SessionLockLost),
+                refused => Rejected::Settle(refused),
+            })?;
+            balances.entry(self.top_level(*store)).or_default().freed += freed;
+        }
+        self.check_disk(plan.sends.iter().map(|send| &send.arrival)).map_err(|error| Rejected::Send(error, 0))?;
+        let mut by_entity: BTreeMap<StoreId, (usize, Vec<&Arrival>)> = BTreeMap::new();
+        for (at, send) in plan.sends.iter().enumerate() {
+            let PlannedSend { to, via, arrival, .. } = send;
+            if via.is_some_and(|via| self.entity(via).is_none()) {
+                return Err(Rejected::Send(gone(), at));
+            }
+            let keeper = self.keeper(send).and_then(|via| self.entity(via));
+            let Some(keeper) = keeper.map(|entity| &entity.store) else {
+                by_entity.entry(*to).or_insert((at, Vec::new())).1.push(arrival);
+                continue;
+            };
+            check_message(keeper.settings(), arrival).map_err(|error| Rejected::Send(error, at))?;
+            balances.entry(keeper.id()).or_default().kept += arrival.size;
+            by_entity.entry(keeper.id()).or_insert((at, Vec::new()));
+        }
+        for (id, (first, messages)) in by_entity {
+            let balance = balances.get(&id).copied().unwrap_or_default();
+            let checked = self.check_all(now, id, messages.iter().copied(), balance);
+            checked.map_err(|error| Rejected::Send(error, first))?;
+        }
+        Ok(())
+    }
+
+    /// Applies a settlement. It was checked before, so nothing here is refused.
+    fn apply(&mut self, now: Now, planned: &PlannedSettlement) {
+        let PlannedSettlement { store, key, lock, ref settlement, .. } = *planned;
+        let Some(entity) = entity_mut(&mut self.entities, store) else { return };
+        let (store, fx) = (&mut entity.store, &mut self.fx);
+        store.touch(now);
+        let done = match settlement {
+            Settlement::By(disposition) => store.settle(now, key, lock, disposition, fx).map(|removed| {
+                fx.note().dropped.extend(removed);
+            }),
+            Settlement::Renew => store.renew(now, key, lock, fx).map(drop),
+        };
+        debug_assert!(done.is_ok(), "{done:?}");
+    }
+
+    fn deliver(&mut self, now: Now, send: PlannedSend) -> SequenceNumber {
+        let keeper = self.keeper(&send);
+        let arrival = send.arrival;
+        let Some(via) = keeper else { return self.accept(now, send.to, arrival) };
+        let Some(entity) = entity_mut(&mut self.entities, via) else { return SequenceNumber::new(0) };
+        let number = entity.store.number(now, &arrival.message);
+        let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, "The entity is disabled.");
+        entity.store.insert_dead(Part::TransferDeadLetter, arrival, number, dead_letter, &mut self.fx);
+        number.sequence
+    }
+
+    /// Returns the key that the messages of a transaction on a partitioned entity must share: that of this message.
+    pub(crate) fn partition_key(&self, id: StoreId, message: &Message, via: bool) -> Result<Option<String>, SendError> {
+        if !self.entity(id).is_some_and(|entity| entity.store.settings().partitioned) {
+            return Ok(None);
+        }
+        let key = if via { message.transaction_partition_key() } else { common_key(message.properties()) };
+        if let Some(key) = key {
+            return Ok(Some(key.to_owned()));
+        }
+        let detail = "a message of a transaction on a partitioned entity has a key";
+        Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail))
+    }
+}

@@ -1,0 +1,246 @@
+use std::{
+    fmt,
+    future::{Ready, ready},
+    sync::Arc,
+    time::Duration,
+};
+
+use consign_core::{
+    Disposition, Message,
+    message::{LockToken, Stored},
+    time::Timestamp,
+    transport::{Delivery, ErrorKind, Lease, SettleError},
+};
+
+use super::{
+    Acknowledged,
+    engine::{Locked, PlannedSettlement, Refused, Settlement, Source, StoreId},
+    namespace::Namespace,
+};
+
+/// The right to settle a message of the embedded broker.
+///
+/// Errors: [`MessageLockLost`](ErrorKind::MessageLockLost), or [`SessionLockLost`](ErrorKind::SessionLockLost) for a
+/// message of a session. [`InvalidOperation`](ErrorKind::InvalidOperation) for a message that was received and
+/// deleted, and for dead-lettering a dead letter. The same for the renewal of a message of a session: renew the
+/// session instead. [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or description that is too long.
+/// [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to receivers, except for a release.
+pub struct QueueLease {
+    namespace: Arc<Namespace>,
+    /// The two halves of the entity's name, apart for a tighter layout.
+    serial: u64,
+    index: u32,
+    key: u32,
+    lock_millis: u32,
+    /// 0 once it is settled, and from the start if the message was removed when it was received.
+    lock: u64,
+    in_session: bool,
+    /// The message that was removed. The user may own its bytes, so they are dropped where no lock is held.
+    removed: Option<Stored>,
+}
+
+impl QueueLease {
+    pub(super) fn deliver(
+        namespace: &Arc<Namespace>,
+        store: StoreId,
+        source: Source,
+        locked: Locked,
+    ) -> Delivery<Self> {
+        let Locked { message, key, lock, lock_millis } = locked;
+        let in_session = matches!(source, Source::Session { .. });
+        let namespace = Arc::clone(namespace);
+        let lease = Self {
+            namespace,
+            serial: store.serial,
+            index: store.index,
+            key,
+            lock_millis,
+            lock,
+            in_session,
+            removed: None,
+        };
+        Delivery { message, lease }
+    }
+
+    pub(super) fn deliver_removed(namespace: &Arc<Namespace>, store: StoreId, message: Message) -> Delivery<Self> {
+        let namespace = Arc::clone(namespace);
+        let lease = Self {
+            namespace,
+            serial: store.serial,
+            index: store.index,
+            key: 0,
+            lock_millis: 0,
+            lock: 0,
+            in_session: false,
+            removed: None,
+        };
+        Delivery { message, lease }
+    }
+
+    #[inline]
+    pub(super) fn store(&self) -> StoreId {
+        StoreId { serial: self.serial, index: self.index }
+    }
+
+    pub(super) fn namespace(&self) -> &Arc<Namespace> {
+        &self.namespace
+    }
+
+    /// Returns what a transaction does with it.
+    pub(super) fn planned(&self, settlement: Settlement) -> Result<PlannedSettlement, SettleError> {
+        match self.lock {
+            0 => Err(received_and_deleted()),
+            lock => {
+                let (store, key, in_session) = (self.store(), self.key, self.in_session);
+                Ok(PlannedSettlement { store, key, lock, settlement, in_session })
+            }
+        }
+    }
+
+    /// Forgets the lock: a transaction has settled the message.
+    pub(super) fn forget(mut self) {
+        self.lock = 0;
+    }
+
+    #[inline]
+    fn take_lock(&mut self) -> Result<u64, SettleError> {
+        let lock = std::mem::take(&mut self.lock);
+        if lock == 0 {
+            return Err(received_and_deleted());
+        }
+        self.namespace.check_open::<SettleError>()?;
+        Ok(lock)
+    }
+
+    #[cold]
+    fn abandon(&mut self) {
+        let (now, store) = (self.namespace.now(), self.store());
+        // A lock that is lost already has been counted.
+        let _ =
+            self.namespace.with(|state| state.engine.settle(now, store, self.key, self.lock, &Disposition::ABANDON));
+    }
+
+    fn answer(&self, refused: Refused) -> SettleError {
+        match refused {
+            Refused::LockLost if self.in_session => SettleError::new(ErrorKind::SessionLockLost),
+            refused => refused.into(),
+        }
+    }
+}
+
+impl From<Refused> for SettleError {
+    #[cold]
+    fn from(refused: Refused) -> Self {
+        let invalid = |detail: &'static str| Self::new(ErrorKind::InvalidOperation).with_detail(detail);
+        match refused {
+            Refused::LockLost => Self::new(ErrorKind::MessageLockLost),
+            Refused::SessionLockLost => Self::new(ErrorKind::SessionLockLost),
+            Refused::Invalid(error) => (*error).into(),
+            Refused::AlreadyDead => invalid("it is a dead letter already"),
+            Refused::InSession => invalid("the session is renewed, not its messages"),
+            Refused::StateTooLarge { limit } => {
+                Self::new(ErrorKind::MessageSizeExceeded).with_detail(format!("at most {limit} bytes"))
+            }
+            Refused::Full => Self::new(ErrorKind::QuotaExceeded),
+            Refused::Disabled => Self::new(ErrorKind::EntityDisabled),
+        }
+    }
+}
+
+fn received_and_deleted() -> SettleError {
+    SettleError::new(ErrorKind::InvalidOperation).with_detail("received and deleted")
+}
+
+impl Lease for QueueLease {
+    const COMPLETES_TOGETHER: bool = true;
+
+    type Settle = Acknowledged<(), SettleError>;
+    type Renew = Ready<Result<Timestamp, SettleError>>;
+
+    /// If an argument breaks a rule, the message is dead-lettered already or the entity is disabled, the lease is used up
+    /// and the lock holds until it runs out.
+    #[inline]
+    fn settle(mut self, disposition: Disposition) -> Self::Settle {
+        let settled = self.take_lock().and_then(|lock| {
+            let now = self.namespace.now();
+            let settle =
+                self.namespace.with(|state| state.engine.settle(now, self.store(), self.key, lock, &disposition));
+            settle.map(drop).map_err(|refused| self.answer(refused))
+        });
+        self.namespace.acknowledge(settled)
+    }
+
+    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) -> Option<Self::Settle> {
+        let mut rest = batch;
+        let mut answer = None;
+        // Nearly always all are of one entity.
+        while let Some(first) = rest.first() {
+            let (namespace, store) = (Arc::clone(&first.namespace), first.store());
+            let now = namespace.now();
+            let done = namespace.with(|state| {
+                let mut entity = state.engine.completing(now, store);
+                for (done, lease) in rest.iter_mut().enumerate() {
+                    if lease.serial != store.serial || !Arc::ptr_eq(&lease.namespace, &namespace) {
+                        return done;
+                    }
+                    let completed = lease
+                        .take_lock()
+                        .and_then(|lock| entity.complete(lease.key, lock).map_err(|refused| lease.answer(refused)));
+                    match completed {
+                        Ok(removed) => lease.removed = Some(removed),
+                        Err(failure) => failures.push(failure),
+                    }
+                }
+                rest.len()
+            });
+            rest = &mut rest[done..];
+            answer = namespace.unanswered();
+        }
+        answer
+    }
+
+    fn release(mut self) -> Self::Settle {
+        // The disk needs no record of it: a lock does not outlive the process.
+        Acknowledged::ready(self.take_lock().and_then(|lock| {
+            let now = self.namespace.now();
+            let released = self.namespace.with(|state| state.engine.release(now, self.store(), self.key, lock));
+            released.map_err(|refused| self.answer(refused))
+        }))
+    }
+
+    fn renew(&self) -> Self::Renew {
+        if self.lock == 0 {
+            return ready(Err(received_and_deleted()));
+        }
+        let renewed = self.namespace.check_open().and_then(|()| {
+            let now = self.namespace.now();
+            let renewed = self.namespace.with(|state| state.engine.renew(now, self.store(), self.key, self.lock));
+            renewed.map_err(|refused| self.answer(refused))
+        });
+        ready(renewed)
+    }
+
+    fn lock_token(&self) -> Option<LockToken> {
+        (self.lock != 0).then(|| self.namespace.lock_token(self.lock))
+    }
+
+    fn lock_duration(&self) -> Option<Duration> {
+        (self.lock != 0).then(|| Duration::from_millis(u64::from(self.lock_millis)))
+    }
+}
+
+/// Abandons what was not settled.
+impl Drop for QueueLease {
+    #[inline]
+    fn drop(&mut self) {
+        if self.lock != 0 {
+            self.abandon();
+        }
+    }
+}
+
+impl fmt::Debug for QueueLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueLease").field("lock_token", &self.lock_token()).finish_non_exhaustive()
+    }
+}

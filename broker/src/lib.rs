@@ -1,0 +1,203 @@
+//! The embedded broker: queues and topics with peek-lock, sessions, scheduling, expiry, duplicate detection, rules,
+//! forwarding, transactions and dead letters, in this process and in memory.
+//!
+//! It is a transport like any other, and the default. It runs no task of its own: the next call that could notice a
+//! due event, such as a lock that runs out, applies it. A receiver that waits has a timer for it.
+//!
+//! ```
+//! use consign::{Message, administration::QueueSettings, broker::Broker, transport::{ReceiverExt, Sender}};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let broker = Broker::new();
+//! let orders = broker.create_queue("orders", QueueSettings::default())?;
+//! orders.sender()?.send(Message::new("one order")).await?;
+//!
+//! let delivery = orders.receiver().receive().await?;
+//! assert_eq!(delivery.message.payload(), Some(&b"one order"[..]));
+//! delivery.complete().await?;
+//! assert_eq!(orders.counts().active, 0);
+//! # Ok(())
+//! # }
+//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+mod acknowledged;
+mod admin;
+#[cfg(feature = "durable")]
+mod durable;
+mod engine;
+mod lease;
+#[cfg(feature = "durable")]
+mod lines;
+mod namespace;
+mod panics;
+mod queue;
+mod quirks;
+mod receiver;
+mod rejection;
+#[cfg(feature = "durable")]
+mod sabotage;
+mod sender;
+mod session;
+mod snapshot;
+mod sync;
+mod topic;
+mod transaction;
+mod wait;
+mod waiters;
+
+use std::{fmt, sync::Arc};
+
+use self::namespace::Namespace;
+pub use self::{
+    acknowledged::Acknowledged,
+    engine::{Ages, Counts},
+    lease::QueueLease,
+    queue::Queue,
+    quirks::Quirks,
+    receiver::{QueueReceiver, ReceiveMode},
+    sender::QueueSender,
+    session::{SessionAcceptor, SessionReceiver},
+    snapshot::{BrokerSnapshot, EntitySnapshot},
+    topic::{Subscription, Topic},
+    transaction::{Committed, Transaction, TransactionError},
+};
+use consign_core::{
+    time::{Clock, SystemClock},
+    transport::{Capabilities, Capability, Level},
+};
+
+#[cfg(feature = "durable")]
+pub use self::{
+    durable::{Durability, OpenOptions, Recovery, Salvage, StorageError, StorageErrorKind},
+    lines::ImportError,
+};
+
+/// A broker in this process. Clones are handles to one broker.
+///
+/// All of its entities share one lock, so that an operation on several entities is one step. Brokers share nothing.
+/// Put unrelated entities that are busy on many cores into several brokers.
+#[derive(Clone)]
+pub struct Broker {
+    namespace: Arc<Namespace>,
+}
+
+impl Broker {
+    /// The capabilities of a broker unless it was opened otherwise: [`Broker::capabilities`]. Two capabilities are
+    /// built from others: a delayed retry is a copy for later and a completion in one transaction, and request and
+    /// reply takes two queues.
+    ///
+    /// One is unsupported: a delivery that is dropped is abandoned and counts, also when its receiver is dropped with
+    /// it. To return a message uncounted, call [`release`](consign_core::transport::Lease::release).
+    pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
+        .with(Capability::DelayedRetry, Level::Emulated)
+        .with(Capability::RequestReply, Level::Emulated)
+        .with(Capability::ReleaseOnDisconnect, Level::Unsupported);
+
+    /// Returns the capabilities of this broker: [`Broker::CAPABILITIES`], with one exception. Where the store was
+    /// opened with a relaxed durability, a send ends before the message is stored ([`Capability::Acceptance`]). In
+    /// memory a message is stored as long as the process lives.
+    ///
+    /// A program that must not lose an acknowledged message requires it, and gets an error before it sends:
+    ///
+    /// ```
+    /// # use consign::{broker::Broker, transport::{Capability, Unsupported}};
+    /// # fn check(broker: &Broker) -> Result<(), Unsupported> {
+    /// broker.capabilities().require(Capability::Acceptance)?;
+    /// # Ok(())
+    /// # }
+    /// # check(&Broker::new()).unwrap();
+    /// ```
+    #[must_use]
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
+    pub fn capabilities(&self) -> Capabilities {
+        #[cfg(feature = "durable")]
+        if matches!(self.durability(), Some(Durability::Relaxed { .. })) {
+            return Self::CAPABILITIES.with(Capability::Acceptance, Level::Unsupported);
+        }
+        Self::CAPABILITIES
+    }
+
+    /// Creates an empty broker on the [`SystemClock`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_clock(SystemClock::new())
+    }
+
+    /// Creates an empty broker on a clock of your own.
+    #[must_use]
+    pub fn with_clock(clock: impl Clock) -> Self {
+        Self::with_quirks(clock, Quirks::default())
+    }
+
+    /// Creates an empty broker that has some behaviours of the hosted service.
+    #[must_use]
+    pub fn with_quirks(clock: impl Clock, quirks: Quirks) -> Self {
+        Self { namespace: Arc::new(Namespace::new(Arc::new(clock), quirks)) }
+    }
+
+    /// Opens the broker in the folder at `path`, or creates it there, with the defaults of [`OpenOptions`].
+    #[cfg(feature = "durable")]
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self, StorageError> {
+        Self::options().open(path)
+    }
+
+    /// Returns the options to open a broker on a disk.
+    #[cfg(feature = "durable")]
+    pub fn options() -> OpenOptions {
+        OpenOptions::new()
+    }
+
+    /// Waits until everything that has happened is on the disk, also calls that are not awaited, such as the creation
+    /// of an entity. Errors: the disk failed, or the broker was closed. For a broker in memory it is ready at once.
+    #[cfg(feature = "durable")]
+    pub fn flush(&self) -> Acknowledged<(), StorageError> {
+        self.namespace.flushed()
+    }
+
+    /// Writes all pending changes, closes the store, and ends: every later call fails, and every lease is lost.
+    /// Dropping the last handle of a broker does the same, but does not show when the store is free again. For a
+    /// broker in memory it does nothing.
+    ///
+    /// End all consumers first: what a consumer has settled is then on the disk, and what it had locked is free. A
+    /// consumer that still runs ends with an error, and its messages are redelivered when the broker is opened.
+    ///
+    /// Errors: the disk failed before. The store is closed then as well, and can be opened again.
+    #[cfg(feature = "durable")]
+    pub async fn close(&self) -> Result<(), StorageError> {
+        self.namespace.close().await
+    }
+
+    /// Returns when a call is acknowledged; `None` in memory, where nothing outlives the process.
+    #[cfg(feature = "durable")]
+    #[must_use]
+    pub fn durability(&self) -> Option<Durability> {
+        self.namespace.recorder().map(durable::Recorder::durability)
+    }
+
+    /// Returns what was found when this broker was opened; `None` in memory.
+    #[cfg(feature = "durable")]
+    #[must_use]
+    pub fn recovery(&self) -> Option<Recovery> {
+        self.namespace.recorder().map(durable::Recorder::recovery)
+    }
+
+    /// Begins a transaction.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.namespace))
+    }
+}
+
+impl Default for Broker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Broker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Broker").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,215 @@
+use std::{fmt, sync::Arc};
+
+use consign_core::{
+    Message,
+    administration::{EntityKind, QueueSettings},
+    message::{EntityPath, SequenceNumber},
+    time::Timestamp,
+    transport::{Delivery, EntityInfo, ErrorKind, ManageError, ReceiveError, SendError},
+};
+
+use super::{
+    Acknowledged, Ages, Counts, QueueReceiver, QueueSender, ReceiveMode, SessionAcceptor, SessionReceiver,
+    engine::{Part, Source, StoreId},
+    lease::QueueLease,
+    namespace::Namespace,
+};
+
+/// A queue of the embedded broker, or the part of a subscription that is received from, or a sub-queue of either.
+///
+/// It is a handle. When the entity is deleted its calls return [`EntityNotFound`](ErrorKind::EntityNotFound) or
+/// nothing, also if another entity of the same path is created.
+#[derive(Clone)]
+pub struct Queue {
+    pub(super) namespace: Arc<Namespace>,
+    pub(super) store: StoreId,
+    pub(super) part: Part,
+    /// The path of the entity, whatever the part.
+    pub(super) entity: EntityPath,
+}
+
+impl Queue {
+    /// The maximum number of messages that one call of [`Queue::delete_messages`] removes.
+    pub const MAX_DELETED: usize = 4_000;
+
+    /// Returns the path, with `/$deadletterqueue` or `/$Transfer/$deadletterqueue` on a sub-queue.
+    #[must_use]
+    pub fn path(&self) -> EntityPath {
+        match self.part {
+            Part::Main => self.entity.clone(),
+            Part::DeadLetter => self.entity.dead_letter(),
+            Part::TransferDeadLetter => self.entity.transfer_dead_letter(),
+        }
+    }
+
+    /// Returns the dead-letter sub-queue. It exists as long as its queue.
+    #[must_use]
+    pub fn dead_letter(&self) -> Self {
+        Self { part: Part::DeadLetter, ..self.clone() }
+    }
+
+    /// Returns the sub-queue of messages that this entity could not transfer in a transaction.
+    #[must_use]
+    pub fn transfer_dead_letter(&self) -> Self {
+        Self { part: Part::TransferDeadLetter, ..self.clone() }
+    }
+
+    /// Creates a sender. A sub-queue or a subscription accepts no sends: that is [`ErrorKind::InvalidOperation`].
+    pub fn sender(&self) -> Result<QueueSender, SendError> {
+        let refused = match self.part {
+            Part::Main if self.entity.subscription().is_none() => {
+                return Ok(QueueSender::new(
+                    Arc::clone(&self.namespace),
+                    self.store,
+                    self.entity.clone(),
+                    EntityKind::Queue,
+                ));
+            }
+            Part::Main => "a subscription takes messages from its topic only",
+            Part::DeadLetter | Part::TransferDeadLetter => "a dead-letter sub-queue takes no messages",
+        };
+        Err(SendError::new(ErrorKind::InvalidOperation).with_detail(refused))
+    }
+
+    /// Sends messages that cannot be received before `at`: [`QueueSender::schedule`].
+    pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Acknowledged<Vec<SequenceNumber>, SendError> {
+        match self.sender() {
+            Ok(sender) => sender.schedule(messages, at),
+            Err(refused) => Acknowledged::ready(Err(refused)),
+        }
+    }
+
+    /// Cancels scheduled messages: [`QueueSender::cancel_scheduled`].
+    pub fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Acknowledged<(), SendError> {
+        match self.sender() {
+            Ok(sender) => sender.cancel_scheduled(numbers),
+            Err(refused) => Acknowledged::ready(Err(refused)),
+        }
+    }
+
+    /// Creates a receiver in peek-lock mode.
+    #[must_use]
+    pub fn receiver(&self) -> QueueReceiver {
+        QueueReceiver::new(self.clone(), ReceiveMode::PeekLock)
+    }
+
+    /// Creates a receiver that removes each message as it delivers it. A message that is not processed is lost.
+    #[must_use]
+    pub fn receive_and_delete(&self) -> QueueReceiver {
+        QueueReceiver::new(self.clone(), ReceiveMode::ReceiveAndDelete)
+    }
+
+    /// Locks the session of this id, which may be empty so far. Errors:
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units.
+    /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another receiver holds it.
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue, and those of a
+    /// receive.
+    pub fn accept_session(&self, id: &str) -> Result<SessionReceiver, ReceiveError> {
+        self.session_acceptor()?.accept(id)
+    }
+
+    /// Creates an acceptor, which locks sessions one after the other: those that have a message and no holder.
+    /// Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
+    pub fn session_acceptor(&self) -> Result<SessionAcceptor, ReceiveError> {
+        match self.part {
+            Part::Main => Ok(SessionAcceptor::new(self.clone())),
+            Part::DeadLetter | Part::TransferDeadLetter => {
+                Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue has no sessions"))
+            }
+        }
+    }
+
+    /// Returns the ids of the sessions that have a message or a state, in order. Visits every session once.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<String> {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.session_ids(now, self.store))
+    }
+
+    /// Locks deferred messages by their sequence numbers. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if
+    /// one of them is not deferred here, or has expired; then none is locked. Also those of a receive.
+    /// [`SessionReceiver::receive_deferred`] fetches messages of a session.
+    pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
+        self.namespace.check_open::<ReceiveError>()?;
+        let (now, source) = (self.namespace.now(), Source::Part(self.part));
+        let locked = self.namespace.with(|state| state.engine.receive_deferred(now, self.store, source, numbers))?;
+        Ok(locked.into_iter().map(|locked| QueueLease::deliver(&self.namespace, self.store, source, locked)).collect())
+    }
+
+    /// Returns up to `max` messages from sequence number `from` on, in order, without locking or counting. Locked,
+    /// deferred and scheduled messages are included, dead-lettered ones are not. The list may be empty.
+    ///
+    /// Visits every locked message of the entity once; if it is partitioned or has sessions, every message.
+    #[must_use]
+    pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
+        let (now, source) = (self.namespace.now(), Source::Part(self.part));
+        self.namespace.here(self.namespace.with(|state| state.engine.peek(now, self.store, source, from, max)))
+    }
+
+    /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that are neither locked nor scheduled, the
+    /// oldest first. With a time, removes only those enqueued before it. Returns their number. Visits every locked
+    /// message once; if there are sessions, every message. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation)
+    /// on a partitioned entity, [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Acknowledged<usize, ManageError> {
+        match self.settings() {
+            Ok(settings) if !settings.partitioned => {}
+            Ok(_) => {
+                let refused = ManageError::new(ErrorKind::InvalidOperation).with_detail("the entity is partitioned");
+                return Acknowledged::ready(Err(refused));
+            }
+            Err(refused) => return Acknowledged::ready(Err(refused)),
+        }
+        let (now, max) = (self.namespace.now(), max.min(Self::MAX_DELETED));
+        let (store, part) = (self.store, self.part);
+        let deleted = self.namespace.with(|state| state.engine.delete_messages(now, store, part, max, enqueued_before));
+        self.namespace.acknowledge(Ok(deleted))
+    }
+
+    /// Ends every lock early, as if it had run out. An external broker does this when it restarts or when a
+    /// connection breaks; here a test sees how settlements fail.
+    pub fn lose_locks(&self) {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.lose_locks(now, self.store, self.part));
+    }
+
+    /// Returns the number of messages, by state. All are 0 if the entity is deleted.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.counts(now, self.store, self.part))
+    }
+
+    /// Returns since when the oldest messages wait. Visits every message once.
+    #[must_use]
+    pub fn ages(&self) -> Ages {
+        let now = self.namespace.now();
+        self.namespace.with(|state| state.engine.ages(now, self.store, self.part))
+    }
+
+    /// Returns the settings; for a subscription in the form of a queue's. Errors:
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    pub fn settings(&self) -> Result<QueueSettings, ManageError> {
+        self.namespace.check_open::<ManageError>()?;
+        let now = self.namespace.now();
+        let settings = self.namespace.with(|state| state.engine.queue_settings(now, self.store));
+        settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.entity.to_string()))
+    }
+}
+
+impl Queue {
+    /// The entity's data for log lines. A dead letter has no last delivery.
+    #[cold]
+    pub(super) fn info(&self) -> EntityInfo {
+        let info = EntityInfo::new(self.path().as_str());
+        match self.settings() {
+            Ok(settings) if self.part == Part::Main => info.with_max_delivery_count(settings.max_delivery_count),
+            _ => info,
+        }
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("path", &self.path()).finish_non_exhaustive()
+    }
+}

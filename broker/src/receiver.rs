@@ -1,0 +1,198 @@
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+#[cfg(feature = "durable")]
+use std::{future::Future, pin::Pin};
+
+use consign_core::{
+    Message,
+    message::SequenceNumber,
+    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver},
+};
+
+#[cfg(feature = "durable")]
+use super::durable::{Commit, Recorder};
+use super::{
+    Broker, Queue,
+    engine::{Line, Source},
+    lease::QueueLease,
+    wait::Wait,
+};
+
+/// The mode in which a receiver takes messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiveMode {
+    /// A message is locked until it is settled or the lock runs out.
+    #[default]
+    PeekLock,
+    /// A message is removed when it is delivered. Settling it is an invalid operation.
+    ReceiveAndDelete,
+}
+
+/// Receives from a queue or subscription of the embedded broker, in the order of acceptance.
+///
+/// Errors: [`EntityNotFound`](consign_core::transport::ErrorKind::EntityNotFound) when the entity has been deleted,
+/// [`EntityDisabled`](consign_core::transport::ErrorKind::EntityDisabled),
+/// [`InvalidOperation`](consign_core::transport::ErrorKind::InvalidOperation) on an entity that requires sessions or forwards its
+/// messages.
+///
+/// While it waits it may have a timer for the next event that is due in the broker, so it must be polled in a tokio
+/// runtime with time enabled.
+pub struct QueueReceiver {
+    queue: Queue,
+    mode: ReceiveMode,
+    wait: Wait,
+    removed: Removed,
+    /// Where the next peek begins.
+    cursor: SequenceNumber,
+}
+
+impl QueueReceiver {
+    pub(super) fn new(queue: Queue, mode: ReceiveMode) -> Self {
+        let wait = Wait::new(Arc::clone(&queue.namespace), Line::Messages(queue.store, queue.part));
+        Self { queue, mode, wait, removed: Removed::default(), cursor: SequenceNumber::new(1) }
+    }
+
+    /// Returns the mode of this receiver.
+    #[must_use]
+    pub fn mode(&self) -> ReceiveMode {
+        self.mode
+    }
+
+    /// Returns up to `max` messages as [`Queue::peek`] does, from after the last one that this receiver peeked. The
+    /// first call begins at sequence number 1.
+    pub fn peek(&mut self, max: usize) -> Vec<Message> {
+        let peeked = self.queue.peek(self.cursor, max);
+        if let Some(last) = peeked.last().and_then(Message::received) {
+            self.cursor = last.sequence_number.next();
+        }
+        peeked
+    }
+}
+
+impl Receiver for QueueReceiver {
+    type Lease = QueueLease;
+
+    #[inline]
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let source = Source::Part(self.queue.part);
+        poll_source(&mut self.wait, &mut self.removed, cx, &self.queue, self.mode, source, max, out)
+    }
+
+    fn stop(&mut self) {
+        let (store, part) = (self.queue.store, self.queue.part);
+        self.wait.stop(|engine| engine.has_ready(store, part));
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Broker { namespace: Arc::clone(&self.queue.namespace) }.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.queue.info()
+    }
+}
+
+/// Messages that were removed as they are delivered, and are dispatched when the removal is on the disk.
+#[derive(Default)]
+pub(super) struct Removed {
+    #[cfg(feature = "durable")]
+    waiting: Option<(Commit, Vec<Delivery<QueueLease>>)>,
+}
+
+#[cfg(feature = "durable")]
+impl Removed {
+    /// Dispatches the messages that wait, if there are any.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Option<Result<usize, ReceiveError>>> {
+        let Some((commit, _)) = &mut self.waiting else { return Poll::Ready(None) };
+        let outcome = std::task::ready!(Pin::new(commit).poll(cx));
+        let removed = self.waiting.take().map(|(_, removed)| removed).unwrap_or_default();
+        Poll::Ready(Some(outcome.map_err(Into::into).map(|()| {
+            let count = removed.len();
+            out.extend(removed);
+            count
+        })))
+    }
+}
+
+/// Is ready with the messages at `source`, or waits for one.
+#[inline]
+#[allow(clippy::too_many_arguments, reason = "the parts of a receiver, of which there are two")]
+pub(super) fn poll_source(
+    wait: &mut Wait,
+    removed: &mut Removed,
+    cx: &mut Context<'_>,
+    queue: &Queue,
+    mode: ReceiveMode,
+    source: Source,
+    max: usize,
+    out: &mut Vec<Delivery<QueueLease>>,
+) -> Poll<Result<usize, ReceiveError>> {
+    let (Queue { namespace, store, .. }, max) = (queue, max.max(1));
+    namespace.check_open::<ReceiveError>()?;
+    #[cfg(feature = "durable")]
+    if let Some(received) = std::task::ready!(removed.poll(cx, out)) {
+        return Poll::Ready(received);
+    }
+    #[cfg(feature = "durable")]
+    let first = out.len();
+    let polled = wait.poll(cx, |engine, now| {
+        let taken = match mode {
+            ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {
+                out.push(QueueLease::deliver(namespace, *store, source, locked));
+            }),
+            ReceiveMode::ReceiveAndDelete => engine.receive_and_delete(now, *store, source, max, |message| {
+                out.push(QueueLease::deliver_removed(namespace, *store, message));
+            }),
+        };
+        match taken {
+            Ok(0) => None,
+            taken => Some(taken),
+        }
+    });
+    #[cfg(feature = "durable")]
+    if mode == ReceiveMode::ReceiveAndDelete
+        && matches!(polled, Poll::Ready(Ok(_)))
+        && let Some(commit) = namespace.recorder().and_then(Recorder::pending)
+    {
+        removed.waiting = Some((commit, out.split_off(first)));
+        let received = std::task::ready!(removed.poll(cx, out));
+        return Poll::Ready(received.unwrap_or(Ok(0)));
+    }
+    #[cfg(not(feature = "durable"))]
+    let _ = removed;
+    polled
+}
+
+impl Drop for QueueReceiver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for QueueReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueReceiver")
+            .field("queue", &self.queue.path())
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+// Receivers of one queue share its state, and nothing else.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<QueueReceiver>();
+    is_send::<Arc<QueueLease>>();
+};

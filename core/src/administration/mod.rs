@@ -1,0 +1,55 @@
+//! Entities of a broker: queues, topics and subscriptions, and their settings with their ranges.
+
+mod entity;
+mod queue;
+mod subscription;
+mod topic;
+
+pub use self::{
+    entity::{Entity, EntityKind},
+    queue::QueueSettings,
+    subscription::SubscriptionSettings,
+    topic::TopicSettings,
+};
+
+/// The directions in which an entity is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// Both.
+    #[default]
+    Active,
+    /// Neither: a send, a receive, a settlement and a renewal return
+    /// [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled).
+    Disabled,
+    /// It can be received from. On a subscription this is the same as [`Status::Active`], as nothing is sent there.
+    SendDisabled,
+    /// It can be sent to. Nothing is received or settled; locks run out as usual.
+    ReceiveDisabled,
+}
+
+impl Status {
+    /// Returns whether messages can be sent.
+    #[must_use]
+    pub fn allows_send(self) -> bool {
+        matches!(self, Self::Active | Self::ReceiveDisabled)
+    }
+
+    /// Returns whether messages can be received.
+    #[must_use]
+    pub fn allows_receive(self) -> bool {
+        matches!(self, Self::Active | Self::SendDisabled)
+    }
+}
+
+/// `with_` setters. A field that may be `None` is given its value: `=> Some`.
+macro_rules! setters {
+    ($($with:ident, $field:ident: $type:ty $(=> $wrap:path)?;)*) => {$(
+        #[doc = concat!("Sets `", stringify!($field), "`.")]
+        #[must_use]
+        pub fn $with(mut self, value: $type) -> Self {
+            self.$field = $($wrap)? (value);
+            self
+        }
+    )*};
+}
+use setters;

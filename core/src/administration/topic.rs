@@ -1,0 +1,81 @@
+use std::time::Duration;
+
+use super::{QueueSettings, Status, setters};
+
+/// The settings of a topic. [`Broker::create_topic`](consign_broker::Broker::create_topic) checks their ranges, which are
+/// those of [`QueueSettings`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TopicSettings {
+    /// The maximum time that a message waits in any subscription: at least 1 s, by default unlimited.
+    pub default_time_to_live: Option<Duration>,
+    /// How long a MessageId is remembered after its first message: 20 s to 7 d. By default duplicates are not
+    /// detected. Whether they are is fixed when the topic is created.
+    pub duplicate_detection: Option<Duration>,
+    /// The maximum number of ids that are remembered; beyond that sends are refused. At least 1, by default
+    /// 1,000,000.
+    pub max_duplicate_ids: usize,
+    /// Whether the topic is partitioned; fixed when it is created.
+    pub partitioned: bool,
+    /// The size of the topic and all of its subscriptions in bytes, dead letters included: at least 1 KiB, by default
+    /// 1 GiB.
+    pub max_size: u64,
+    /// The largest message, body and properties: 1 byte to 100 MiB, by default 256 KiB.
+    pub max_message_size: usize,
+    /// The time without a send, an update or a scheduled message after which the topic is deleted with its
+    /// subscriptions: at least 5 min, by default never.
+    pub auto_delete_on_idle: Option<Duration>,
+    /// The directions that are open.
+    pub status: Status,
+}
+
+impl TopicSettings {
+    setters! {
+        with_default_time_to_live, default_time_to_live: Duration => Some;
+        with_duplicate_detection, duplicate_detection: Duration => Some;
+        with_max_duplicate_ids, max_duplicate_ids: usize;
+        with_partitioned, partitioned: bool;
+        with_max_size, max_size: u64;
+        with_max_message_size, max_message_size: usize;
+        with_auto_delete_on_idle, auto_delete_on_idle: Duration => Some;
+        with_status, status: Status;
+    }
+
+    /// Returns the settings of a queue that correspond to these.
+    #[must_use]
+    pub fn to_queue(&self) -> QueueSettings {
+        QueueSettings {
+            default_time_to_live: self.default_time_to_live,
+            duplicate_detection: self.duplicate_detection,
+            max_duplicate_ids: self.max_duplicate_ids,
+            partitioned: self.partitioned,
+            max_size: self.max_size,
+            max_message_size: self.max_message_size,
+            auto_delete_on_idle: self.auto_delete_on_idle,
+            status: self.status,
+            ..QueueSettings::default()
+        }
+    }
+
+    /// Returns the name of the first setting that differs.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<&'static str> {
+        self.to_queue().difference(&other.to_queue())
+    }
+}
+
+impl Default for TopicSettings {
+    fn default() -> Self {
+        let queue = QueueSettings::default();
+        Self {
+            default_time_to_live: queue.default_time_to_live,
+            duplicate_detection: queue.duplicate_detection,
+            max_duplicate_ids: queue.max_duplicate_ids,
+            partitioned: queue.partitioned,
+            max_size: queue.max_size,
+            max_message_size: queue.max_message_size,
+            auto_delete_on_idle: queue.auto_delete_on_idle,
+            status: queue.status,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+pub mod administration;
+pub mod message;
+pub mod settlement;
+pub mod time;
+pub mod transport;
+
+pub use mime;
+
+pub use crate::{message::Message, settlement::Disposition};

@@ -1,0 +1,418 @@
+//! The thing that travels: two sets of properties and an opaque body.
+//!
+//! A [`Message`] is what a sender builds and what a handler receives. [`Properties`] are the sender's;
+//! [`Received`] is the broker's, and nothing lets a sender set it. A clone is one reference count.
+//!
+//! ```
+//! use consign::Message;
+//!
+//! let message = Message::builder().message_id("m-1").subject("order.created").build(r#"{"id":1}"#)?;
+//! assert_eq!(message.subject(), Some("order.created"));
+//! assert_eq!(message.payload(), Some(&b"{\"id\":1}"[..]));
+//! # Ok::<(), consign::message::InvalidArgument>(())
+//! ```
+
+mod application_properties;
+mod body;
+mod builder;
+mod content_type;
+#[doc(hidden)]
+pub mod entity_path;
+#[doc(hidden)]
+pub mod fluent;
+mod invalid;
+pub mod limits;
+mod pass_through;
+mod properties;
+#[doc(hidden)]
+pub mod random_id;
+mod received;
+#[doc(hidden)]
+pub mod text;
+mod timeout;
+mod trace_context;
+mod value;
+
+use std::sync::LazyLock;
+use std::{fmt, ops::Deref, sync::Arc};
+
+#[doc(hidden)]
+pub use self::received::Holding;
+pub use self::{
+    application_properties::ApplicationProperties,
+    body::{Body, Data},
+    builder::MessageBuilder,
+    content_type::IntoContentType,
+    entity_path::EntityPath,
+    invalid::{Field, InvalidArgument, Problem},
+    pass_through::PassThrough,
+    properties::Properties,
+    received::{LockToken, MessageState, Received, SequenceNumber},
+    trace_context::{MalformedTrace, TraceContext},
+    value::{PropertyValue, Value},
+};
+
+use crate::time::Timestamp;
+
+/// A message. It dereferences to its [`Properties`].
+#[derive(Clone)]
+pub struct Message {
+    content: Arc<Content>,
+    received: Option<Received>,
+}
+
+/// What a broker stores of a message: one pointer.
+#[derive(Clone)]
+#[doc(hidden)]
+pub struct Stored(Arc<Content>);
+
+#[derive(Clone)]
+struct Content {
+    properties: Properties,
+    body: Body,
+    dead_letter_source: Option<Box<str>>,
+}
+
+impl Message {
+    /// A message with a body and no properties.
+    #[must_use]
+    #[inline]
+    pub fn new(body: impl Into<Body>) -> Self {
+        Self::from_parts(Properties::new(), body.into())
+    }
+
+    /// Starts a message with properties.
+    pub fn builder() -> MessageBuilder {
+        MessageBuilder::default()
+    }
+
+    /// A message from its parts. A broker checks the properties when it is sent.
+    #[must_use]
+    #[inline]
+    pub fn from_parts(properties: Properties, body: Body) -> Self {
+        Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None }
+    }
+
+    /// Returns the properties that the sender set.
+    #[must_use]
+    #[inline]
+    pub fn properties(&self) -> &Properties {
+        &self.content.properties
+    }
+
+    /// Returns the properties that the sender sets, to change them before the message is sent. If the message is
+    /// shared it is copied first; the bytes of the body are not.
+    pub fn properties_mut(&mut self) -> &mut Properties {
+        &mut Arc::make_mut(&mut self.content).properties
+    }
+
+    /// Returns the body.
+    #[must_use]
+    #[inline]
+    pub fn body(&self) -> &Body {
+        &self.content.body
+    }
+
+    /// Returns the same message with another body.
+    #[must_use]
+    pub fn with_body(mut self, body: impl Into<Body>) -> Self {
+        let body = body.into();
+        if let Some(content) = Arc::get_mut(&mut self.content) {
+            content.body = body;
+            return self;
+        }
+        // The body before is somebody else's too, and is not copied to be dropped.
+        let Content { properties, dead_letter_source, .. } = &*self.content;
+        let (properties, dead_letter_source) = (properties.clone(), dead_letter_source.clone());
+        self.content = Arc::new(Content { properties, body, dead_letter_source });
+        self
+    }
+
+    /// Returns the bytes of the body that a codec reads; see [`Body::codec_view`].
+    #[must_use]
+    #[inline]
+    pub fn payload(&self) -> Option<&[u8]> {
+        self.content.body.codec_view()
+    }
+
+    /// Returns the broker's properties of a delivered message; `None` on a message that was not received.
+    #[must_use]
+    #[inline]
+    pub fn received(&self) -> Option<&Received> {
+        self.received.as_ref()
+    }
+
+    /// Says whether the consumer that hands the message out keeps it if a layer asks for that. `false` if it was kept before.
+    #[inline]
+    #[doc(hidden)]
+    pub fn hand_out(&mut self, holding: Holding) -> bool {
+        match &mut self.received {
+            Some(Received { holding: Holding::Was, .. }) => return false,
+            Some(received) => received.holding = holding,
+            None => {}
+        }
+        true
+    }
+
+    /// Says whether the consumer that delivers the message keeps it.
+    #[doc(hidden)]
+    pub fn set_holding(&mut self, holding: Holding) {
+        if let Some(received) = &mut self.received {
+            received.holding = holding;
+        }
+    }
+
+    /// Its lock was renewed.
+    #[doc(hidden)]
+    pub fn set_locked_until(&mut self, until: Timestamp) {
+        if let Some(received) = &mut self.received {
+            received.locked_until = received.locked_until.map(|_| until);
+        }
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    pub fn holding(&self) -> Holding {
+        self.received.as_ref().map_or(Holding::No, |received| received.holding)
+    }
+
+    /// Returns the path of the entity where the message was dead-lettered, set when it was forwarded from there.
+    #[must_use]
+    pub fn dead_letter_source(&self) -> Option<&str> {
+        self.content.dead_letter_source.as_deref()
+    }
+
+    /// Bytes that body and properties count for against a size limit.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.content.properties.size() + self.content.body.size()
+    }
+
+    /// Checks what the setters cannot, as a sender does: the limits of [`Properties::check`], and that no value of the body,
+    /// an annotation or the footer has more than [`limits::VALUE_LEVELS`] levels.
+    pub fn check(&self) -> Result<(), InvalidArgument> {
+        self.content.check_levels()?;
+        self.content.properties.check()
+    }
+
+    /// Returns the message as a transport delivers it. A transport that is sent such a message ignores what was received.
+    #[must_use]
+    #[inline]
+    pub fn with_received(mut self, received: Received) -> Self {
+        self.received = Some(received);
+        self
+    }
+
+    /// Returns the message as a transport delivers it that was forwarded from the dead-letter sub-queue of the entity at
+    /// `path`. A transport that is sent such a message ignores that.
+    #[must_use]
+    pub fn with_dead_letter_source(mut self, path: &str) -> Self {
+        Arc::make_mut(&mut self.content).dead_letter_source = Some(path.into());
+        self
+    }
+
+    /// Another message with the same content: what is sent on, or stored.
+    #[must_use]
+    pub fn without_received(mut self) -> Self {
+        self.received = None;
+        self
+    }
+}
+
+impl Content {
+    /// Most messages have no value that could have levels.
+    #[inline]
+    fn check_levels(&self) -> Result<(), InvalidArgument> {
+        if matches!(self.body, Body::Data(_)) && !self.properties.has_rare() {
+            return Ok(());
+        }
+        self.check_values()
+    }
+
+    #[cold]
+    fn check_values(&self) -> Result<(), InvalidArgument> {
+        let limit = limits::VALUE_LEVELS;
+        let fits = |value: &Value| value.is_within(limit);
+        let body = match &self.body {
+            Body::Data(_) => true,
+            Body::Value(value) => fits(value),
+            Body::Sequence(sections) => sections.iter().flatten().all(fits),
+        };
+        let rest = self.properties.pass_through();
+        if body && rest.is_none_or(|rest| rest.annotations.iter().chain(&rest.footer).all(|(_, value)| fits(value))) {
+            return Ok(());
+        }
+        Err(InvalidArgument::new(Field::Message, Problem::TooDeep { limit }))
+    }
+}
+
+impl Stored {
+    /// Whether no value has more levels than it may have.
+    #[inline]
+    #[doc(hidden)]
+    pub fn check_levels(&self) -> Result<(), InvalidArgument> {
+        self.0.check_levels()
+    }
+
+    #[doc(hidden)]
+    pub fn new(message: Message) -> Self {
+        Self(message.content)
+    }
+
+    /// What stands for a message that is not in memory.
+    #[doc(hidden)]
+    pub fn away() -> Self {
+        static AWAY: LazyLock<Stored> = LazyLock::new(|| Stored::new(Message::new("")));
+        AWAY.clone()
+    }
+
+    /// The message as it is delivered: one reference count.
+    #[inline]
+    #[doc(hidden)]
+    pub fn deliver(&self, received: Received) -> Message {
+        Message { content: Arc::clone(&self.0), received: Some(received) }
+    }
+
+    #[doc(hidden)]
+    pub fn size(&self) -> usize {
+        self.0.properties.size() + self.0.body.size()
+    }
+
+    #[doc(hidden)]
+    pub fn properties(&self) -> &Properties {
+        &self.0.properties
+    }
+
+    #[doc(hidden)]
+    pub fn properties_mut(&mut self) -> &mut Properties {
+        &mut Arc::make_mut(&mut self.0).properties
+    }
+
+    /// The message as it was stored.
+    #[doc(hidden)]
+    pub fn into_message(self) -> Message {
+        Message { content: self.0, received: None }
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    pub fn body(&self) -> &Body {
+        &self.0.body
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    pub fn dead_letter_source(&self) -> Option<&str> {
+        self.0.dead_letter_source.as_deref()
+    }
+
+    #[doc(hidden)]
+    pub fn set_dead_letter_source(&mut self, path: &str) {
+        Arc::make_mut(&mut self.0).dead_letter_source = Some(path.into());
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    pub fn clear_dead_letter_source(&mut self) {
+        if self.0.dead_letter_source.is_some() {
+            Arc::make_mut(&mut self.0).dead_letter_source = None;
+        }
+    }
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stored").field(&self.properties().message_id()).finish()
+    }
+}
+
+impl Deref for Message {
+    type Target = Properties;
+
+    #[inline]
+    fn deref(&self) -> &Properties {
+        self.properties()
+    }
+}
+
+/// Shows identity, size and ContentType, never the body.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("message_id", &self.message_id())
+            .field("sequence_number", &self.received.map(|received| received.sequence_number))
+            .field("size", &self.size())
+            .field("content_type", &self.content_type())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn b_01_sections_are_joined_for_codecs_and_kept_apart() {
+        let message = Message::new(Body::sections(vec![Bytes::from_static(b"ab"), Bytes::from_static(b"c")]));
+        assert_eq!(message.payload(), Some(&b"abc"[..]));
+        let Body::Data(data) = message.body() else { panic!("data") };
+        assert_eq!(data.sections().len(), 2);
+    }
+
+    #[test]
+    fn b_02_a_string_value_is_bytes_for_codecs_and_a_list_is_not() {
+        assert_eq!(Message::new(Value::from("ab")).payload(), Some(&b"ab"[..]));
+        assert_eq!(Message::new(Value::from(Bytes::from_static(b"ab"))).payload(), Some(&b"ab"[..]));
+        assert_eq!(Message::new(Value::List(vec![])).payload(), None);
+    }
+
+    #[test]
+    fn b_03_a_sequence_has_the_raw_view_only() {
+        assert_eq!(Message::new(Body::Sequence([vec![Value::from(1)]].into())).payload(), None);
+    }
+
+    #[test]
+    fn nothing_is_without_size_in_a_container() {
+        let nulls = |count| vec![Value::from(PropertyValue::Null); count];
+        let lists = Value::List(vec![Value::List(vec![]); 1_000]);
+        for body in [
+            Body::from(Value::List(nulls(1_000))),
+            Body::from(Value::Map(vec![(Value::List(vec![]), Value::Array(vec![])); 1_000])),
+            Body::from(lists),
+            Body::Sequence([nulls(1_000)].into()),
+            Body::Sequence(vec![vec![]; 1_000].into()),
+            Body::sections(vec![Bytes::new(); 1_000]),
+        ] {
+            assert!(body.size() >= 1_000, "{body:?}");
+        }
+        assert_eq!(Body::from("abc").size(), 3);
+    }
+
+    #[test]
+    fn b_04_no_section_is_one_empty_section() {
+        assert_eq!(Message::new(Body::sections(vec![])).payload(), Some(&[][..]));
+    }
+
+    #[test]
+    fn i_40_debug_shows_no_body_and_no_property_text() {
+        let message = Message::builder().message_id("m\u{1b}[31m").property("k", "canary").build("canary").unwrap();
+        let shown = format!("{message:?} {:?} {:?}", message.body(), message.properties());
+        assert!(!shown.contains("canary") && !shown.contains('\u{1b}'), "{shown}");
+    }
+
+    #[test]
+    fn a_builder_answers_with_the_first_broken_rule() {
+        let error = Message::builder().message_id("").session_id("x".repeat(200)).build("").unwrap_err();
+        assert_eq!(error.field(), &Field::MessageId);
+    }
+
+    #[test]
+    fn a_clone_shares_until_it_is_changed() {
+        let first = Message::builder().subject("a").build("body").unwrap();
+        let mut second = first.clone();
+        second.properties_mut().set_subject("b");
+        assert_eq!((first.subject(), second.subject()), (Some("a"), Some("b")));
+    }
+}

@@ -1,0 +1,266 @@
+//! Time as the library sees it: a monotonic instant for locks and a UTC timestamp for properties, from one [`Clock`].
+
+mod instant;
+mod rfc3339;
+mod serde;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use self::instant::date;
+
+/// Milliseconds since the Unix epoch, UTC. It saturates at [`Timestamp::MAX`], which stands for "never".
+///
+/// # In bodies
+///
+/// A timestamp is read from these forms. Fractions of a millisecond are discarded.
+///
+/// | in the body | read as |
+/// |---|---|
+/// | text of RFC 3339: `2023-11-14T22:13:20.5+01:00` | that instant |
+/// | a number: an integer, or a float that is a whole number | milliseconds since 1970 |
+/// | the timestamp extension of `MessagePack` (type -1) | that instant |
+/// | CBOR's tag 1: seconds since 1970, as an integer or a float | that instant |
+///
+/// It is written as text in JSON and other human-readable formats, and as milliseconds in the others.
+///
+/// ```
+/// use consign::time::Timestamp;
+///
+/// let at: Timestamp = serde_json::from_str("\"2023-11-14T22:13:20.5Z\"")?;
+/// assert_eq!(at, Timestamp::from_millis(1_700_000_000_500));
+/// assert_eq!(at, serde_json::from_str("1700000000500")?);
+/// assert_eq!(serde_json::to_string(&at)?, "\"2023-11-14T22:13:20.500Z\"");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The end of 9999-12-31: later instants saturate here, and an expiry at it never comes.
+    pub const MAX: Self = Self(253_402_300_799_999);
+    /// 1970-01-01.
+    pub const EPOCH: Self = Self(0);
+
+    /// From milliseconds since the Unix epoch, saturating at [`Timestamp::MAX`].
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        if millis > Self::MAX.0 { Self::MAX } else { Self(millis) }
+    }
+
+    /// Milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// This instant plus `duration`, whole milliseconds, saturating.
+    #[must_use]
+    pub fn saturating_add(self, duration: Duration) -> Self {
+        Self::from_millis(self.0.saturating_add_unsigned(millis(duration)))
+    }
+
+    /// The time from `earlier` to this instant; zero if `earlier` is later.
+    #[must_use]
+    pub fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// Durations as whole milliseconds, for serde.
+#[doc(hidden)]
+pub mod as_millis {
+    use std::time::Duration;
+
+    use ::serde::Serializer;
+
+    #[doc(hidden)]
+    pub fn one<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(super::millis(*duration))
+    }
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    #[doc(hidden)]
+    pub fn some<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        match duration {
+            Some(duration) => one(duration, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+}
+
+/// ISO 8601 with milliseconds, in UTC: `2023-11-14T22:13:20.000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DAY: i64 = 24 * 60 * 60 * 1_000;
+        let (year, month, day) = date(self.0.div_euclid(DAY));
+        let millis = self.0.rem_euclid(DAY);
+        let (hours, minutes, seconds) = (millis / 3_600_000, millis / 60_000 % 60, millis / 1_000 % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", millis % 1_000)
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ms", self.0)
+    }
+}
+
+/// One reading of a [`Clock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Time since the clock's own start. It never goes back, whatever the operating system does to UTC.
+    pub elapsed: Duration,
+    /// UTC at that instant.
+    pub utc: Timestamp,
+}
+
+/// Where time comes from. Locks and deadlines follow [`Moment::elapsed`], properties show [`Moment::utc`].
+pub trait Clock: Send + Sync + 'static {
+    /// Reads the clock.
+    fn now(&self) -> Moment;
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    #[inline]
+    fn now(&self) -> Moment {
+        (**self).now()
+    }
+}
+
+/// The tokio clock: real time in production, virtual time under `tokio::time::pause`.
+///
+/// UTC is read from the operating system once a second at most and advanced by monotonic time in between. While tokio's
+/// time is virtual UTC follows the virtual time alone.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: tokio::time::Instant,
+    real_start: std::time::Instant,
+    /// UTC milliseconds at `start`, as of the last reading of the operating system's clock.
+    utc_at_start: AtomicI64,
+    /// Elapsed milliseconds at that reading.
+    read_at: AtomicU64,
+}
+
+impl SystemClock {
+    const REREAD: u64 = 1_000;
+
+    /// A clock that starts now.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place where real time enters")]
+    pub fn new() -> Self {
+        Self {
+            start: tokio::time::Instant::now(),
+            real_start: std::time::Instant::now(),
+            utc_at_start: AtomicI64::new(system_utc()),
+            read_at: AtomicU64::new(0),
+        }
+    }
+
+    #[cold]
+    #[expect(clippy::disallowed_methods, reason = "the one place where real time enters")]
+    fn reread(&self, elapsed: u64) {
+        self.read_at.store(elapsed, Ordering::Relaxed);
+        let real = millis(std::time::Instant::now().saturating_duration_since(self.real_start));
+        if real.abs_diff(elapsed) < Self::REREAD {
+            let start = system_utc().saturating_sub(i64::try_from(elapsed).unwrap_or(i64::MAX));
+            self.utc_at_start.store(start, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[inline]
+    fn now(&self) -> Moment {
+        let elapsed = self.start.elapsed();
+        let whole = millis(elapsed);
+        if whole.saturating_sub(self.read_at.load(Ordering::Relaxed)) >= Self::REREAD {
+            self.reread(whole);
+        }
+        let utc = self.utc_at_start.load(Ordering::Relaxed);
+        Moment { elapsed, utc: Timestamp::from_millis(utc.saturating_add_unsigned(whole)) }
+    }
+}
+
+/// A clock that only moves when it is set or advanced.
+#[derive(Debug)]
+pub struct ManualClock {
+    elapsed: AtomicU64,
+    utc: AtomicI64,
+}
+
+impl ManualClock {
+    /// A clock that shows `utc` and has run for no time.
+    #[must_use]
+    pub fn new(utc: Timestamp) -> Self {
+        Self { elapsed: AtomicU64::new(0), utc: AtomicI64::new(utc.as_millis()) }
+    }
+
+    /// Moves time on, in whole milliseconds.
+    pub fn advance(&self, by: Duration) {
+        self.elapsed.fetch_add(millis(by), Ordering::Relaxed);
+        self.utc.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// Sets UTC as an operating system may, forwards or back. Monotonic time does not notice.
+    pub fn set_utc(&self, utc: Timestamp) {
+        self.utc.store(utc.as_millis(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Moment {
+        Moment {
+            elapsed: Duration::from_millis(self.elapsed.load(Ordering::Relaxed)),
+            utc: Timestamp::from_millis(self.utc.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// Whole milliseconds, saturating, without the 128 bits of [`Duration::as_millis`].
+#[inline]
+fn millis(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000).saturating_add(u64::from(duration.subsec_millis()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where real time enters")]
+fn system_utc() -> i64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_is_written_in_iso_8601() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_700_000_000_000, "2023-11-14T22:13:20.000Z"),
+            (951_782_400_001, "2000-02-29T00:00:00.001Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (4_107_456_000_000, "2100-02-28T00:00:00.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (-62_135_596_800_000, "0001-01-01T00:00:00.000Z"),
+            (i64::MAX, "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Timestamp::from_millis(millis).to_string(), text, "{millis}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The rate limit of log lines of one kind about one entity.
+
+use std::{
+    cmp::Ordering,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// Lines in any [`PERIOD`], for each entity and kind.
+const LINES: usize = 10;
+const PERIOD: Duration = Duration::from_secs(1);
+/// Pairs of an entity and a kind that are counted. One more takes the place of the pair whose last line is the oldest.
+const ROWS: usize = 256;
+
+static ROWS_OF_PROCESS: Mutex<Vec<Row>> = Mutex::new(Vec::new());
+
+struct Row {
+    entity: Box<str>,
+    kind: &'static str,
+    /// When the last lines were written; `next` is the place of the oldest.
+    lines: [Option<Instant>; LINES],
+    next: usize,
+    suppressed: u64,
+    /// When the first of those that were suppressed would have been written.
+    since: Option<Instant>,
+}
+
+/// Returns whether a log line of this kind may be written about this entity now: at most 10 in any second, by tokio's
+/// time, for all receivers and consumers of this process together. `kind` is from a closed list of the caller.
+///
+/// `Some` if the line may be written, with the number of lines of the kind that were suppressed before it; `None` if it is
+/// one to be suppressed.
+#[must_use]
+pub fn log_limit(entity: &str, kind: &'static str) -> Option<u64> {
+    admit(entity, kind).ok()
+}
+
+/// As [`log_limit`]. `Err` is when a summary of the lines that were suppressed is due.
+#[doc(hidden)]
+pub fn admit(entity: &str, kind: &'static str) -> Result<u64, Instant> {
+    let mut rows = rows();
+    // The lock first, so that the times of two threads are in order.
+    let now = Instant::now();
+    let found = rows.iter().position(|row| row.kind == kind && *row.entity == *entity);
+    let at = found.unwrap_or_else(|| place(&mut rows, entity, kind));
+    rows[at].admit(now)
+}
+
+/// Calls `write` for each kind of which lines about `entity` were suppressed a second ago or longer; with `all`, for
+/// each kind of which lines were suppressed. Returns when the next summary is due.
+#[doc(hidden)]
+pub fn summaries(entity: &str, all: bool, mut write: impl FnMut(&'static str, u64)) -> Option<Instant> {
+    let mut due = Vec::new();
+    let mut next = None;
+    {
+        let mut rows = rows();
+        let now = Instant::now();
+        for row in rows.iter_mut().filter(|row| row.suppressed > 0 && *row.entity == *entity) {
+            let at = row.summary_at().unwrap_or(now);
+            // A time far ahead is of another clock, which only tests have.
+            if all || at <= now || at > now + PERIOD {
+                due.push((row.kind, row.take_suppressed()));
+            } else {
+                next = Some(next.map_or(at, |next: Instant| next.min(at)));
+            }
+        }
+    }
+    // The subscriber is the application's code, and may log itself.
+    for (kind, suppressed) in due {
+        write(kind, suppressed);
+    }
+    next
+}
+
+fn rows() -> MutexGuard<'static, Vec<Row>> {
+    ROWS_OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The place of a new row.
+fn place(rows: &mut Vec<Row>, entity: &str, kind: &'static str) -> usize {
+    let row = Row { entity: entity.into(), kind, lines: [None; LINES], next: 0, suppressed: 0, since: None };
+    if rows.len() < ROWS {
+        rows.push(row);
+        return rows.len() - 1;
+    }
+    let oldest = rows.iter().enumerate().min_by(|(_, one), (_, other)| one.order(other));
+    let at = oldest.map_or(0, |(at, _)| at);
+    rows[at] = row;
+    at
+}
+
+impl Row {
+    fn admit(&mut self, now: Instant) -> Result<u64, Instant> {
+        let oldest = self.lines[self.next];
+        // A time ahead is of another clock, which only tests have.
+        if oldest.is_none_or(|oldest| now < oldest || now - oldest >= PERIOD) {
+            self.lines[self.next] = Some(now);
+            self.next = (self.next + 1) % LINES;
+            return Ok(self.take_suppressed());
+        }
+        self.suppressed += 1;
+        Err(*self.since.get_or_insert(now) + PERIOD)
+    }
+
+    fn summary_at(&self) -> Option<Instant> {
+        self.since.map(|since| since + PERIOD)
+    }
+
+    fn take_suppressed(&mut self) -> u64 {
+        self.since = None;
+        std::mem::take(&mut self.suppressed)
+    }
+
+    /// Rows with nothing to summarise first, then the one whose last line is the oldest.
+    fn order(&self, other: &Self) -> Ordering {
+        let last = |row: &Self| row.lines[(row.next + LINES - 1) % LINES];
+        (self.suppressed > 0, last(self)).cmp(&(other.suppressed > 0, last(other)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn written(entity: &str, lines: usize) -> usize {
+        (0..lines).filter(|_| log_limit(entity, "Kind").is_some()).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn o_270_ten_lines_a_second_are_written_for_each_entity_and_kind() {
+        assert_eq!((written("limit-1", 1_000), written("limit-2", 3)), (LINES, 3));
+        assert_eq!(log_limit("limit-1", "Another"), Some(0));
+        advance(Duration::from_millis(999)).await;
+        assert_eq!(written("limit-1", 1), 0);
+        advance(Duration::from_millis(1)).await;
+        assert_eq!(log_limit("limit-1", "Kind"), Some(991));
+        assert_eq!(written("limit-1", 1_000), LINES - 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn o_270_lines_in_any_second_are_counted_and_not_by_the_clock() {
+        assert_eq!(written("limit-3", 1), 1);
+        advance(Duration::from_millis(900)).await;
+        assert_eq!(written("limit-3", 20), LINES - 1);
+        advance(Duration::from_millis(200)).await;
+        assert_eq!(written("limit-3", 20), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn o_270_a_summary_has_the_count_and_is_written_once() {
+        written("limit-4", 15);
+        let mut seen = Vec::new();
+        let due = summaries("limit-4", false, |kind, suppressed| seen.push((kind, suppressed)));
+        assert_eq!((due, seen.len()), (Some(Instant::now() + PERIOD), 0));
+        advance(PERIOD).await;
+        for _ in 0..2 {
+            assert_eq!(summaries("limit-4", false, |kind, suppressed| seen.push((kind, suppressed))), None);
+        }
+        assert_eq!(seen, [("Kind", 5)]);
+        assert_eq!(log_limit("limit-4", "Kind"), Some(0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn o_270_any_number_of_names_takes_the_memory_of_256() {
+        for number in 0..3 * ROWS {
+            assert_eq!(log_limit(&format!("many-{number}"), "Kind"), Some(0));
+        }
+        assert!(rows().len() <= ROWS);
+    }
+}

@@ -1,0 +1,13 @@
+use super::Receiver;
+
+/// A receiver of replies that has an address. `ReplyQueue` and `ReplySession` of `consign::rpc` are the usual ones.
+pub trait ReplySource: Receiver + 'static {
+    /// Returns the `ReplyTo` of a request.
+    fn address(&self) -> &str;
+
+    /// Returns the `ReplyToSessionId` of a request, if a session separates the replies.
+    fn session_id(&self) -> Option<&str>;
+
+    /// Returns whether there is no other receiver at this address.
+    fn is_exclusive(&self) -> bool;
+}
