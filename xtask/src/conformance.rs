@@ -5,9 +5,10 @@
 
 use std::fs;
 
+use clap::Args;
 use serde_json::Value;
 
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{cargo, read, root, run as run_command};
 
@@ -19,8 +20,17 @@ const TEST_ON_A_DISK: &str = "the_table_is_up_to_date_on_a_disk";
 /// What the test takes the path of the report from.
 const REPORT_VARIABLE: &str = "CONSIGN_CONFORMANCE_REPORT";
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let transport = options.transport.unwrap_or(EMBEDDED);
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Run the suite on this transport: `embedded`, `durable`, `nats`, `postgres` or `rabbitmq`
+    #[arg(long, value_name = "NAME", default_value = EMBEDDED)]
+    pub(crate) transport: String,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    let transport = &*options.transport;
     let (package, test) = (package(transport)?, if transport == DURABLE { TEST_ON_A_DISK } else { TEST });
     let report = format!("target/{package}-report.json");
     // One that an earlier run has left says nothing.
@@ -30,7 +40,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 
     let Ok(report) = read(report) else { return ran.and(Err(Error::NoReport(transport.into()))) };
     let report: Value = serde_json::from_str(&report).map_err(Error::Report)?;
-    if options.json {
+    if options.output.json {
         println!("{report}");
     } else {
         print(&report);

@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::Options;
 use crate::error::Error;
 use crate::workspace::{cargo, output, run as run_command};
 
 /// A version that is known to build with the toolchain in use; a newer one may not.
 const VERSION: &str = "0.20.2";
 
-pub(crate) fn run(_: Options) -> Result<(), Error> {
+pub(crate) fn run() -> Result<(), Error> {
     if output(&mut cargo(["deny", "--version"])).is_err() {
         eprintln!("cargo-deny is missing: installing {VERSION}");
         run_command(&mut cargo(["install", "cargo-deny", "--locked", "--debug", "--version", VERSION]))?;

@@ -1,11 +1,11 @@
-//! Why a word failed.
+//! Why a subcommand failed.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use crate::rows::Problem;
 
-/// The failure of one word.
+/// The failure of a subcommand.
 #[derive(Debug)]
 pub(crate) enum Error {
     /// A file could not be read.
@@ -14,7 +14,7 @@ pub(crate) enum Error {
     Start { command: String, source: std::io::Error },
     /// A program ran and failed.
     Failed { command: String, status: ExitStatus },
-    /// What is to be the name of a transport is none: lower case, digits and hyphens.
+    /// Not the name of a transport, which is lower case, digits and hyphens.
     NoTransport(String),
     /// What `cargo metadata` printed is no JSON.
     Metadata(serde_json::Error),
@@ -28,19 +28,17 @@ pub(crate) enum Error {
     NoValgrind,
     /// No scenario and no part of the benches has this name.
     NoScenario(String),
-    /// `cargo xtask foreign` has no suite of this name.
-    NoSuite(String),
     /// A file could not be written.
     Write { path: PathBuf, source: std::io::Error },
-    /// What was measured before is no JSON that this word has written.
+    /// What was measured before is not JSON that this subcommand has written.
     Results(serde_json::Error),
     /// In so many scenarios a message costs more than it did.
     Worse(usize),
     /// A filter matched no test, so nothing was checked.
     NoTest { filter: &'static str },
-    /// What a run of the suite left is no JSON.
+    /// The report of a run of the suite is not JSON.
     Report(serde_json::Error),
-    /// A transport does not keep its word, in this many cases.
+    /// A transport fails so many cases of the suite, or declares them wrongly.
     Conformance(u64),
     /// In so many cases a message costs more while the broker holds more.
     Growth(usize),
@@ -50,8 +48,6 @@ pub(crate) enum Error {
     Unnoticed(Vec<&'static str>),
     /// What is wrong with the rows, their tests or the exceptions.
     Rows(Vec<Problem>),
-    /// No part of the nightly checks has one of these names.
-    NoPart { asked: String, parts: String },
     /// The test of this transport did not run the suite.
     NoReport(String),
     /// `cargo metadata` does not have this package.
@@ -68,26 +64,24 @@ impl std::fmt::Display for Error {
             Self::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             Self::Start { command, source } => write!(f, "cannot run `{command}`: {source}"),
             Self::Failed { command, status } => write!(f, "`{command}` failed: {status}"),
-            Self::NoTransport(name) => write!(f, "`{name}` is no name of a transport"),
+            Self::NoTransport(name) => write!(f, "`{name}` is not the name of a transport"),
             Self::Metadata(source) => write!(f, "cannot read the output of `cargo metadata`: {source}"),
             Self::Features(failed) => write!(f, "these do not pass alone: {}", failed.join(", ")),
             Self::NoCount { command } => write!(f, "`{command}` counted nothing"),
             Self::NoProgram { name } => write!(f, "cargo built no `{name}`"),
             Self::NoValgrind => write!(f, "there is no valgrind; on Debian: apt-get install valgrind"),
             Self::NoScenario(name) => write!(f, "no scenario and no part is `{name}`"),
-            Self::NoSuite(name) => write!(f, "no suite is `{name}`"),
             Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
             Self::Results(source) => write!(f, "cannot read what was measured before: {source}"),
             Self::Worse(scenarios) => write!(f, "a message costs more than it did in {scenarios} scenario(s)"),
             Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
             Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
-            Self::Conformance(cases) => write!(f, "the transport does not keep its word in {cases} case(s)"),
+            Self::Conformance(cases) => write!(f, "{cases} case(s) are not as the transport declares them"),
             Self::Growth(cases) => write!(f, "the cost grows in {cases} case(s)"),
             Self::Memory { peak, goal } => {
                 write!(f, "a process took {} MiB of memory, and may take {} MiB", peak >> 20, goal >> 20)
             }
             Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
-            Self::NoPart { asked, parts } => write!(f, "no part is named `{asked}`; the parts are {parts}"),
             Self::NoReport(name) => {
                 write!(f, "the suite was not run on {name}: is there a server? See CONTRIBUTING.md")
             }
@@ -114,14 +108,12 @@ impl std::error::Error for Error {
             | Self::NoProgram { .. }
             | Self::NoValgrind
             | Self::NoScenario(_)
-            | Self::NoSuite(_)
             | Self::Worse(_)
             | Self::NoTest { .. }
             | Self::Conformance(_)
             | Self::Growth(_)
             | Self::Memory { .. }
             | Self::Unnoticed(_)
-            | Self::NoPart { .. }
             | Self::NoReport(_)
             | Self::NoPackage(_)
             | Self::Parts(_)

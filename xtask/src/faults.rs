@@ -1,9 +1,10 @@
 //! `cargo xtask faults`: faults at every point of a pipeline whose handled ids and effects are in a real PostgreSQL, and,
 //! with `--transport NAME`, faults between a transport and its real server.
 
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::cli::{Output, positive};
 use crate::conformance::package;
 use crate::error::Error;
 use crate::model::numbers;
@@ -18,15 +19,30 @@ const TRANSPORT_FILTER: &str = "faults_lose_nothing";
 const TRANSPORT_FAULTS: u32 = 1_000;
 const TRANSPORT_FAULTS_LONG: u32 = 10_000;
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
-    match options.transport {
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Inject 100,000 faults around the handler instead of 10,000, or 10,000 on the transport instead of 1,000
+    #[arg(long)]
+    long: bool,
+    /// Inject faults between this transport and its server, instead of around a handler with PostgreSQL
+    #[arg(long, value_name = "NAME")]
+    transport: Option<String>,
+    /// Choose the faults by this seed [default: a random one]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    match &options.transport {
         Some(transport) => of_transport(transport, options),
         None => of_a_handler(options),
     }
 }
 
 /// Runs the harness of `consign_conformance::faults` on one transport.
-fn of_transport(transport: &str, options: Options) -> Result<(), Error> {
+fn of_transport(transport: &str, options: &Options) -> Result<(), Error> {
     let faults = if options.long { TRANSPORT_FAULTS_LONG } else { TRANSPORT_FAULTS };
     let package = package(transport)?;
     let mut command = cargo(["test", "--package", &package, "--test", "faults", TRANSPORT_FILTER]);
@@ -40,7 +56,7 @@ fn of_transport(transport: &str, options: Options) -> Result<(), Error> {
         None => eprintln!("{line}"),
     });
     if let Some(figures) = &said {
-        println!("{}", if options.json { figures.clone() } else { sentence(figures) });
+        println!("{}", if options.output.json { figures.clone() } else { sentence(figures) });
     }
     ran?;
     said.map(drop).ok_or(Error::NoTest { filter: TRANSPORT_FILTER })
@@ -53,7 +69,7 @@ fn sentence(figures: &str) -> String {
     figures.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
 }
 
-fn of_a_handler(options: Options) -> Result<(), Error> {
+fn of_a_handler(options: &Options) -> Result<(), Error> {
     let faults = if options.long { FAULTS_LONG } else { FAULTS };
     let mut command = cargo(["test", "--package", "consign-dedup-postgres", "--test", "postgres", FILTER]);
     command.args(["--", "--nocapture"]).env("CONSIGN_FAULTS", faults.to_string());
@@ -66,7 +82,7 @@ fn of_a_handler(options: Options) -> Result<(), Error> {
         None => eprintln!("{line}"),
     })?;
     let Some(figures) = said.first() else { return Err(Error::NoTest { filter: FILTER }) };
-    if options.json {
+    if options.output.json {
         let [faults, messages, deliveries, _, _, doubled, lost] = numbers(figures);
         println!(
             "{}",

@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{cargo, output, run as run_command};
 
@@ -30,7 +31,16 @@ const COMPOSED: &[&str] = &["default", "full"];
 /// What has to be among the packages, or cargo says something else than this reads.
 const LIBRARY: &str = "consign";
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Check each group of features and each feature alone, too
+    #[arg(long)]
+    long: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
     let packages = packages(&metadata);
@@ -51,7 +61,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
             Err(error) => return Err(error),
         }
     }
-    if options.json {
+    if options.output.json {
         println!("{}", json!({ "checked": builds.len(), "failed": failed }));
     } else {
         println!("{} of {} pass", builds.len() - failed.len(), builds.len());

@@ -5,7 +5,10 @@
 
 use std::process::Command;
 
-use crate::Options;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line, output, root, run as build};
 
@@ -32,34 +35,44 @@ const SUITES: [Suite; 3] = [
     },
 ];
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let suites = suites(options.suite)?;
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Run only this suite
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(SUITES.iter().map(|suite| suite.name)))]
+    suite: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let folder = output(Command::new("scripts/foreign").current_dir(root()))?;
-    for suite in suites {
+    for suite in suites(options.suite.as_deref()) {
         build(cargo(["build", "--quiet", "--target-dir", "target"]).args(suite.build))?;
         let mut program = Command::new(root().join("target/debug").join(suite.program));
-        program.arg(folder.trim()).args(options.json.then_some("--json"));
+        program.arg(folder.trim()).args(options.output.json.then_some("--json"));
         for_each_line(&mut program, |line| println!("{line}"))?;
     }
     Ok(())
 }
 
 /// One suite, or all of them.
-fn suites(name: Option<&str>) -> Result<Vec<&'static Suite>, Error> {
-    let Some(name) = name else { return Ok(SUITES.iter().collect()) };
-    let suite = SUITES.iter().find(|suite| suite.name == name);
-    suite.map(|suite| vec![suite]).ok_or_else(|| Error::NoSuite(name.into()))
+fn suites(only: Option<&str>) -> impl Iterator<Item = &'static Suite> {
+    SUITES.iter().filter(move |suite| only.is_none_or(|only| only == suite.name))
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::CommandLine;
 
     #[test]
     fn suites_are_found_by_name() {
-        let names = |name| suites(name).map(|suites| suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
-        assert_eq!(names(Some("codecs")).unwrap(), ["codecs"]);
-        assert_eq!(names(None).unwrap(), ["codecs", "formats", "peers"]);
-        assert!(matches!(names(Some("codec")), Err(Error::NoSuite(name)) if name == "codec"));
+        let names = |only| suites(only).map(|suite| suite.name).collect::<Vec<_>>();
+        assert_eq!(names(Some("codecs")), ["codecs"]);
+        assert_eq!(names(None), ["codecs", "formats", "peers"]);
+        assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codecs"]).is_ok());
+        assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codec"]).is_err());
     }
 }

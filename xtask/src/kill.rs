@@ -5,9 +5,10 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::Options;
+use crate::cli::{Output, positive};
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
@@ -15,9 +16,21 @@ use crate::workspace::{cargo, for_each_line};
 const FILTERS: [(&str, u64); 2] = [("kill::i_05_", 1), ("kill::i_37_", 10)];
 const CYCLES: u64 = 200;
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let cycles = options.cycles.unwrap_or(CYCLES);
-    // A number that is a seed of this word too.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Kill this many processes, and terminate a tenth as many
+    #[arg(long, value_name = "N", default_value_t = CYCLES, value_parser = positive)]
+    cycles: u64,
+    /// Choose what each process does by this seed [default: a random one]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    let cycles = options.cycles;
+    // A number that is accepted by `--seed`.
     let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish().max(1));
     eprintln!("replay: cargo xtask kill --cycles {cycles} --seed {seed}");
     let mut object = Map::new();
@@ -31,20 +44,20 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
             None => eprintln!("{line}"),
         })?;
         let said = said.ok_or(Error::NoTest { filter })?;
-        if options.json {
+        if options.output.json {
             object.extend(figures(&said));
         } else {
             println!("{said}");
         }
     }
-    if options.json {
+    if options.output.json {
         object.insert("seed".into(), json!(seed));
         println!("{}", Value::Object(object));
     }
     Ok(())
 }
 
-/// `30 killed: 7 acknowledged, 0 lost, seed 1` as an object, under its word.
+/// `30 killed: 7 acknowledged, 0 lost, seed 1` as an object, under the name of what was done.
 fn figures(line: &str) -> Option<(String, Value)> {
     let (head, counts) = line.split_once(": ")?;
     let (cycles, how) = head.split_once(' ')?;

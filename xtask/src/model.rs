@@ -6,9 +6,10 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::cli::{Output, positive};
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
@@ -22,14 +23,29 @@ const SEEDS: u64 = 20;
 /// On a disk an operation takes so many times as long, so it gets as many fewer.
 const DISK: u64 = 5;
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Run 100,000,000 operations instead of 1,000,000
+    #[arg(long)]
+    long: bool,
+    /// Run this many operations in memory, and a fifth as many on a disk
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) ops: Option<u64>,
+    /// Spread the operations over this many seeds
+    #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = positive)]
+    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let ops = options.ops.unwrap_or(if options.long { OPS_LONG } else { OPS });
-    let seeds = options.seeds.unwrap_or(SEEDS);
+    let seeds = options.seeds;
     let base = std::env::var("SEED").unwrap_or_else(|_| RandomState::new().build_hasher().finish().to_string());
     eprintln!("base seed {base}");
     let in_memory = run_test(IN_MEMORY, &base, ops, seeds)?;
     let on_a_disk = run_test(ON_A_DISK, &base, (ops / DISK).max(1), seeds)?;
-    if options.json {
+    if options.output.json {
         let (memory, disk) = (figures(&in_memory), figures(&on_a_disk));
         println!("{}", json!({ "base_seed": base, "in_memory": memory, "on_a_disk": disk }));
     } else {

@@ -8,9 +8,11 @@ use std::fs::{self, File};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{root, write};
 
@@ -48,17 +50,26 @@ const PARTS: &[Part] = &[
     part("bench", &["bench", "--quick"]),
 ];
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let parts = parts(options.only)?;
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Run only these parts, separated by commas
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    #[arg(value_parser = PossibleValuesParser::new(PARTS.iter().map(|part| part.name)))]
+    only: Vec<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
     fs::create_dir_all(root().join(FOLDER)).map_err(|source| Error::Write { path: root().join(FOLDER), source })?;
     let mut results = Vec::new();
-    for part in parts {
+    for part in parts(&options.only) {
         eprintln!("nightly: {}", part.name);
         results.push(part.run()?);
         // After each part, so that a night that is cut off leaves the page of what it did.
         write(format!("{FOLDER}/page.md"), &page(&results))?;
     }
-    if options.json {
+    if options.output.json {
         println!("{}", Value::Array(results.iter().map(Outcome::json).collect()));
     } else {
         print!("{}", page(&results));
@@ -67,18 +78,9 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     if failed.is_empty() { Ok(()) } else { Err(Error::Parts(failed)) }
 }
 
-/// All parts, or those with one of these names, of which each has to be there.
-fn parts(only: Option<&str>) -> Result<Vec<&'static Part>, Error> {
-    let Some(only) = only else { return Ok(PARTS.iter().collect()) };
-    let unknown = only.split(',').find(|name| PARTS.iter().all(|part| part.name != *name));
-    match unknown {
-        Some(name) => Err(Error::NoPart { asked: name.into(), parts: names(PARTS.iter()) }),
-        None => Ok(PARTS.iter().filter(|part| only.split(',').any(|name| name == part.name)).collect()),
-    }
-}
-
-fn names<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
-    parts.map(|part| part.name).collect::<Vec<_>>().join(", ")
+/// The parts with one of these names, or all parts if there is no name.
+fn parts(only: &[String]) -> impl Iterator<Item = &'static Part> {
+    PARTS.iter().filter(|part| only.is_empty() || only.iter().any(|name| name == part.name))
 }
 
 impl Part {
@@ -154,7 +156,16 @@ fn page(results: &[Outcome]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::CommandLine;
+
+    #[derive(Parser)]
+    struct OnlyOptions {
+        #[command(flatten)]
+        options: Options,
+    }
 
     fn outcome(name: &'static str, passed: bool, printed: &str) -> Outcome {
         Outcome { name, call: &["kill"], took: Duration::from_secs(3), passed, printed: printed.into() }
@@ -172,19 +183,25 @@ mod tests {
 
     #[test]
     fn each_name_has_to_be_that_of_a_part() {
-        let names = |only| parts(only).map(|parts| parts.iter().map(|part| part.name).collect::<Vec<_>>());
-        assert_eq!(names(Some("kill,model")).unwrap(), ["kill", "model"]);
-        assert_eq!(names(None).unwrap().len(), PARTS.len());
+        let parse = |only| OnlyOptions::try_parse_from(["nightly", "--only", only]).map(|parsed| parsed.options.only);
+        assert_eq!(parse("kill,model").unwrap(), ["kill", "model"]);
         for wrong in ["", "kill,", "kill,modle"] {
-            assert!(matches!(names(Some(wrong)), Err(Error::NoPart { .. })), "{wrong}");
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_the_named_parts_run() {
+        let names = |only: &[String]| parts(only).map(|part| part.name).collect::<Vec<_>>();
+        assert_eq!(names(&["model".into(), "kill".into()]), ["kill", "model"]);
+        assert_eq!(names(&[]).len(), PARTS.len());
     }
 
     #[test]
     fn every_part_is_a_call_that_the_command_line_takes() {
         for part in PARTS {
-            let call: Vec<String> = part.call.iter().copied().map(String::from).collect();
-            assert!(crate::parse(&call).is_ok(), "{:?}", part.call);
+            let call = ["xtask"].iter().chain(part.call);
+            assert!(CommandLine::try_parse_from(call).is_ok(), "{:?}", part.call);
         }
     }
 }

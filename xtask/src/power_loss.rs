@@ -6,9 +6,10 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use clap::Args;
 use serde_json::json;
 
-use crate::Options;
+use crate::cli::{Output, positive};
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
@@ -16,7 +17,19 @@ use crate::workspace::{cargo, for_each_line};
 const SIMULATED: &[&str] = &["--package", "consign-broker", "--features", "durable", "--lib", "durable::"];
 const RECORDED: &[&str] = &["--features", "full", "--test", "durable", "recorded::"];
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Run 100,000 seeds of power loss instead of 2,000, and truncate a store at every length
+    #[arg(long)]
+    long: bool,
+    /// Choose the cases by this seed [default: a random one]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
     eprintln!("seed {seed}");
     let mut counts = Vec::new();
@@ -24,7 +37,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     if cfg!(target_os = "linux") {
         counts.extend(counted(RECORDED, seed, options.long)?);
     }
-    if options.json {
+    if options.output.json {
         let counts: Vec<_> = counts.iter().map(|(cases, what)| json!({ "cases": cases, "what": what })).collect();
         println!("{}", json!({ "seed": seed, "counts": counts }));
     } else {

@@ -2,19 +2,29 @@
 //!
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics.
 
+use clap::Args;
 use serde_json::json;
 
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
-/// A test belongs to this word when its name contains this, and then it runs `CONSIGN_CASES` cases.
+/// A test belongs to this subcommand when its name contains this, and then it runs `CONSIGN_CASES` cases.
 const FILTER: &str = "random_bytes";
 
 const CASES: u32 = 100_000;
 const CASES_LONG: u32 = 1_000_000;
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Run 1,000,000 cases per test instead of 100,000
+    #[arg(long)]
+    pub(crate) long: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let cases = if options.long { CASES_LONG } else { CASES };
     let mut command = cargo(["test", "--profile", "checked", "--package", "consign-codecs", "--features", "full"]);
     command.args(["--tests", FILTER, "--", "--nocapture"]).env("CONSIGN_CASES", cases.to_string());
@@ -27,7 +37,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     if tests == 0 {
         return Err(Error::NoTest { filter: FILTER });
     }
-    if options.json {
+    if options.output.json {
         println!("{}", json!({ "tests": tests, "cases_per_test": cases }));
     } else {
         println!("{tests} test(s) passed with {cases} cases each");

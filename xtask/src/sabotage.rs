@@ -7,7 +7,7 @@ use std::env;
 
 use serde_json::json;
 
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
@@ -58,7 +58,7 @@ const SABOTAGES: &[Sabotage] = &[
     },
 ];
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+pub(crate) fn run(output: &Output) -> Result<(), Error> {
     let mut missed = Vec::new();
     for sabotage in SABOTAGES {
         let is_noticed = sabotage.is_noticed()?;
@@ -68,7 +68,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
             missed.push(sabotage.defect);
         }
     }
-    if options.json {
+    if output.json {
         println!("{}", json!({ "tried": SABOTAGES.len(), "missed": missed }));
     } else {
         println!("{} of {} are noticed", SABOTAGES.len() - missed.len(), SABOTAGES.len());

@@ -4,16 +4,26 @@
 
 use std::env;
 
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
 const SCHEDULES: u32 = 5_000;
 const SCHEDULES_LONG: u32 = 200_000;
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Explore 200,000 schedules per property instead of 5,000, in an optimised build
+    #[arg(long)]
+    long: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let schedules = if options.long { SCHEDULES_LONG } else { SCHEDULES };
     let flags = env::var("RUSTFLAGS").unwrap_or_default() + " --cfg shuttle";
     let mut command = cargo(["test", "--target-dir", "target/shuttle", "--features", "full"]);
@@ -29,7 +39,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
         Some(property) => properties.push(property),
         None => eprintln!("{line}"),
     });
-    if options.json {
+    if options.output.json {
         println!("{}", json!({ "properties": properties.iter().map(Property::json).collect::<Vec<_>>() }));
     } else {
         properties.iter().for_each(Property::print);

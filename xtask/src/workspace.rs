@@ -57,7 +57,7 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     command
 }
 
-/// Runs a command to its end. What it prints goes to the standard error, which leaves the standard output to the word.
+/// Runs a command to its end. What it prints goes to the standard error, which leaves the standard output to the subcommand.
 pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
     for_each_line(command, |line| eprintln!("{line}"))
 }

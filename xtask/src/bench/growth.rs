@@ -8,7 +8,7 @@ use super::callgrind;
 use super::figure::{Figure, Part, number};
 use super::programs::GROWTH;
 use super::{json, table};
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 
 /// How often the cost may grow by, from the smallest size to the largest.
@@ -56,9 +56,9 @@ const CASES: &[Case] = &[
     rising("subscriptions", "subscriptions that get a copy; a cycle completes them all", &[1, 10, 100, 500, 1_000]),
 ];
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+pub(crate) fn run(output: &Output) -> Result<(), Error> {
     let figures = figures(|_| true)?;
-    if options.json {
+    if output.json {
         println!("{}", json(&figures));
     } else {
         println!("{}", table::text(&curves(&figures)));

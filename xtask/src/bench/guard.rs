@@ -13,7 +13,7 @@ use super::figure::number;
 use super::results::toolchain;
 use super::scenarios::SCENARIOS;
 use super::table;
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{read, write};
 
@@ -96,13 +96,13 @@ impl Change<'_> {
     }
 }
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+pub(crate) fn run(output: &Output) -> Result<(), Error> {
     callgrind::present()?;
     let baseline: Baseline = serde_json::from_str(&read(FILE)?).map_err(Error::Results)?;
     let now = counts()?;
     let changes: Vec<Change> =
         now.iter().map(|(name, &now)| Change { name, now, before: baseline.scenarios.get(name).copied() }).collect();
-    if options.json {
+    if output.json {
         let changes = changes.iter().map(|change| {
             json!({ "name": change.name, "now": change.now, "before": change.before, "percent": change.percent() })
         });

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::callgrind;
 use super::programs::MEMORY;
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+pub(crate) fn run(output: &Output) -> Result<(), Error> {
     let printed = callgrind::printed(&MEMORY.build()?, &[])?;
     let figures = callgrind::figures(&printed);
-    if options.json {
+    if output.json {
         let things: Vec<Value> = figures.map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
         println!("{}", json!({ "unit": "bytes each", "things": things }));
     } else {

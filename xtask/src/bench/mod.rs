@@ -22,21 +22,40 @@ mod table;
 mod transports;
 mod wall;
 
+use clap::Args;
 use serde_json::{Value, json as value};
 
 use self::counted::Counter;
 use self::figure::{Figure, Part};
 use self::results::{Results, merged};
 use self::scenarios::{SCENARIOS, Scenario};
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Count this library alone, without peers and wall-clock time, in about a minute
+    #[arg(long)]
+    quick: bool,
+    /// Write docs/benchmarks.md from the stored results, updated with what was measured
+    #[arg(long)]
+    page: bool,
+    /// Write benches/baseline.json, and nothing else
+    #[arg(long)]
+    rebaseline: bool,
+    /// Measure only this scenario or this part, such as `layers` or `wall`
+    #[arg(long, value_name = "SCENARIO")]
+    only: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
     callgrind::present()?;
     if options.rebaseline {
         return guard::rebaseline();
     }
-    let figures = match (options.quick, options.only) {
+    let figures = match (options.quick, options.only.as_deref()) {
         (true, only) => quick(only)?,
         (false, Some(only)) => one(only)?,
         // The figures are there already.
@@ -49,7 +68,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
         results.write()?;
         page::write_all(&results)?;
     }
-    if options.json {
+    if options.output.json {
         println!("{}", json(&figures));
     } else {
         print(&figures);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use crate::Options;
+use crate::cli::Output;
 use crate::error::Error;
 use crate::workspace::{read, rust_files};
 use exceptions::Exception;
@@ -16,7 +16,7 @@ use exceptions::Exception;
 const SEMANTICS: &str = "docs/semantics.md";
 const EXCEPTIONS: &str = "docs/rows-exceptions.txt";
 
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+pub(crate) fn run(output: &Output) -> Result<(), Error> {
     let rows = semantics::row_ids(&read(SEMANTICS)?);
     let exceptions = exceptions::parse(&read(EXCEPTIONS)?);
     let mut named = BTreeSet::new();
@@ -24,7 +24,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
         named.extend(tests_named::row_ids(&read(file)?));
     }
     let report = Report::new(&rows, &exceptions, &named);
-    if options.json {
+    if output.json {
         println!("{}", report.json());
     } else {
         report.print();

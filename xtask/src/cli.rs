@@ -1,0 +1,178 @@
+//! The command line: `cargo xtask SUBCOMMAND [OPTIONS]`. Each module has the options of its own subcommand.
+
+use clap::{Args, Parser, Subcommand as Subcommands};
+
+use crate::{
+    bench, conformance, deny, error::Error, faults, features, foreign, kill, model, nightly, power_loss, random,
+    recovery, rows, sabotage, shuttle,
+};
+
+/// Run the longer checks and the benchmarks of this workspace
+#[derive(Debug, Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask")]
+#[command(subcommand_help_heading = "Subcommands", subcommand_value_name = "SUBCOMMAND")]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    subcommand: Subcommand,
+}
+
+#[derive(Debug, Subcommands)]
+enum Subcommand {
+    /// Measure this library beside others and write docs/benchmarks.md (requires valgrind)
+    Bench(bench::Options),
+    /// Run the conformance suite on one transport and write its column of docs/conformance.md
+    Conformance(conformance::Options),
+    /// Check bans, licences and sources of the dependencies, and advisories if their database is present
+    Deny,
+    /// Inject faults around a handler or a transport with a real server (requires scripts/brokers)
+    Faults(faults::Options),
+    /// Run clippy with one feature of each group alone
+    Features(features::Options),
+    /// Exchange messages with encoders and clients in Python, Node and Rust (requires scripts/brokers)
+    Foreign(foreign::Options),
+    /// Fail if a message takes more instructions while the embedded broker holds more (requires valgrind)
+    Growth(Output),
+    /// Fail if a message takes over 3 % more instructions, or more allocations, than in benches/baseline.json (requires valgrind)
+    Guard(Output),
+    /// Kill and terminate processes that use a durable broker, and check what they acknowledged
+    Kill(kill::Options),
+    /// Print the bytes that a queue, a message, a lock, an id and a session take in the embedded broker
+    Memory(Output),
+    /// Compare the embedded broker, in memory and durable, with a model of it over random operations
+    Model(model::Options),
+    /// Run the long checks in about 2 hours and write target/nightly/page.md
+    Nightly(nightly::Options),
+    /// Simulate power loss, failures, lack of space and damage on the disk of a durable broker
+    PowerLoss(power_loss::Options),
+    /// Feed random bytes to the ContentType parser and to every codec
+    Random(random::Options),
+    /// Measure time and memory of a durable broker that opens with many messages of 1 KiB
+    Recovery(recovery::Options),
+    /// Check that each row of docs/semantics.md has a test
+    Rows(Output),
+    /// Run tests with one defect of the library at a time, and fail if a defect goes unnoticed
+    Sabotage(Output),
+    /// Run the concurrency tests of the embedded broker under shuttle
+    Shuttle(shuttle::Options),
+}
+
+/// The option that every subcommand with a result has.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl CommandLine {
+    /// Runs the subcommand.
+    pub(crate) fn run(&self) -> Result<(), Error> {
+        match &self.subcommand {
+            Subcommand::Bench(options) => bench::run(options),
+            Subcommand::Conformance(options) => conformance::run(options),
+            Subcommand::Deny => deny::run(),
+            Subcommand::Faults(options) => faults::run(options),
+            Subcommand::Features(options) => features::run(options),
+            Subcommand::Foreign(options) => foreign::run(options),
+            Subcommand::Growth(output) => bench::growth::run(output),
+            Subcommand::Guard(output) => bench::guard::run(output),
+            Subcommand::Kill(options) => kill::run(options),
+            Subcommand::Memory(output) => bench::memory::run(output),
+            Subcommand::Model(options) => model::run(options),
+            Subcommand::Nightly(options) => nightly::run(options),
+            Subcommand::PowerLoss(options) => power_loss::run(options),
+            Subcommand::Random(options) => random::run(options),
+            Subcommand::Recovery(options) => recovery::run(options),
+            Subcommand::Rows(output) => rows::run(output),
+            Subcommand::Sabotage(output) => sabotage::run(output),
+            Subcommand::Shuttle(options) => shuttle::run(options),
+        }
+    }
+}
+
+/// Parses a number above 0. Its digits may be grouped, as in `1_000`.
+pub(crate) fn positive(value: &str) -> Result<u64, NotPositive> {
+    value.replace(['_', ','], "").parse().ok().filter(|&number| number > 0).ok_or(NotPositive)
+}
+
+/// The value of an option is not a whole number above 0.
+#[derive(Debug)]
+pub(crate) struct NotPositive;
+
+impl std::fmt::Display for NotPositive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("expected a whole number above 0")
+    }
+}
+
+impl std::error::Error for NotPositive {}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Subcommand, ErrorKind> {
+        let arguments = std::iter::once("xtask").chain(line.split_whitespace());
+        CommandLine::try_parse_from(arguments).map(|parsed| parsed.subcommand).map_err(|error| {
+            assert_eq!(error.exit_code(), 2, "{error}");
+            error.kind()
+        })
+    }
+
+    #[test]
+    fn every_subcommand_is_well_defined_and_has_a_help_text() {
+        let mut command = CommandLine::command();
+        command.clone().debug_assert();
+        let help = command.render_help().to_string();
+        for subcommand in command.get_subcommands() {
+            assert!(help.contains(&format!("\n  {}", subcommand.get_name())), "{help}");
+            assert!(subcommand.get_about().is_some(), "{}", subcommand.get_name());
+            let undocumented = subcommand.get_arguments().find(|option| option.get_help().is_none());
+            assert!(undocumented.is_none(), "{}: {undocumented:?}", subcommand.get_name());
+        }
+    }
+
+    #[test]
+    fn options_follow_the_subcommand() {
+        let Ok(Subcommand::Random(random)) = parse("random --json --long") else { panic!("refused") };
+        assert!(random.long && random.output.json);
+        let Ok(Subcommand::Rows(rows)) = parse("rows") else { panic!("refused") };
+        assert!(!rows.json);
+    }
+
+    #[test]
+    fn an_option_may_have_a_value() {
+        let Ok(Subcommand::Conformance(options)) = parse("conformance --transport nats --json") else {
+            panic!("refused")
+        };
+        assert_eq!((&*options.transport, options.output.json), ("nats", true));
+        assert_eq!(parse("conformance --transport").unwrap_err(), ErrorKind::InvalidValue);
+        assert_eq!(parse("rows --transport embedded").unwrap_err(), ErrorKind::UnknownArgument);
+    }
+
+    #[test]
+    fn an_option_may_have_a_number() {
+        let numbers = |line: &str| match parse(line)? {
+            Subcommand::Model(model) => Ok((model.ops, model.seeds)),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(numbers("model --seeds 3 --ops 1_000"), Ok((Some(1_000), 3)));
+        assert_eq!(numbers("model --ops 1,000"), Ok((Some(1_000), 20)));
+        assert_eq!(numbers("model"), Ok((None, 20)));
+        assert_eq!(numbers("model --ops 0"), Err(ErrorKind::ValueValidation));
+        assert_eq!(numbers("model --seeds many"), Err(ErrorKind::ValueValidation));
+        assert_eq!(numbers("model --ops"), Err(ErrorKind::InvalidValue));
+        assert_eq!(parse("rows --ops 1").unwrap_err(), ErrorKind::UnknownArgument);
+    }
+
+    #[test]
+    fn an_unknown_subcommand_or_option_is_refused() {
+        assert_eq!(parse("").unwrap_err(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+        assert_eq!(parse("row").unwrap_err(), ErrorKind::InvalidSubcommand);
+        assert_eq!(parse("rows --long").unwrap_err(), ErrorKind::UnknownArgument);
+        assert_eq!(parse("deny --json").unwrap_err(), ErrorKind::UnknownArgument);
+    }
+}
