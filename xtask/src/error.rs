@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
+use crate::bench::PlotError;
 use crate::rows::Problem;
 
 /// The failure of a subcommand.
@@ -32,6 +33,8 @@ pub(crate) enum Error {
     Write { path: PathBuf, source: std::io::Error },
     /// What was measured before is not JSON that this subcommand has written.
     Results(serde_json::Error),
+    /// A plot could not be drawn.
+    Plot(PlotError),
     /// In so many scenarios a message costs more than it did.
     Worse(usize),
     /// A filter matched no test, so nothing was checked.
@@ -73,6 +76,7 @@ impl std::fmt::Display for Error {
             Self::NoScenario(name) => write!(f, "no scenario and no part is `{name}`"),
             Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
             Self::Results(source) => write!(f, "cannot read what was measured before: {source}"),
+            Self::Plot(source) => write!(f, "cannot draw a plot: {source}"),
             Self::Worse(scenarios) => write!(f, "a message costs more than it did in {scenarios} scenario(s)"),
             Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
             Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
@@ -100,6 +104,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Read { source, .. } | Self::Write { source, .. } | Self::Start { source, .. } => Some(source),
+            Self::Plot(source) => Some(source),
             Self::Metadata(source) | Self::Report(source) | Self::Results(source) => Some(source),
             Self::Failed { .. }
             | Self::NoTransport(_)

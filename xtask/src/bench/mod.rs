@@ -17,7 +17,6 @@ mod results;
 mod row;
 mod scenarios;
 mod sections;
-mod svg;
 mod table;
 mod transports;
 mod wall;
@@ -27,6 +26,7 @@ use serde_json::{Value, json as value};
 
 use self::counted::Counter;
 use self::figure::{Figure, Part};
+pub(crate) use self::plots::PlotError;
 use self::results::{Results, merged};
 use self::scenarios::{SCENARIOS, Scenario};
 use crate::cli::Output;
