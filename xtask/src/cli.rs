@@ -139,8 +139,8 @@ mod tests {
     fn options_follow_the_subcommand() {
         let Ok(Subcommand::Random(random)) = parse("random --json --long") else { panic!("refused") };
         assert!(random.long && random.output.json);
-        let Ok(Subcommand::Rows(rows)) = parse("rows") else { panic!("refused") };
-        assert!(!rows.json);
+        let Ok(Subcommand::Memory(memory)) = parse("memory") else { panic!("refused") };
+        assert!(!memory.json);
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         };
         assert_eq!((&*options.transport, options.output.json), ("nats", true));
         assert_eq!(parse("conformance --transport").unwrap_err(), ErrorKind::InvalidValue);
-        assert_eq!(parse("rows --transport embedded").unwrap_err(), ErrorKind::UnknownArgument);
+        assert_eq!(parse("memory --transport embedded").unwrap_err(), ErrorKind::UnknownArgument);
     }
 
     #[test]
@@ -165,14 +165,14 @@ mod tests {
         assert_eq!(numbers("model --ops 0"), Err(ErrorKind::ValueValidation));
         assert_eq!(numbers("model --seeds many"), Err(ErrorKind::ValueValidation));
         assert_eq!(numbers("model --ops"), Err(ErrorKind::InvalidValue));
-        assert_eq!(parse("rows --ops 1").unwrap_err(), ErrorKind::UnknownArgument);
+        assert_eq!(parse("memory --ops 1").unwrap_err(), ErrorKind::UnknownArgument);
     }
 
     #[test]
     fn an_unknown_subcommand_or_option_is_refused() {
         assert_eq!(parse("").unwrap_err(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
-        assert_eq!(parse("row").unwrap_err(), ErrorKind::InvalidSubcommand);
-        assert_eq!(parse("rows --long").unwrap_err(), ErrorKind::UnknownArgument);
+        assert_eq!(parse("memori").unwrap_err(), ErrorKind::InvalidSubcommand);
+        assert_eq!(parse("memory --long").unwrap_err(), ErrorKind::UnknownArgument);
         assert_eq!(parse("deny --json").unwrap_err(), ErrorKind::UnknownArgument);
     }
 }

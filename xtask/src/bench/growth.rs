@@ -1,6 +1,6 @@
 //! `cargo xtask growth`: whether a message costs more while the broker holds more, counted by callgrind.
 //!
-//! Filling and warming up are not counted. It wants valgrind.
+//! Filling and warming up are not counted. It requires valgrind.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what this library costs beside what a user would pick instead. It wants valgrind.
+//! `cargo xtask bench`: what this library costs beside what a user would pick instead. It requires valgrind.
 
 mod brokers;
 pub(crate) mod callgrind;
