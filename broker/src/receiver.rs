@@ -21,16 +21,6 @@ use super::{
     wait::Wait,
 };
 
-/// The mode in which a receiver takes messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReceiveMode {
-    /// A message is locked until it is settled or the lock runs out.
-    #[default]
-    PeekLock,
-    /// A message is removed when it is delivered. Settling it is an invalid operation.
-    ReceiveAndDelete,
-}
-
 /// Receives from a queue or subscription of the embedded broker, in the order of acceptance.
 ///
 /// Errors: [`EntityNotFound`](consign_core::transport::ErrorKind::EntityNotFound) when the entity has been deleted,

@@ -1,13 +1,19 @@
-//! Entities of a broker: queues, topics and subscriptions, and their settings with their ranges.
+//! Entities of a broker: queues, topics and subscriptions, their settings with their ranges, and the trait that creates them.
 
+mod counts;
 mod entity;
+mod manage;
 mod queue;
+mod settings;
 mod subscription;
 mod topic;
 
 pub use self::{
+    counts::Counts,
     entity::{Entity, EntityKind},
+    manage::Administration,
     queue::QueueSettings,
+    settings::EntitySettings,
     subscription::SubscriptionSettings,
     topic::TopicSettings,
 };

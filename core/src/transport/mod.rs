@@ -10,33 +10,41 @@
 //! an outcome there is [`PresettledSender`].
 
 mod capabilities;
+mod client;
 #[doc(hidden)]
 pub mod deadline;
+mod dynamic;
 mod entity_info;
 mod error;
 mod escaped;
 mod from_async;
 mod lease;
 mod log_limit;
+mod optional;
 mod presettled;
 mod receiver;
 mod reply_source;
 mod sender;
 mod session;
+mod url;
 
 #[doc(hidden)]
 pub use self::log_limit::{admit, summaries};
 pub use self::{
     capabilities::{Capabilities, Capability, Level, Unsupported},
+    client::{ReceiveMode, Transport},
+    dynamic::{DynLease, DynReceiver, DynSender, DynSession, DynSessionSource, DynTransport, DynTransportBuilder},
     entity_info::EntityInfo,
     error::{ErrorKind, ManageError, ReceiveError, SendError, SessionRequired, SettleError},
     escaped::Escaped,
     from_async::{AsyncReceiver, FromAsync, Stop},
     lease::{Delivery, Lease},
     log_limit::log_limit,
+    optional::{PeekMessages, PurgeMessages, ReceiveDeferred, ScheduleMessages, Sessions},
     presettled::{HandOver, PresettledSender, PresettledService},
     receiver::{BoxFuture, Receiver, ReceiverExt},
     reply_source::ReplySource,
     sender::{Batch, Outbound, SendExt, SendService, Sender},
     session::{AcceptSession, Session, SessionSource},
+    url::{ConnectError, ConnectErrorKind, Connector, TransportRegistry, TransportUrl},
 };

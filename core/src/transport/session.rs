@@ -4,8 +4,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Capabilities, EntityInfo, Level, ReceiveError, Receiver, SettleError};
-use crate::time::Timestamp;
+use bytes::Bytes;
+
+use super::{Capabilities, Capability, Delivery, EntityInfo, Level, ReceiveError, Receiver, SettleError, Unsupported};
+use crate::{Message, message::SequenceNumber, time::Timestamp};
 
 /// Where sessions come from: one after the other they are locked for this process.
 pub trait SessionSource: Send + Unpin {
@@ -48,6 +50,56 @@ pub trait Session: Receiver + 'static {
 
     /// Gives the lock up. Deliveries that are not settled do not count.
     fn close(self) -> Self::Close;
+
+    /// Returns the state of the session; `None` if it has none. It is opaque bytes that the application sets, and outlives the
+    /// lock.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionLockLost`](super::ErrorKind::SessionLockLost), and [`NotSupported`](super::ErrorKind::NotSupported) without
+    /// [`Capability::SessionState`].
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
+        async { Err(unsupported(Capability::SessionState).into()) }
+    }
+
+    /// Sets the state of the session, at most 256 KiB; `None` removes it.
+    ///
+    /// # Errors
+    ///
+    /// As [`state`](Self::state).
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send {
+        let _ = state;
+        async { Err(unsupported(Capability::SessionState).into()) }
+    }
+
+    /// Receives deferred messages of the session by their sequence numbers: all of them, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`ReceiveDeferred::receive_deferred`](super::ReceiveDeferred::receive_deferred), and
+    /// [`NotSupported`](super::ErrorKind::NotSupported) without [`Capability::Deferral`].
+    fn receive_deferred(
+        &mut self,
+        numbers: &[SequenceNumber],
+    ) -> impl Future<Output = Result<Vec<Delivery<Self::Lease>>, ReceiveError>> + Send {
+        let _ = numbers;
+        async { Err(unsupported(Capability::Deferral).into()) }
+    }
+
+    /// Returns up to `max` messages of the session, in order, continuing after the last one that this session peeked.
+    ///
+    /// # Errors
+    ///
+    /// As [`PeekMessages::peek`](super::PeekMessages::peek), and [`NotSupported`](super::ErrorKind::NotSupported) without
+    /// [`Capability::Peek`].
+    fn peek(&mut self, max: usize) -> impl Future<Output = Result<Vec<Message>, ReceiveError>> + Send {
+        let _ = max;
+        async { Err(unsupported(Capability::Peek).into()) }
+    }
+}
+
+fn unsupported(capability: Capability) -> Unsupported {
+    Unsupported::new(capability)
 }
 
 /// Where one session is locked by its id.

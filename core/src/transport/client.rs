@@ -1,0 +1,90 @@
+use std::future::Future;
+
+use super::{Capabilities, Lease, ManageError, ReceiveError, Receiver, SendError, Sender};
+use crate::message::EntityPath;
+
+/// The mode in which a receiver takes messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiveMode {
+    /// A message is locked until it is settled or the lock runs out.
+    #[default]
+    PeekLock,
+    /// A message is removed when it is delivered. Settling it is an invalid operation.
+    ReceiveAndDelete,
+}
+
+/// A client of a broker, which creates senders and receivers. Clones share its connections.
+///
+/// The operations that only some brokers have are traits of their own: [`PeekMessages`](super::PeekMessages),
+/// [`ScheduleMessages`](super::ScheduleMessages), [`ReceiveDeferred`](super::ReceiveDeferred),
+/// [`PurgeMessages`](super::PurgeMessages), [`Sessions`](super::Sessions) and
+/// [`Administration`](crate::administration::Administration). [`DynTransport`](super::DynTransport) is a transport whose
+/// type is not known at compile time.
+///
+/// A path is that of a queue, a topic, a subscription (`topic/Subscriptions/name`), or a dead-letter sub-queue.
+///
+/// # Examples
+///
+/// A function over every transport that has dead letters which can be peeked:
+///
+/// ```
+/// use consign::{
+///     administration::QueueSettings,
+///     broker::Broker,
+///     message::{EntityPath, SequenceNumber},
+///     transport::{PeekMessages, ReceiveError},
+/// };
+///
+/// async fn has_dead_letters<T: PeekMessages>(transport: &T, queue: &EntityPath) -> Result<bool, ReceiveError> {
+///     let first = transport.peek(&queue.dead_letter(), SequenceNumber::new(0), 1).await?;
+///     Ok(!first.is_empty())
+/// }
+///
+/// # tokio_test::block_on(async {
+/// let broker = Broker::new();
+/// broker.create_queue("orders", QueueSettings::default())?;
+/// assert!(!has_dead_letters(&broker, &EntityPath::new("orders")?).await?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+pub trait Transport: Clone + Send + Sync + 'static {
+    /// The sender of this transport.
+    type Sender: Sender + Clone;
+    /// The lease of this transport.
+    type Lease: Lease;
+    /// The receiver of this transport.
+    type Receiver: Receiver<Lease = Self::Lease> + 'static;
+
+    /// Returns the capabilities of this transport, as it is configured.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Creates a sender to a queue or a topic.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](super::ErrorKind::EntityNotFound), where the transport checks that the entity exists. Otherwise the
+    /// first send fails with it.
+    fn sender(&self, path: &EntityPath) -> impl Future<Output = Result<Self::Sender, SendError>> + Send;
+
+    /// Creates a receiver from a queue, a subscription or a dead-letter sub-queue.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](super::ErrorKind::EntityNotFound), and [`NotSupported`](super::ErrorKind::NotSupported) for a mode
+    /// that the transport does not have.
+    fn receiver(
+        &self,
+        path: &EntityPath,
+        mode: ReceiveMode,
+    ) -> impl Future<Output = Result<Self::Receiver, ReceiveError>> + Send;
+
+    /// Closes the connections of this transport and of its clones, after what was sent and settled has reached the broker.
+    /// Where a transport has no connections, it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of the connection. It is closed all the same.
+    fn close(&self) -> impl Future<Output = Result<(), ManageError>> + Send {
+        async { Ok(()) }
+    }
+}

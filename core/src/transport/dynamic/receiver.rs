@@ -1,0 +1,103 @@
+use std::{
+    fmt,
+    task::{Context, Poll, ready},
+};
+
+use super::DynLease;
+use crate::transport::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver};
+
+/// A boxed [`Receiver`].
+pub struct DynReceiver(Box<dyn Twin>);
+
+impl DynReceiver {
+    /// Boxes a receiver.
+    #[must_use]
+    pub fn new<R: Receiver + 'static>(receiver: R) -> Self {
+        Self(Box::new(Unboxed { receiver, deliveries: Vec::new() }))
+    }
+}
+
+/// A receiver, and its deliveries on their way to a caller that expects boxed leases.
+pub(super) struct Unboxed<R, L> {
+    pub(super) receiver: R,
+    pub(super) deliveries: Vec<Delivery<L>>,
+}
+
+impl<R: Receiver<Lease = L>, L: Lease> Unboxed<R, L> {
+    pub(super) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<DynLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let received = ready!(self.receiver.poll_receive(cx, max, &mut self.deliveries))?;
+        out.extend(self.deliveries.drain(..).map(DynLease::delivery));
+        Poll::Ready(Ok(received))
+    }
+}
+
+trait Twin: Send {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<DynLease>>,
+    ) -> Poll<Result<usize, ReceiveError>>;
+    fn stop(&mut self);
+    fn capabilities(&self) -> Capabilities;
+    fn entity_info(&self) -> EntityInfo;
+}
+
+impl<R: Receiver<Lease = L>, L: Lease> Twin for Unboxed<R, L> {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<DynLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        Self::poll_receive(self, cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.receiver.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.receiver.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.receiver.entity_info()
+    }
+}
+
+impl Receiver for DynReceiver {
+    type Lease = DynLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<DynLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.0.poll_receive(cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.0.entity_info()
+    }
+}
+
+impl fmt::Debug for DynReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynReceiver").field("entity", &self.entity_info()).finish_non_exhaustive()
+    }
+}
