@@ -67,6 +67,7 @@ mod correlation;
 mod error;
 mod filter;
 mod index;
+mod manage;
 mod rule;
 mod set;
 mod sql;
@@ -77,6 +78,7 @@ pub use self::{
     correlation::{CorrelationFilter, CorrelationFilterBuilder},
     error::{ActionError, ActionErrorKind, EvaluationError, FilterError, RuleError},
     filter::Filter,
+    manage::{DynRules, ManageRules},
     rule::Rule,
     set::{RuleSet, RuleSetError},
     sql::{ParseError, ParseErrorKind, SqlAction, SqlFilter},
