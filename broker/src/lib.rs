@@ -25,6 +25,7 @@
 
 mod acknowledged;
 mod admin;
+mod connector;
 #[cfg(feature = "durable")]
 mod durable;
 mod engine;
@@ -45,6 +46,7 @@ mod snapshot;
 mod sync;
 mod topic;
 mod transaction;
+mod transport;
 mod wait;
 mod waiters;
 
@@ -53,11 +55,12 @@ use std::{fmt, sync::Arc};
 use self::namespace::Namespace;
 pub use self::{
     acknowledged::Acknowledged,
-    engine::{Ages, Counts},
+    connector::connector,
+    engine::Ages,
     lease::QueueLease,
     queue::Queue,
     quirks::Quirks,
-    receiver::{QueueReceiver, ReceiveMode},
+    receiver::QueueReceiver,
     sender::QueueSender,
     session::{SessionAcceptor, SessionReceiver},
     snapshot::{BrokerSnapshot, EntitySnapshot},

@@ -2,14 +2,14 @@ use std::{fmt, sync::Arc};
 
 use consign_core::{
     Message,
-    administration::{EntityKind, QueueSettings},
+    administration::{Counts, EntityKind, QueueSettings},
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Delivery, EntityInfo, ErrorKind, ManageError, ReceiveError, SendError},
+    transport::{Delivery, EntityInfo, ErrorKind, ManageError, ReceiveError, ReceiveMode, SendError},
 };
 
 use super::{
-    Acknowledged, Ages, Counts, QueueReceiver, QueueSender, ReceiveMode, SessionAcceptor, SessionReceiver,
+    Acknowledged, Ages, QueueReceiver, QueueSender, SessionAcceptor, SessionReceiver,
     engine::{Part, Source, StoreId},
     lease::QueueLease,
     namespace::Namespace,

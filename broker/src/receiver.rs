@@ -9,7 +9,7 @@ use std::{future::Future, pin::Pin};
 use consign_core::{
     Message,
     message::SequenceNumber,
-    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver},
+    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, ReceiveMode, Receiver},
 };
 
 #[cfg(feature = "durable")]

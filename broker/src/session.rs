@@ -12,13 +12,13 @@ use consign_core::{
     message::{Field, InvalidArgument, Problem, SequenceNumber, limits},
     time::Timestamp,
     transport::{
-        AcceptSession, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SessionSource,
-        SettleError,
+        AcceptSession, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, ReceiveMode, Receiver, Session,
+        SessionSource, SettleError,
     },
 };
 
 use super::{
-    Acknowledged, Broker, Queue, ReceiveMode,
+    Acknowledged, Broker, Queue,
     engine::{Accepted, Line, Refused, Source},
     lease::QueueLease,
     receiver::{Removed, poll_source},

@@ -2,7 +2,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 
 use consign_core::{
     Message,
-    administration::{EntityKind, SubscriptionSettings, TopicSettings},
+    administration::{Counts, EntityKind, SubscriptionSettings, TopicSettings},
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
     transport::{ErrorKind, ManageError, SendError},
@@ -10,7 +10,7 @@ use consign_core::{
 use consign_rules::Rule;
 
 use super::{
-    Acknowledged, Counts, Queue, QueueSender,
+    Acknowledged, Queue, QueueSender,
     engine::{Change, Engine, Now, Part, Source, StoreId},
     namespace::Namespace,
 };

@@ -1,15 +1,13 @@
 use std::collections::BTreeMap;
 
 use consign_core::{
-    administration::{EntityKind, QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{Counts, EntityKind, QueueSettings, SubscriptionSettings, TopicSettings},
     message::{EntityPath, Field, InvalidArgument, Problem},
     transport::{ErrorKind, ManageError},
 };
 use consign_rules::{Rule, RuleSet, RuleSetError};
 
-use super::{
-    Ages, Counts, Engine, Entity, Part, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now,
-};
+use super::{Ages, Engine, Entity, Part, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now};
 use crate::Broker;
 
 /// The settings for a new entity, or for a change.

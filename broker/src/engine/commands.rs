@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use consign_core::{
     Disposition, Message,
+    administration::Counts,
     message::{SequenceNumber, Stored},
     time::Timestamp,
     transport::{ErrorKind, ReceiveError, SendError},
@@ -12,7 +13,7 @@ use super::{
     Engine, Entity, Role, StoreId,
     effects::Effects,
     entity_mut,
-    store::{Accepted, Ages, Counts, Locked, Part, Peeked, Refused, Source},
+    store::{Accepted, Ages, Locked, Part, Peeked, Refused, Source},
     time::Now,
 };
 

@@ -25,7 +25,7 @@ use std::{
 
 use slab::Slab;
 
-pub use self::store::{Ages, Counts};
+pub use self::store::Ages;
 pub(super) use self::{
     accept::arrival,
     admin::Change,

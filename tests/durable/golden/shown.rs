@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use consign::{
     Message,
-    administration::{EntityKind, QueueSettings, SubscriptionSettings, TopicSettings},
-    broker::{Broker, Counts, Queue, Subscription, Topic},
+    administration::{Counts, EntityKind, QueueSettings, SubscriptionSettings, TopicSettings},
+    broker::{Broker, Queue, Subscription, Topic},
     message::SequenceNumber,
     rules::{CorrelationFilter, Filter},
 };

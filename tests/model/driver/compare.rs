@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use consign::{
     Message,
-    broker::Counts as RealCounts,
+    administration::Counts as RealCounts,
     message::{MessageState, PropertyValue, SequenceNumber},
     time::Timestamp,
 };

@@ -1,26 +1,6 @@
-use consign_core::time::Timestamp;
+use consign_core::{administration::Counts, time::Timestamp};
 
 use super::{Now, Part, Place, Store};
-
-/// The number of messages of an entity, by state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counts {
-    /// Messages that can be received.
-    pub active: usize,
-    /// Messages that a receiver holds.
-    pub locked: usize,
-    /// Messages that can only be received by their sequence number.
-    pub deferred: usize,
-    /// Messages that wait for their enqueue time.
-    pub scheduled: usize,
-    /// Messages in the dead-letter sub-queue, in any state. On a sub-queue itself, 0.
-    pub dead_lettered: usize,
-    /// Messages in the transfer dead-letter sub-queue, in any state. On a sub-queue itself, 0.
-    pub transfer_dead_lettered: usize,
-    /// Bytes that the entity counts against its size: messages in every state, dead letters, and the state of sessions.
-    pub size: u64,
-}
 
 /// The time since which the oldest message waits, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,15 +35,15 @@ impl Store {
         let tally = self.tally[part as usize];
         let is_main = part == Part::Main;
         let of = |part: Part| if is_main { self.tally[part as usize].all() } else { 0 };
-        Counts {
-            active: tally.ready,
-            locked: tally.locked,
-            deferred: tally.deferred,
-            scheduled: if is_main { self.scheduled.len() } else { 0 },
-            dead_lettered: of(Part::DeadLetter),
-            transfer_dead_lettered: of(Part::TransferDeadLetter),
-            size: self.size,
-        }
+        let mut counts = Counts::default();
+        counts.active = tally.ready;
+        counts.locked = tally.locked;
+        counts.deferred = tally.deferred;
+        counts.scheduled = if is_main { self.scheduled.len() } else { 0 };
+        counts.dead_lettered = of(Part::DeadLetter);
+        counts.transfer_dead_lettered = of(Part::TransferDeadLetter);
+        counts.size = self.size;
+        counts
     }
 
     /// Returns the ages. Visits every message once.

@@ -28,7 +28,7 @@ mod tests;
 use consign_core::administration::QueueSettings;
 use slab::Slab;
 
-pub use self::counts::{Ages, Counts};
+pub use self::counts::Ages;
 use consign_core::message::{Properties, SequenceNumber, Stored};
 
 #[cfg(feature = "durable")]

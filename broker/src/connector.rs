@@ -1,0 +1,54 @@
+use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, TransportUrl};
+
+use crate::Broker;
+
+/// Returns the connector of the embedded broker.
+///
+/// | URL | broker |
+/// |---|---|
+/// | `memory:` | a new broker in memory; each call makes another |
+/// | `file:PATH` | the broker in the folder at `PATH`, with the feature `durable`; it is created if it does not exist |
+///
+/// The URLs have no parameters.
+#[must_use]
+pub fn connector() -> impl Connector {
+    Embedded
+}
+
+struct Embedded;
+
+const SCHEMES: &[&str] = if cfg!(feature = "durable") { &["file", "memory"] } else { &["memory"] };
+
+impl Connector for Embedded {
+    fn schemes(&self) -> &'static [&'static str] {
+        SCHEMES
+    }
+
+    fn connect(&self, url: TransportUrl) -> BoxFuture<Result<DynTransport, ConnectError>> {
+        Box::pin(async move {
+            url.finish()?;
+            match url.scheme() {
+                "memory" if url.address().is_empty() => Ok(Broker::new().into()),
+                "memory" => Err(ConnectError::invalid_url("expected `memory:` with nothing after it")),
+                _ => open(url.address()).await,
+            }
+        })
+    }
+}
+
+#[cfg(feature = "durable")]
+async fn open(path: &str) -> Result<DynTransport, ConnectError> {
+    use consign_core::transport::ManageError;
+
+    // `file:///var/orders` is `file:/var/orders`.
+    let path = path.strip_prefix("//").filter(|path| path.starts_with('/')).unwrap_or(path);
+    if path.is_empty() {
+        return Err(ConnectError::invalid_url("expected the path of a folder after `file:`"));
+    }
+    Ok(Broker::open(path).map_err(ManageError::from)?.into())
+}
+
+#[cfg(not(feature = "durable"))]
+async fn open(_: &str) -> Result<DynTransport, ConnectError> {
+    Err(ConnectError::invalid_url("expected `memory:`"))
+}
