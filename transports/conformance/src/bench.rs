@@ -253,16 +253,19 @@ impl<'b, B: Backend> Bench<'b, B> {
         Ok(message)
     }
 
-    /// Receives and completes all available messages, and returns the bodies.
+    /// Receives and completes all available messages, and returns the bodies. The first one must arrive within
+    /// [`Timing::arrival`].
     pub(crate) async fn drain(&self, from: &EntityPath) -> Result<Vec<String>, Failure> {
         Ok(self.drain_messages(from).await?.iter().map(text).collect())
     }
 
     pub(crate) async fn drain_messages(&self, from: &EntityPath) -> Result<Vec<Message>, Failure> {
         let mut messages = Vec::new();
-        while let Some(delivery) = self.try_receive(from, 1).await?.pop() {
+        let mut wait = self.timing.arrival;
+        while let Some(delivery) = self.receive_within(wait, from, 1).await?.pop() {
             messages.push(delivery.message.clone());
             delivery.complete().await?;
+            wait = self.timing.patience;
         }
         Ok(messages)
     }
@@ -270,9 +273,11 @@ impl<'b, B: Backend> Bench<'b, B> {
     /// Receives and completes all messages of a session, and returns the bodies.
     pub(crate) async fn drain_by<R: Receiver>(&self, receiver: &mut R) -> Result<Vec<String>, Failure> {
         let mut bodies = Vec::new();
-        while let Some(delivery) = self.try_receive_by(receiver, 1).await?.pop() {
+        let mut wait = self.timing.arrival;
+        while let Some(delivery) = receive_batch_within(wait, receiver, 1).await?.pop() {
             bodies.push(text(&delivery.message));
             delivery.complete().await?;
+            wait = self.timing.patience;
         }
         Ok(bodies)
     }
