@@ -41,7 +41,7 @@ async fn main() -> Result<(), BoxError> {
     consume(&queue).await?;
 
     println!("\n# What is there");
-    for letter in dead.peek(&Filter::all(), SequenceNumber::default(), 100).await? {
+    for letter in dead.list(&Filter::all(), SequenceNumber::default(), 100).await? {
         println!("{letter}");
     }
 
@@ -79,7 +79,7 @@ async fn main() -> Result<(), BoxError> {
         hops += 1;
     }
     println!("resubmitted {hops} times, and there it is:");
-    for letter in dead.peek(&Filter::all(), SequenceNumber::default(), 100).await? {
+    for letter in dead.list(&Filter::all(), SequenceNumber::default(), 100).await? {
         println!("{}", letter.with_body(100));
     }
     assert_eq!((hops, queue.dead_letter().counts().active, queue.counts().active), (MAX_HOPS, 1, 0));

@@ -142,7 +142,7 @@ async fn main() -> Result<(), BoxError> {
     let router = Router::with_state(codecs()?, Arc::clone(&log)).types(before).build()?;
     let consumer = Consumer::new(queue.receiver(), router);
     consumer.run_until(idle(&queue)).await?;
-    for letter in DeadLetters::new(queue.dead_letter()).peek(&Filter::all(), SequenceNumber::default(), 100).await? {
+    for letter in DeadLetters::new(queue.dead_letter()).list(&Filter::all(), SequenceNumber::default(), 100).await? {
         println!("dead: {:?}: {}", letter.message().subject(), letter.description().unwrap_or("without a description"));
     }
 

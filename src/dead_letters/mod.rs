@@ -1,4 +1,4 @@
-//! Operations on dead letters: peek with reason and history, resubmit, purge.
+//! Operations on dead letters, on every transport: list with reason and history, resubmit, edit, transcode, purge.
 //!
 //! ```
 //! # #[cfg(all(feature = "embedded", feature = "json", feature = "msgpack"))] {
@@ -25,7 +25,7 @@
 //!
 //! let dead = DeadLetters::new(queue.dead_letter());
 //! let undecodable = Filter::all().reason("DeserializationFailed").codec("json");
-//! for letter in dead.peek(&undecodable, SequenceNumber::default(), 10).await? {
+//! for letter in dead.list(&undecodable, SequenceNumber::default(), 10).await? {
 //!     println!("{letter}");
 //!     assert_eq!(letter.attempts()[0].codec(), "json");
 //! }
@@ -43,7 +43,7 @@
 //! # A run
 //!
 //! [`DeadLetters::resubmit`] and [`DeadLetters::purge`] go once over the queue, under peek-lock. First they peek to
-//! find the last match. Messages behind it are left alone, and so are copies of the run that are dead-lettered again.
+//! find the last match; on a transport without peek they receive until no dead letter is left for [`Run::patience`]. Messages behind it are left alone, and so are copies of the run that are dead-lettered again.
 //! Then they receive from the front. A dead letter that passes the filter is handled at once. One that stays is held,
 //! and its lock renewed, until the end of the run, and then released uncounted. So no message is received twice, and
 //! none hides those behind it. Other receivers cannot get the messages that a run holds: make two runs with different
@@ -100,16 +100,16 @@ pub use self::{
     action::{Action, Purge, Resubmit},
     explained::Explained,
     filter::Filter,
-    queue::DeadLetterQueue,
+    queue::{DeadLetterQueue, EntityDeadLetters},
     report::{ActionError, ActionErrorKind, End, Failure, Report, RunError},
     run::Run,
     transcode::TranscodeError,
 };
 use crate::{
-    message::SequenceNumber,
+    message::{EntityPath, SequenceNumber},
     time::{Clock, SystemClock},
     transport::{
-        ErrorKind, ReceiveError, Sender,
+        DynTransport, ErrorKind, ReceiveError, Sender,
         deadline::{self, OPERATION_TIMEOUT, Timed},
     },
 };
@@ -125,6 +125,34 @@ pub struct DeadLetters<Q> {
     queue: Q,
     clock: Arc<dyn Clock>,
     operation: Duration,
+}
+
+impl DeadLetters<EntityDeadLetters> {
+    /// Creates a handle to the dead letters of a queue or a subscription, on any transport, with the system clock.
+    ///
+    /// ```
+    /// use consign::{
+    ///     administration::QueueSettings,
+    ///     broker::Broker,
+    ///     dead_letters::{DeadLetters, Filter},
+    ///     message::{EntityPath, SequenceNumber},
+    /// };
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let broker = Broker::new();
+    /// broker.create_queue("orders", QueueSettings::default())?;
+    /// let dead = DeadLetters::of(broker, &EntityPath::new("orders")?);
+    /// for letter in dead.list(&Filter::all(), SequenceNumber::default(), 100).await? {
+    ///     println!("{letter}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn of(transport: impl Into<DynTransport>, entity: &EntityPath) -> Self {
+        Self::new(EntityDeadLetters::new(transport.into(), entity))
+    }
 }
 
 impl<Q: DeadLetterQueue> DeadLetters<Q> {
@@ -152,18 +180,25 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
         self
     }
 
-    /// Peeks up to `max` dead letters that pass `filter`, from sequence number `from` on, in order, without locking or
-    /// counting. Locked ones are among them. Fewer than `max` are all there are; the next page begins behind the number
-    /// of the last one.
+    /// Lists up to `max` dead letters that pass `filter`, from sequence number `from` on, in order. Fewer than `max` are all
+    /// there are; the next page begins behind the number of the last one.
     ///
-    /// Errors: those of the transport; [`InvalidOperation`](ErrorKind::InvalidOperation) if the queue is no dead-letter
-    /// sub-queue.
-    pub async fn peek(
+    /// They are peeked: not locked, not counted, and locked ones are among them. On a transport without peek or without
+    /// sequence numbers (RabbitMQ) they are received under their locks and released uncounted at the end; those that others
+    /// have locked are not listed, and a number is the place in this list, from 1.
+    ///
+    /// # Errors
+    ///
+    /// Those of the transport; [`InvalidOperation`](ErrorKind::InvalidOperation) if the queue is not a dead-letter sub-queue.
+    pub async fn list(
         &self,
         filter: &Filter,
         from: SequenceNumber,
         max: usize,
     ) -> Result<Vec<Explained>, ReceiveError> {
+        if !self.queue.can_peek() {
+            return self.browse(filter, from, max).await;
+        }
         let mut found = Vec::new();
         let mut next = Some(from);
         while let Some(from) = next.filter(|_| found.len() < max) {

@@ -34,8 +34,8 @@ struct NothingSettles(Queue, Link);
 impl DeadLetterQueue for NothingSettles {
     type Receiver = LinkReceiver<<Queue as DeadLetterQueue>::Receiver>;
 
-    fn receiver(&self) -> Self::Receiver {
-        self.1.receiver(DeadLetterQueue::receiver(&self.0))
+    async fn receiver(&self) -> Result<Self::Receiver, ReceiveError> {
+        Ok(self.1.receiver(DeadLetterQueue::receiver(&self.0).await?))
     }
 
     async fn peek(&self, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {

@@ -37,8 +37,8 @@ struct Linked {
 impl DeadLetterQueue for Linked {
     type Receiver = RecordedReceiver<LinkReceiver<QueueReceiver>>;
 
-    fn receiver(&self) -> Self::Receiver {
-        self.deliveries.receiver(self.link.receiver(self.queue.receiver()))
+    async fn receiver(&self) -> Result<Self::Receiver, ReceiveError> {
+        Ok(self.deliveries.receiver(self.link.receiver(self.queue.receiver())))
     }
 
     async fn peek(&self, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {

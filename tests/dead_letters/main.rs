@@ -4,6 +4,7 @@
 
 mod duplicates;
 mod faults;
+mod locked;
 mod peek;
 mod resubmit;
 mod support;

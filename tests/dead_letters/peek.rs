@@ -27,7 +27,7 @@ async fn l_01_an_undecodable_message_says_what_was_tried() {
 
     let clock = ManualClock::new(bench.broker.now().saturating_add(Duration::from_secs(90)));
     let dead = DeadLetters::with_clock(bench.queue.dead_letter(), clock);
-    let [letter] = &dead.peek(&Filter::all(), START, 10).await.unwrap()[..] else { panic!("one") };
+    let [letter] = &dead.list(&Filter::all(), START, 10).await.unwrap()[..] else { panic!("one") };
 
     assert_eq!(letter.reason(), Some("DeserializationFailed"));
     let tried: Vec<_> = letter.attempts().iter().map(|attempt| (attempt.codec(), attempt.code())).collect();
@@ -61,7 +61,7 @@ async fn l_02_one_that_cannot_be_read_hides_nothing() {
     assert!(worst.is_trail_unreadable() && worst.reason().is_none() && worst.age().is_none());
     assert!(worst.to_string().starts_with("#0 (no reason)"), "{worst}");
 
-    let letters = bench.dead().peek(&Filter::all(), START, 10).await.unwrap();
+    let letters = bench.dead().list(&Filter::all(), START, 10).await.unwrap();
     assert_eq!(letters.len(), 6);
     for letter in letters {
         assert!(letter.to_string().contains(OTHER.as_str()) && letter.with_body(10).to_string().contains("body"));
@@ -76,13 +76,13 @@ async fn l_05_a_peek_goes_on_over_pages_and_locks_nothing() {
     let wanted = Filter::all().reason(UNDECODABLE.as_str());
 
     let held = bench.queue.receive_dead_letter_now().unwrap();
-    let found = bench.dead().peek(&wanted, START, 2).await.unwrap();
+    let found = bench.dead().list(&wanted, START, 2).await.unwrap();
     let numbers: Vec<_> = found.iter().map(Explained::sequence_number).collect();
     assert_eq!(numbers, [351, 352].map(SequenceNumber::new));
-    let rest = bench.dead().peek(&wanted, numbers[1].next(), 2).await.unwrap();
+    let rest = bench.dead().list(&wanted, numbers[1].next(), 2).await.unwrap();
     assert_eq!(rest.len(), 1);
-    assert_eq!(bench.dead().peek(&Filter::all(), START, 1_000).await.unwrap().len(), 353);
-    assert!(bench.dead().peek(&wanted, START, 0).await.unwrap().is_empty());
+    assert_eq!(bench.dead().list(&Filter::all(), START, 1_000).await.unwrap().len(), 353);
+    assert!(bench.dead().list(&wanted, START, 0).await.unwrap().is_empty());
     assert_eq!(bench.queue.dead_letter().counts().locked, 1);
     held.complete().await.unwrap();
 }
@@ -92,6 +92,6 @@ async fn l_06_live_messages_are_no_dead_letters() {
     let bench = Bench::new();
     bench.queue.send("alive");
     let live = DeadLetters::new(consign::broker::Queue::clone(&bench.queue));
-    let refused = live.peek(&Filter::all(), START, 10).await.unwrap_err();
+    let refused = live.list(&Filter::all(), START, 10).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidOperation);
 }

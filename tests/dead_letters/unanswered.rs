@@ -43,8 +43,8 @@ fn unanswered<T: 'static, F: Future + Send + 'static>(operation: F) -> BoxFuture
 impl DeadLetterQueue for Silent {
     type Receiver = SilentReceiver;
 
-    fn receiver(&self) -> SilentReceiver {
-        SilentReceiver(self.0.receiver(), Vec::new(), Arc::clone(&self.1))
+    async fn receiver(&self) -> Result<SilentReceiver, ReceiveError> {
+        Ok(SilentReceiver(self.0.receiver(), Vec::new(), Arc::clone(&self.1)))
     }
 
     async fn peek(&self, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
@@ -133,7 +133,7 @@ async fn l_230_what_is_not_answered_is_a_failure_in_the_report() {
 #[tokio::test(start_paused = true)]
 async fn l_230_a_peek_that_is_not_answered_fails() {
     let (dead, all) = (silent(&Bench::new()), Filter::all());
-    let peek = dead.peek(&all, SequenceNumber::new(u64::MAX), 1);
+    let peek = dead.list(&all, SequenceNumber::new(u64::MAX), 1);
     let error = timeout(2 * TIMEOUT, peek).await.expect("the peek ends").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ServiceTimeout);
 }

@@ -1,8 +1,10 @@
 //! One pass over a dead-letter sub-queue.
 
+mod browse;
 mod fates;
 mod finish;
 mod held;
+mod numbers;
 mod pass;
 
 use std::{fmt, time::Duration};
@@ -74,10 +76,14 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
     /// transit may have been accepted, see the [module](super).
     pub async fn run(mut self) -> Result<Report, RunError> {
         let mut report = Report::default();
-        let passed = match last_matching(self.dead, &self.filter, &mut report).await {
-            Ok(None) => Ok(()),
-            Ok(Some(last)) => self.pass(last, &mut report).await,
-            Err(error) => Err(error),
+        let passed = if self.dead.queue.can_peek() {
+            match last_matching(self.dead, &self.filter, &mut report).await {
+                Ok(None) => Ok(()),
+                Ok(Some(last)) => self.pass(Some(last), &mut report).await,
+                Err(error) => Err(error),
+            }
+        } else {
+            self.pass(None, &mut report).await
         };
         match passed {
             Ok(()) => Ok(report),
@@ -88,8 +94,8 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
         }
     }
 
-    async fn pass(&mut self, last: SequenceNumber, report: &mut Report) -> Result<(), ReceiveError> {
-        let mut receiver = self.dead.queue.receiver();
+    async fn pass(&mut self, last: Option<SequenceNumber>, report: &mut Report) -> Result<(), ReceiveError> {
+        let mut receiver = self.dead.queue.receiver().await?;
         let mut in_flight = FuturesUnordered::new();
         let operation = self.dead.operation;
         let mut pass = Pass::new(last, report, operation);

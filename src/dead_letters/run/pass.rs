@@ -5,6 +5,7 @@ use super::{
     fates::{Fate, Fates},
     finish::{Begun, Finished},
     held::{Held, Kept},
+    numbers::Numbers,
 };
 use crate::{
     message::SequenceNumber,
@@ -14,7 +15,9 @@ use crate::{
 
 /// The state of one pass.
 pub(super) struct Pass<'r, L: Lease> {
-    last: SequenceNumber,
+    /// The last that matched when the run began; unknown where nothing can be peeked.
+    last: Option<SequenceNumber>,
+    numbers: Numbers,
     pub(super) report: &'r mut Report,
     /// So many of those that match are removed, or stay.
     done: u64,
@@ -25,15 +28,23 @@ pub(super) struct Pass<'r, L: Lease> {
 }
 
 impl<'r, L: Lease> Pass<'r, L> {
-    pub(super) fn new(last: SequenceNumber, report: &'r mut Report, operation: Duration) -> Self {
-        Self { last, report, done: 0, held: Held::new(operation), fates: Fates::default(), is_over: false }
+    pub(super) fn new(last: Option<SequenceNumber>, report: &'r mut Report, operation: Duration) -> Self {
+        Self {
+            last,
+            numbers: Numbers::default(),
+            report,
+            done: 0,
+            held: Held::new(operation),
+            fates: Fates::default(),
+            is_over: false,
+        }
     }
 
     /// How many more dead letters fit beside those that are held, whatever their result.
     pub(super) fn room(&mut self, most_held: usize) -> usize {
         let failures = Report::MAX_FAILURES.saturating_sub(self.report.failures.len());
         let held = most_held.saturating_sub(self.held.len());
-        if self.done >= self.report.matching {
+        if self.last.is_some() && self.done >= self.report.matching {
             self.is_over = true;
         } else if !self.is_over && failures.min(held) == 0 {
             self.is_over = true;
@@ -55,12 +66,21 @@ impl<'r, L: Lease> Pass<'r, L> {
         let Some(received) = received.filter(|received| received.dead_lettered) else {
             return Err(no_dead_letter());
         };
-        let number = received.sequence_number;
-        // The numbers of several partitions come in no order.
-        if number > self.last && received.partition_id.is_none() {
-            self.is_over = true;
-            return Ok(None);
-        }
+        let number = match self.last {
+            // The numbers of several partitions come in no order.
+            Some(last) if received.sequence_number > last && received.partition_id.is_none() => {
+                self.is_over = true;
+                return Ok(None);
+            }
+            Some(_) => received.sequence_number,
+            None => match self.numbers.of(&delivery.message) {
+                Some(number) => number,
+                None => {
+                    self.held.push(lease);
+                    return Ok(None);
+                }
+            },
+        };
         self.report.examined += 1;
         let fate = self.fates.of(number);
         if fate == Some(Fate::InDoubt { copied: true }) {
@@ -76,6 +96,9 @@ impl<'r, L: Lease> Pass<'r, L> {
             self.report.skipped += 1;
             self.held.push(lease);
             return Ok(None);
+        }
+        if self.last.is_none() {
+            self.report.matching += 1;
         }
         match action.begin(&dead) {
             Ok(send) => {

@@ -1,0 +1,65 @@
+//! Listing under locks, where nothing can be peeked.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{
+    super::{DeadLetterQueue, DeadLetters, Explained, Filter, no_dead_letter},
+    held::{Held, Kept},
+};
+use crate::{
+    message::SequenceNumber,
+    transport::{ReceiveError, Receiver, ReceiverExt},
+};
+
+/// Most that are locked for a list.
+const MOST_HELD: usize = 16_384;
+/// How long the next one may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(1);
+
+impl<Q: DeadLetterQueue> DeadLetters<Q> {
+    pub(in crate::dead_letters) async fn browse(
+        &self,
+        filter: &Filter,
+        from: SequenceNumber,
+        max: usize,
+    ) -> Result<Vec<Explained>, ReceiveError> {
+        let mut receiver = self.queue.receiver().await?;
+        let mut held = Held::new(self.operation);
+        let mut found = Vec::new();
+        let mut listed = Ok(());
+        while listed.is_ok() && found.len() < max && held.len() < MOST_HELD {
+            let received = tokio::select! {
+                biased;
+                never = held.keep() => match never {},
+                received = timeout(ARRIVAL, receiver.receive_batch(Self::PAGE.min(max - found.len()))) => received,
+            };
+            let deliveries = match received {
+                Ok(Ok(deliveries)) => deliveries,
+                Ok(Err(error)) => {
+                    listed = Err(error);
+                    break;
+                }
+                Err(_) => break,
+            };
+            let now = self.clock.now().utc;
+            for mut delivery in deliveries {
+                held.push(Kept::new(delivery.lease));
+                let Some(mut received) = delivery.message.received().copied().filter(|it| it.dead_lettered) else {
+                    listed = Err(no_dead_letter());
+                    continue;
+                };
+                received.sequence_number = SequenceNumber::new(held.len() as u64);
+                delivery.message = delivery.message.with_received(received);
+                let dead = Explained::new(delivery.message, now);
+                if dead.sequence_number() >= from && found.len() < max && filter.matches(&dead) {
+                    found.push(dead);
+                }
+            }
+        }
+        receiver.stop();
+        held.release().await;
+        listed.map(|()| found)
+    }
+}
