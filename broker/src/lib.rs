@@ -87,6 +87,44 @@ pub struct Broker {
     namespace: Arc<Namespace>,
 }
 
+/// The capabilities of the engine itself.
+const NATIVE: &[Capability] = &[
+    Capability::Acceptance,
+    Capability::Rejection,
+    Capability::ReceiveAndDelete,
+    Capability::PeekLock,
+    Capability::LockDuration,
+    Capability::LockRenewal,
+    Capability::LockFencing,
+    Capability::SettleElsewhere,
+    Capability::DeliveryCount,
+    Capability::MaxDeliveryCount,
+    Capability::DeadLetterReason,
+    Capability::DeadLetterIntact,
+    Capability::TimeToLive,
+    Capability::DeadLetterOnExpiration,
+    Capability::Scheduling,
+    Capability::CancelScheduled,
+    Capability::SequenceNumbers,
+    Capability::EnqueuedTime,
+    Capability::Peek,
+    Capability::Deferral,
+    Capability::AbandonInPlace,
+    Capability::Release,
+    Capability::DuplicateDetection,
+    Capability::Sessions,
+    Capability::SessionState,
+    Capability::NextSession,
+    Capability::Topics,
+    Capability::CorrelationFilters,
+    Capability::SqlRules,
+    Capability::AutoForward,
+    Capability::Transactions,
+    Capability::Prefetch,
+    Capability::LargeMessages,
+    Capability::Purge,
+];
+
 impl Broker {
     /// The capabilities of a broker unless it was opened otherwise: [`Broker::capabilities`]. Two capabilities are
     /// built from others: a delayed retry is a copy for later and a completion in one transaction, and request and
@@ -94,10 +132,9 @@ impl Broker {
     ///
     /// One is unsupported: a delivery that is dropped is abandoned and counts, also when its receiver is dropped with
     /// it. To return a message uncounted, call [`release`](consign_core::transport::Lease::release).
-    pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
-        .with(Capability::DelayedRetry, Level::Emulated)
-        .with(Capability::RequestReply, Level::Emulated)
-        .with(Capability::ReleaseOnDisconnect, Level::Unsupported);
+    pub const CAPABILITIES: Capabilities = Capabilities::none()
+        .with_each(NATIVE, Level::Native)
+        .with_each(&[Capability::DelayedRetry, Capability::RequestReply], Level::Emulated);
 
     /// Returns the capabilities of this broker: [`Broker::CAPABILITIES`], with one exception. Where the store was
     /// opened with a relaxed durability, a send ends before the message is stored ([`Capability::Acceptance`]). In

@@ -367,7 +367,7 @@ impl Sender for Can {
 
 #[test]
 fn y_210_a_policy_that_the_transport_cannot_do_is_refused_when_it_is_built() {
-    let none = Capabilities::all(Level::Unsupported);
+    let none = Capabilities::none();
     let new = |can| DelayedRetries::new(Can(can), Backoff::fixed(SECOND));
     let refused = new(none).unwrap_err();
     assert_eq!(refused.capability(), Capability::DelayedRetry);
@@ -381,7 +381,7 @@ fn y_210_a_policy_that_the_transport_cannot_do_is_refused_when_it_is_built() {
 
 #[tokio::test(start_paused = true)]
 async fn y_211_a_transport_that_delays_messages_is_sent_no_copy() {
-    let can = Capabilities::all(Level::Native);
+    let can = consign::broker::Broker::CAPABILITIES.with(Capability::DelayedRetry, Level::Native);
     let retries = DelayedRetries::new(Can(can), without_jitter(SECOND)).unwrap().deliveries(3);
     let layer = RetryLayer::new().immediate(1).delayed(retries);
     let fails = layer.layer(service_fn(|_: Message| async { Err::<Disposition, _>("away") }));

@@ -116,6 +116,6 @@ impl Sender for Broker {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(Level::Unsupported).with(Capability::Scheduling, Level::Emulated)
+        Capabilities::none().with(Capability::Scheduling, Level::Emulated)
     }
 }

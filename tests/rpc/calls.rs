@@ -12,6 +12,7 @@ use std::{
 use consign::{
     Message,
     administration::QueueSettings,
+    broker::Broker,
     codecs::Codecs,
     rpc::{CallErrorKind, Client, Correlate, ReplyQueue, Requester},
     testing::{Link, LinkSettings},
@@ -448,7 +449,7 @@ async fn a_requester_asks_for_readiness_of_its_sender() {
 #[tokio::test(start_paused = true)]
 async fn r_200_without_a_time_to_live_the_deadline_is_a_property() {
     let bench = Bench::new();
-    let cannot = Capabilities::all(Level::Native).with(Capability::TimeToLive, Level::Unsupported);
+    let cannot = Broker::CAPABILITIES.with(Capability::TimeToLive, Level::Unsupported);
     let sender = SendService::new(bench.requests.sender().unwrap());
     let builder = Requester::builder(sender).capabilities(cannot).timeout(seconds(30));
     let (requester, replies) = builder.build(bench.reply_queue()).unwrap();

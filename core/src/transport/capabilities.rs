@@ -203,9 +203,9 @@ impl fmt::Display for Level {
 /// ```
 /// use consign::transport::{Capabilities, Capability, ErrorKind, Level, SendError};
 ///
-/// const CAN: Capabilities = Capabilities::all(Level::Native)
-///     .with(Capability::Scheduling, Level::Emulated)
-///     .with(Capability::Transactions, Level::Unsupported);
+/// const CAN: Capabilities = Capabilities::none()
+///     .with_each(&[Capability::Acceptance, Capability::PeekLock], Level::Native)
+///     .with(Capability::Scheduling, Level::Emulated);
 ///
 /// assert_eq!(CAN.level(Capability::Scheduling), Level::Emulated);
 /// let error: SendError = CAN.require(Capability::Transactions).unwrap_err().into();
@@ -215,10 +215,22 @@ impl fmt::Display for Level {
 pub struct Capabilities([Level; COUNT]);
 
 impl Capabilities {
-    /// The same level for all.
+    /// Claims nothing: every capability is unsupported. A capability that is added later is claimed by no transport that does
+    /// not name it.
     #[must_use]
-    pub const fn all(level: Level) -> Self {
-        Self([level; COUNT])
+    pub const fn none() -> Self {
+        Self([Level::Unsupported; COUNT])
+    }
+
+    /// These, with this level for each of `capabilities`.
+    #[must_use]
+    pub const fn with_each(mut self, capabilities: &[Capability], level: Level) -> Self {
+        let mut index = 0;
+        while index < capabilities.len() {
+            self.0[capabilities[index] as usize] = level;
+            index += 1;
+        }
+        self
     }
 
     /// These, with another level for one.
@@ -320,7 +332,9 @@ mod tests {
 
     #[test]
     fn k_40_what_is_unsupported_is_a_typed_error() {
-        const CAN: Capabilities = Capabilities::all(Level::Emulated).with(Capability::Purge, Level::Unsupported);
+        const CAN: Capabilities = Capabilities::none()
+            .with_each(Capability::ALL, Level::Emulated)
+            .with(Capability::Purge, Level::Unsupported);
         assert_eq!(CAN.iter().filter(|(_, level)| *level == Level::Unsupported).count(), 1);
         assert_eq!(CAN.require(Capability::Peek), Ok(()));
         let error = CAN.require(Capability::Purge).unwrap_err();

@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use tokio::{runtime::Handle, sync::oneshot, time::sleep};
 
 use super::{
-    BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, Lease, Level, ReceiveError, Receiver,
+    BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver,
     deadline::OPERATION_TIMEOUT,
 };
 
@@ -40,7 +40,7 @@ pub trait AsyncReceiver: Send + Unpin + 'static {
 
     /// Returns the capabilities of the transport of this receiver. The default claims nothing.
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(Level::Unsupported)
+        Capabilities::none()
     }
 
     /// As [`Receiver::entity_info`]. It is called once.

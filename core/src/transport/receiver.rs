@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Capabilities, Delivery, EntityInfo, Lease, Level, ReceiveError};
+use super::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError};
 
 /// Where messages come from.
 ///
@@ -32,7 +32,7 @@ pub trait Receiver: Send + Unpin {
 
     /// Returns the capabilities of the transport of this receiver. The default claims nothing.
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(Level::Unsupported)
+        Capabilities::none()
     }
 
     /// Returns the entity, for log lines and dead letters. By default nothing of it is known. A wrapper answers as the

@@ -6,7 +6,7 @@ use std::{
 
 use tower_service::Service;
 
-use super::{Capabilities, Level, SendError};
+use super::{Capabilities, SendError};
 use crate::{Message, message::Properties};
 
 /// Where messages go. The future of a send ends when the broker has accepted or rejected the message.
@@ -24,7 +24,7 @@ pub trait Sender: Send + Sync + 'static {
     /// [`DelayedRetries`](consign::middleware::retry::DelayedRetries) may, is refused when it is built. The default
     /// claims nothing.
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(Level::Unsupported)
+        Capabilities::none()
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Capabilities, Capability, Delivery, EntityInfo, Level, ReceiveError, Receiver, SettleError, Unsupported};
+use super::{Capabilities, Capability, Delivery, EntityInfo, ReceiveError, Receiver, SettleError, Unsupported};
 use crate::{Message, message::SequenceNumber, time::Timestamp};
 
 /// Where sessions come from: one after the other they are locked for this process.
@@ -116,6 +116,6 @@ pub trait AcceptSession: Send + 'static {
 
     /// Returns the capabilities of the transport. The default claims nothing.
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(Level::Unsupported)
+        Capabilities::none()
     }
 }

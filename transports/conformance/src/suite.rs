@@ -202,7 +202,7 @@ mod tests {
         let case = |outcome| CaseReport { name: "a", rows: Vec::new(), capability: CALL, level, outcome };
         Report {
             transport: "one",
-            capabilities: consign::transport::Capabilities::all(level),
+            capabilities: consign::transport::Capabilities::none().with_each(Capability::ALL, level),
             seed: None,
             whole: vec![CALL],
             not_tested,

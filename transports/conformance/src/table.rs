@@ -199,7 +199,8 @@ mod tests {
 
     /// Returns a report of a transport that has everything but three capabilities.
     fn report(transport: &'static str, of_peek: &[Outcome], not_tested: Reasons) -> Report {
-        let capabilities = Capabilities::all(Level::Native)
+        let capabilities = Capabilities::none()
+            .with_each(Capability::ALL, Level::Native)
             .with(Capability::Purge, Level::Unsupported)
             .with(Capability::Deferral, Level::Unsupported)
             .with(Capability::EnqueuedTime, Level::Unsupported);

@@ -2,7 +2,7 @@ use consign_core::transport::{Capabilities, Capability as K, Level};
 
 /// The capabilities of this transport, with a server 2.9 and up. The crate's documentation has the reason and the cost of each
 /// level.
-pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Unsupported)
+pub const CAPABILITIES: Capabilities = Capabilities::none()
     .with(K::Acceptance, Level::Native)
     .with(K::Rejection, Level::Emulated)
     .with(K::ReceiveAndDelete, Level::Emulated)

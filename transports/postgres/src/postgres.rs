@@ -9,6 +9,7 @@ use deadpool_postgres::Pool;
 
 use crate::{
     Inner, Options, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession, PostgresSessions, Transaction,
+    capabilities::NATIVE,
     database::Database,
     listener::Connector,
     receiver::{self, Source},
@@ -25,9 +26,9 @@ pub struct Postgres {
 impl Postgres {
     /// The capabilities: all native but two. Request and reply takes two queues; and other processes detect a lost connection,
     /// whose messages they redeliver, by an advisory lock.
-    pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Native)
-        .with(Capability::RequestReply, Level::Emulated)
-        .with(Capability::ReleaseOnDisconnect, Level::Emulated);
+    pub const CAPABILITIES: Capabilities = Capabilities::none()
+        .with_each(NATIVE, Level::Native)
+        .with_each(&[Capability::RequestReply, Capability::ReleaseOnDisconnect], Level::Emulated);
 
     pub(crate) fn new(database: Database, schema: Schema, options: Options, connector: Option<Arc<Connector>>) -> Self {
         Self { inner: Inner::new(database, schema, options, connector) }

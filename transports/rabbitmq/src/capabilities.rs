@@ -4,7 +4,7 @@ use crate::RabbitMq;
 
 impl RabbitMq {
     /// The capabilities of this transport. The documentation of the crate has the reason and the cost of each level.
-    pub const CAPABILITIES: Capabilities = Capabilities::all(Level::Unsupported)
+    pub const CAPABILITIES: Capabilities = Capabilities::none()
         .with(Capability::Acceptance, Level::Native)
         .with(Capability::Rejection, Level::Emulated)
         .with(Capability::ReceiveAndDelete, Level::Emulated)

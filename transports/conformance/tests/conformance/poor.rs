@@ -21,7 +21,7 @@ use consign_conformance::{Backend, Complaint, Mode, NoCall, NoSession, NoTransac
 use crate::embedded::Embedded;
 
 /// What is left when nobody thought of anything.
-const POOR: Capabilities = Capabilities::all(Level::Unsupported)
+const POOR: Capabilities = Capabilities::none()
     .with(Capability::Acceptance, Level::Native)
     .with(Capability::PeekLock, Level::Native)
     .with(Capability::LockDuration, Level::Native)

@@ -268,7 +268,7 @@ impl Backend for Connection {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all(Level::Unsupported).with(Capability::PeekLock, Level::Native)
+        Capabilities::none().with(Capability::PeekLock, Level::Native)
     }
 
     async fn now(&self) -> Timestamp {
