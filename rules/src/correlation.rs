@@ -61,7 +61,7 @@ impl CorrelationFilter {
     /// Returns whether the filter matches the message.
     #[must_use]
     pub fn matches(&self, message: &Message) -> bool {
-        self.texts.iter().all(|(key, text)| key.of(message) == Some(&**text))
+        self.texts.iter().all(|(key, text)| key.of(message.properties()) == Some(&**text))
             && self.properties.iter().all(|(key, value)| message.application().get(key) == Some(value))
     }
 

@@ -105,7 +105,7 @@ impl RuleSet {
         let mut matched = Vec::new();
         let mut failure = First::default();
         let mut steps = MAX_STEPS_OF_SET;
-        for entry in self.index.candidates(message) {
+        for entry in self.index.candidates(message.properties()) {
             let Rule { filter, action, .. } = &entry.rule;
             if copies.plain && action.is_none() && !filter.can_fail() {
                 continue;

@@ -112,7 +112,7 @@ impl Explained {
     /// is 0.
     #[must_use]
     pub fn resubmit_count(&self) -> u32 {
-        resubmit_count(&self.message)
+        resubmit_count(self.message.properties())
     }
 
     /// `Display` with the first `max` bytes of the body, escaped. It may be secret.

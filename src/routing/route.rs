@@ -157,7 +157,7 @@ impl<H: Handler<A, S, C>, A: 'static, R: Routes<S, C>, S, C> Routes<S, C> for Ty
 
     #[inline]
     fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future {
-        let taken = if self.table.is_some_and(|table| table.knows(&message)) {
+        let taken = if self.table.is_some_and(|table| table.knows(message.properties())) {
             Taken::Here { future: self.handler.handle(message, cx) }
         } else {
             Taken::Others { future: self.others.dispatch(message, cx) }

@@ -71,7 +71,7 @@ pub(crate) fn read_as<E: ReceiveTypes, C: CodecSet>(
     codecs: &Codecs<C>,
 ) -> Result<(E, Resolved), TypeError> {
     let table = const { &E::TYPES };
-    let resolved = table.resolve(message)?;
+    let resolved = table.resolve(message.properties())?;
     let value = E::read(resolved.index, &Incoming { message, codecs, table, resolved })?;
     Ok((value, resolved))
 }

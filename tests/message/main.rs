@@ -33,10 +33,10 @@ fn kept(
     get: impl for<'m> Fn(&'m Properties) -> Option<&'m str>,
     texts: &[&str],
 ) {
-    assert_eq!(get(&through(Message::new(""))), None);
+    assert_eq!(get(through(Message::new("")).properties()), None);
     for &text in texts {
         let message = set(Message::builder(), text.to_owned()).build("").unwrap();
-        assert_eq!(get(&through(message)), Some(text));
+        assert_eq!(get(through(message).properties()), Some(text));
     }
 }
 

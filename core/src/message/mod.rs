@@ -20,6 +20,7 @@ mod content_type;
 pub mod entity_path;
 #[doc(hidden)]
 pub mod fluent;
+mod getters;
 mod invalid;
 pub mod limits;
 mod pass_through;
@@ -33,8 +34,10 @@ mod timeout;
 mod trace_context;
 mod value;
 
-use std::sync::LazyLock;
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
 #[doc(hidden)]
 pub use self::received::Holding;
@@ -54,7 +57,7 @@ pub use self::{
 
 use crate::time::Timestamp;
 
-/// A message. It dereferences to its [`Properties`].
+/// A message: its [`Properties`], its [`Body`] and, once it was received, the broker's [`Received`].
 #[derive(Clone)]
 pub struct Message {
     content: Arc<Content>,
@@ -323,15 +326,6 @@ impl Stored {
 impl fmt::Debug for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Stored").field(&self.properties().message_id()).finish()
-    }
-}
-
-impl Deref for Message {
-    type Target = Properties;
-
-    #[inline]
-    fn deref(&self) -> &Properties {
-        self.properties()
     }
 }
 

@@ -70,7 +70,7 @@ fn record(span: &Span, message: &Message) {
     if let Some(received) = message.received() {
         span.record("messaging.servicebus.message.delivery_count", received.delivery_count);
     }
-    if let Ok(Some(context)) = TraceContext::of(message) {
+    if let Ok(Some(context)) = TraceContext::of(message.properties()) {
         let trace = u128::from_be_bytes(context.trace_id());
         span.record("trace_id", field::display(format_args!("{trace:032x}")));
     }

@@ -159,7 +159,7 @@ impl Pending {
     #[inline]
     pub(super) fn offer(&self, reply: Message) {
         let mut table = self.table();
-        let slot = reply.correlation_bytes().and_then(|id| {
+        let slot = reply.properties().correlation_bytes().and_then(|id| {
             let slot = table.slots.get_mut(&key(id))?;
             (slot.id.as_bytes() == id).then_some(slot)
         });

@@ -96,7 +96,7 @@ impl<P: ReplySenders> Replying<P> {
         let has_properties = !request.application().is_empty();
         let is_by_message_id = matches!(self.correlate, Correlate::MessageIdOrCorrelationId | Correlate::MessageId);
         let is_plain = is_by_message_id && !has_properties;
-        if !(is_plain && properties.correlate_with_message_id(request))
+        if !(is_plain && properties.correlate_with_message_id(request.properties()))
             && let Some(id) = self.correlation(request)
         {
             properties.set_correlation_id(id.to_owned());
@@ -105,7 +105,7 @@ impl<P: ReplySenders> Replying<P> {
             properties.set_shared_subject(Arc::clone(subject));
         }
         if has_properties {
-            TraceContext::carry(request, &mut properties);
+            TraceContext::carry(request.properties(), &mut properties);
         }
         if let Some(session) = request.reply_to_session_id() {
             // It was checked when the request was made, or read from the wire; a reply without it is refused.

@@ -17,7 +17,7 @@ pub(crate) fn ids(properties: &Properties) -> Vec<KeyValue> {
 
 /// Returns the facts of a received message.
 pub(crate) fn received(message: &Message) -> Vec<KeyValue> {
-    let mut attributes = ids(message);
+    let mut attributes = ids(message.properties());
     attributes.push(KeyValue::new(attribute::BODY_SIZE, number(message.body().size())));
     if let Some(received) = message.received() {
         attributes.push(KeyValue::new(attribute::DELIVERY_COUNT, i64::from(received.delivery_count)));

@@ -108,7 +108,7 @@ where
             kind: SpanKind::Client,
             parent: &parent,
             links: Vec::new(),
-            attributes: attributes::ids(&request),
+            attributes: attributes::ids(request.properties()),
         };
         let running = begin.run(|metrics| &metrics.operation);
         let _current = running.context().clone().attach();

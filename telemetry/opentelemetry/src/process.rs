@@ -115,7 +115,7 @@ where
 
 impl ProcessLayer {
     fn begin(&self, message: &Message) -> Running {
-        let carried = extract_counted(message, self.telemetry.metrics());
+        let carried = extract_counted(message.properties(), self.telemetry.metrics());
         let (parent, links) = self.telemetry.relation(carried);
         let begin = Begin {
             telemetry: &self.telemetry,

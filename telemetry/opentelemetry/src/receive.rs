@@ -94,8 +94,12 @@ impl<R: Receiver> ObservedReceiver<R> {
     fn running(&self, began: Moment) -> Running {
         let telemetry = &self.shared.telemetry;
         let (parent, _) = current();
-        let links =
-            self.batch.iter().take(Begin::MAX_LINKS).filter_map(|delivery| extract(&delivery.message)).collect();
+        let links = self
+            .batch
+            .iter()
+            .take(Begin::MAX_LINKS)
+            .filter_map(|delivery| extract(delivery.message.properties()))
+            .collect();
         let attributes = vec![KeyValue::new(attribute::BATCH_COUNT, attributes::number(self.batch.len()))];
         let target = &self.shared.receive;
         let start = u64::try_from(began.utc.as_millis()).ok();
@@ -240,9 +244,9 @@ impl Shared {
             Disposition::DeadLetter(_) => &self.dead_letter,
             Disposition::Defer(_) => &self.defer,
         };
-        let (parent, links) = self.telemetry.relation(extract(message));
+        let (parent, links) = self.telemetry.relation(extract(message.properties()));
         let status = consign::middleware::trace::outcome::name_of(disposition);
-        let mut attributes = attributes::ids(message);
+        let mut attributes = attributes::ids(message.properties());
         attributes.push(KeyValue::new(attribute::DISPOSITION_STATUS, status));
         let telemetry = &self.telemetry;
         Begin { telemetry, target, kind: SpanKind::Client, parent: &parent, links, attributes }

@@ -174,7 +174,7 @@ impl Original<'_> {
     }
 
     fn dead(&self, rule: &str, message: &Message, mut dead_letter: DeadLetter) -> Copy {
-        dead_letter.fit(message);
+        dead_letter.fit(message.properties());
         let encoded = settle::encode_dead(message, &dead_letter, &self.foreign(), self.target.max_payload).ok();
         // Its own properties may leave no space for the reason, or may be unreadable.
         let (headers, payload) = encoded.unwrap_or_else(|| (self.kept(), self.message.payload.clone()));

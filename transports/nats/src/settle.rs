@@ -133,7 +133,7 @@ pub(crate) async fn bury(held: &Held, dead_letter: DeadLetter) -> Result<(), Set
 pub(crate) async fn buried_by_count(held: &Held, changes: ApplicationProperties) -> Result<(), SettleError> {
     let mut dead_letter = exhausted(&held.source);
     dead_letter.changes = changes.into();
-    dead_letter.fit(&held.message);
+    dead_letter.fit(held.message.properties());
     move_to_dead(held, &dead_letter).await
 }
 
@@ -163,7 +163,7 @@ pub(crate) async fn bury_stored(source: &Source, read: Read, mark: &Mark) -> Res
     let refused = |error: SettleError| Fault::new(error.kind(), error.to_string());
     let mut dead_letter = exhausted(source);
     dead_letter.changes = mark.changes.clone().into();
-    dead_letter.fit(&read.message);
+    dead_letter.fit(read.message.properties());
     let encoded = encode_dead(&read.message, &dead_letter, &read.foreign, source.inner.client.max_payload());
     let (mut headers, payload) = encoded.map_err(refused)?;
     headers.insert(name::SEQUENCE_NUMBER, read.number.to_string());

@@ -52,7 +52,7 @@ async fn o_05_a_context_of_the_current_trace_is_replaced() {
     ];
     assert_eq!(spans.tree(), tree);
     let sent = next.peek(consign::message::SequenceNumber::default(), 1);
-    let context = TraceContext::of(&sent[0]).unwrap().unwrap();
+    let context = TraceContext::of(sent[0].properties()).unwrap().unwrap();
     assert_eq!(context.span_id(), spans.named("send next")[0].span_context.span_id().to_bytes());
 }
 
@@ -118,7 +118,7 @@ async fn o_01_state_and_flags_go_on() {
     });
     bench.handle(&queue, forward).await;
     let sent = next.peek(consign::message::SequenceNumber::default(), 1);
-    let read = TraceContext::of(&sent[0]).unwrap().unwrap();
+    let read = TraceContext::of(sent[0].properties()).unwrap().unwrap();
     assert_eq!((read.trace_id(), read.is_sampled(), read.state()), (context.trace_id(), true, Some("vendor=1")));
     assert_ne!(read.span_id(), context.span_id());
 }

@@ -102,7 +102,7 @@ async fn m_01_m_19_what_the_sender_says_comes_back<B: Backend>(bench: &Bench<'_,
         ];
         texts.map(|text| text.map(String::from))
     };
-    ensure_eq!(said(&back), said(&message));
+    ensure_eq!(said(back.properties()), said(message.properties()));
     Ok(())
 }
 

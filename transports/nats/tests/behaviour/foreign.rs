@@ -65,7 +65,7 @@ async fn k_100_headers_of_another_client_are_properties() {
     let message = &delivery.message;
     assert_eq!((message.content_type(), message.message_id()), (Some("application/json"), Some("order-7")));
     assert_eq!(message.pass_through().unwrap().content_encoding.as_deref(), Some("gzip"));
-    let trace = TraceContext::of(message).unwrap().unwrap();
+    let trace = TraceContext::of(message.properties()).unwrap().unwrap();
     assert_eq!((trace.to_string().as_str(), trace.state()), (PARENT, Some("a=1")));
     assert_eq!((text(message, "ce-id"), text(message, "X-Tag")), (Some("e 1"), Some("a, b")));
     // What is settled with a copy keeps it, for both kinds of readers.
@@ -179,7 +179,7 @@ async fn k_104_headers_at_the_servers_limit_become_a_dead_letter() {
         if let Ok(delivery) = receiver.receive_within(std::time::Duration::from_secs(1)).await {
             let why = "why".repeat(1_300);
             let mut dead_letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, why);
-            dead_letter.fit(&delivery.message);
+            dead_letter.fit(delivery.message.properties());
             delivery.dead_letter(dead_letter).await.unwrap();
         }
         let dead =

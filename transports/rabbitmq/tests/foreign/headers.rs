@@ -106,7 +106,7 @@ async fn k_110_k_112_a_message_of_another_client_is_read_whole_and_dies_whole() 
     other.publish(properties.clone()).await;
     let delivery = bench.receiver().receive_within(SOON).await.unwrap();
     let message = delivery.message.clone();
-    let trace = TraceContext::of(&message).unwrap().unwrap();
+    let trace = TraceContext::of(message.properties()).unwrap().unwrap();
     assert_eq!((trace.to_string().as_str(), trace.state()), (PARENT, Some("a=1")));
     assert_eq!((text(&message, "task"), text(&message, "app_id")), (Some("orders.create"), Some("app")));
     assert_eq!(message.application().get("group"), Some(&PropertyValue::Null));
