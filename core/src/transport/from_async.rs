@@ -276,7 +276,7 @@ async fn finish<R: AsyncReceiver>(
 
 /// Releases messages that were not dispatched. Those that were received and deleted stay.
 fn release<L: Lease>(deliveries: &mut Vec<Delivery<L>>) {
-    for Delivery { lease, .. } in deliveries.extract_if(.., |delivery| delivery.lease.lock_duration().is_some()) {
+    for Delivery { lease, .. } in deliveries.extract_if(.., |delivery| delivery.lease.must_settle()) {
         // It begins when it is called, and nothing can wait here.
         drop(lease.release());
     }

@@ -80,9 +80,18 @@ pub trait Lease: Send + 'static {
     /// Extends the lock to the full lock duration from now, and answers until when it holds.
     fn renew(&self) -> Self::Renew;
 
-    /// Returns how long the lock holds from the delivery or the last renewal; `None` if there is no lock, because the
-    /// message was removed when it was received.
+    /// Returns how long the lock holds from the delivery or the last renewal. `None` without a lock that runs out: because the
+    /// message was removed when it was received, or because the broker locks it until it is settled.
     fn lock_duration(&self) -> Option<Duration>;
+
+    /// Returns whether the delivery has to be settled. `false` for a message that was removed when it was received: settling
+    /// it is an invalid operation.
+    ///
+    /// The default is that a delivery with a [lock duration](Self::lock_duration) has to be settled. A lease whose lock does
+    /// not run out overrides it.
+    fn must_settle(&self) -> bool {
+        self.lock_duration().is_some()
+    }
 
     /// Returns the name of the lock, where the broker has one that the application may see.
     fn lock_token(&self) -> Option<LockToken> {

@@ -297,6 +297,10 @@ impl<Q: Session> Lease for HeldLease<Q> {
     fn lock_token(&self) -> Option<LockToken> {
         self.lease.lock_token()
     }
+
+    fn must_settle(&self) -> bool {
+        self.lease.must_settle()
+    }
 }
 
 /// The renewal of a session's lock, which the others that share the session learn of.

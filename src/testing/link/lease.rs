@@ -19,17 +19,26 @@ pub struct LinkLease<L> {
     epoch: u64,
     token: Option<LockToken>,
     lock_duration: Option<Duration>,
+    must_settle: bool,
 }
 
 impl<L: Lease> LinkLease<L> {
     pub(super) fn new(link: Link, lease: L, fault: Option<DeliveryFault>, epoch: u64) -> Self {
-        let (token, lock_duration) = (lease.lock_token(), lease.lock_duration());
-        Self { link, lease: Some(lease), fault, epoch, token, lock_duration }
+        let (token, lock_duration, must_settle) = (lease.lock_token(), lease.lock_duration(), lease.must_settle());
+        Self { link, lease: Some(lease), fault, epoch, token, lock_duration, must_settle }
     }
 
     /// A lease whose lock is lost.
     pub(super) fn dead(link: Link, of: &L) -> Self {
-        Self { link, lease: None, fault: None, epoch: 0, token: of.lock_token(), lock_duration: of.lock_duration() }
+        Self {
+            link,
+            lease: None,
+            fault: None,
+            epoch: 0,
+            token: of.lock_token(),
+            lock_duration: of.lock_duration(),
+            must_settle: of.must_settle(),
+        }
     }
 
     /// The lease, unless its lock is lost. A lease that is dropped here abandons its message.
@@ -103,6 +112,10 @@ impl<L: Lease> Lease for LinkLease<L> {
 
     fn lock_duration(&self) -> Option<Duration> {
         self.lock_duration
+    }
+
+    fn must_settle(&self) -> bool {
+        self.must_settle
     }
 
     fn lock_token(&self) -> Option<LockToken> {

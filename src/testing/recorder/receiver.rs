@@ -150,6 +150,10 @@ impl<L: Lease> Lease for RecordedLease<L> {
     fn lock_token(&self) -> Option<LockToken> {
         self.lease.lock_token()
     }
+
+    fn must_settle(&self) -> bool {
+        self.lease.must_settle()
+    }
 }
 
 impl<L> fmt::Debug for RecordedLease<L> {

@@ -223,6 +223,10 @@ impl<L: Lease> Lease for ObservedLease<L> {
     fn lock_token(&self) -> Option<LockToken> {
         self.lease.lock_token()
     }
+
+    fn must_settle(&self) -> bool {
+        self.lease.must_settle()
+    }
 }
 
 impl Shared {

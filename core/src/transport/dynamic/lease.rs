@@ -34,6 +34,7 @@ trait Twin: Send {
     fn renew(&self) -> BoxFuture<Result<Timestamp, SettleError>>;
     fn lock_duration(&self) -> Option<Duration>;
     fn lock_token(&self) -> Option<LockToken>;
+    fn must_settle(&self) -> bool;
 }
 
 impl<L: Lease> Twin for L {
@@ -70,6 +71,10 @@ impl<L: Lease> Twin for L {
     fn lock_token(&self) -> Option<LockToken> {
         Lease::lock_token(self)
     }
+
+    fn must_settle(&self) -> bool {
+        Lease::must_settle(self)
+    }
 }
 
 impl Lease for DynLease {
@@ -102,6 +107,10 @@ impl Lease for DynLease {
 
     fn lock_token(&self) -> Option<LockToken> {
         self.0.lock_token()
+    }
+
+    fn must_settle(&self) -> bool {
+        self.0.must_settle()
     }
 }
 
