@@ -1,15 +1,18 @@
-//! `cargo xtask deny`: the policy of `deny.toml` on the whole tree of dependencies.
+//! `cargo xtask deny`: which packages of the workspace may depend on which, and the policy of `deny.toml` on the whole tree of
+//! dependencies.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::layers;
 use crate::workspace::{cargo, output, run as run_command};
 
 /// A version that is known to build with the toolchain in use; a newer one may not.
 const VERSION: &str = "0.20.2";
 
 pub(crate) fn run() -> Result<(), Error> {
+    layers::check()?;
     if output(&mut cargo(["deny", "--version"])).is_err() {
         eprintln!("cargo-deny is missing: installing {VERSION}");
         run_command(&mut cargo(["install", "cargo-deny", "--locked", "--debug", "--version", VERSION]))?;

@@ -37,6 +37,8 @@ pub(crate) enum Error {
     Plot(PlotError),
     /// In so many scenarios a message costs more than it did.
     Worse(usize),
+    /// Dependencies between packages of the workspace that are not allowed, each as `package -> dependency`.
+    Layers(Vec<String>),
     /// A filter matched no test, so nothing was checked.
     NoTest { filter: &'static str },
     /// The report of a run of the suite is not JSON.
@@ -78,6 +80,7 @@ impl std::fmt::Display for Error {
             Self::Results(source) => write!(f, "cannot read what was measured before: {source}"),
             Self::Plot(source) => write!(f, "cannot draw a plot: {source}"),
             Self::Worse(scenarios) => write!(f, "a message costs more than it did in {scenarios} scenario(s)"),
+            Self::Layers(refused) => write!(f, "not allowed, see xtask/src/layers.rs: {}", refused.join(", ")),
             Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
             Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
             Self::Conformance(cases) => write!(f, "{cases} case(s) are not as the transport declares them"),
@@ -114,6 +117,7 @@ impl std::error::Error for Error {
             | Self::NoValgrind
             | Self::NoScenario(_)
             | Self::Worse(_)
+            | Self::Layers(_)
             | Self::NoTest { .. }
             | Self::Conformance(_)
             | Self::Growth(_)

@@ -10,6 +10,7 @@ mod faults;
 mod features;
 mod foreign;
 mod kill;
+mod layers;
 mod model;
 mod nightly;
 mod power_loss;
