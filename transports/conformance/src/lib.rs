@@ -8,6 +8,7 @@ mod cases;
 mod client;
 mod failure;
 pub mod faults;
+pub mod golden;
 pub mod killed;
 mod left_out;
 pub mod log;

@@ -1,0 +1,86 @@
+//! What each version has stored in JetStream, which every later version reads: [`consign_conformance::golden`].
+//!
+//! For a new format:
+//!
+//! ```text
+//! GOLDEN=transports/nats/tests/golden/format-N cargo nextest run -p consign-nats --run-ignored only -E 'test(write_the_files)'
+//! ```
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod contents;
+mod raw;
+#[path = "../conformance/server.rs"]
+mod server;
+
+use std::time::Duration;
+
+use consign_conformance::golden;
+use consign_nats::{Nats, async_nats};
+use serde_json::Value as Json;
+
+use self::{
+    contents::{STREAMS, expected, fill, received},
+    raw::Raw,
+};
+
+/// Longer than anything takes that is not broken.
+const LONG: Duration = Duration::from_secs(20);
+
+const FORMAT_1: &str = include_str!("format-1/streams.jsonl");
+
+/// A namespace that no other test has, over the crate and over the client alone.
+struct Fixture {
+    nats: Nats,
+    raw: Raw,
+    namespace: String,
+}
+
+impl Fixture {
+    async fn new() -> Option<Self> {
+        let url = server::url()?;
+        let namespace = format!("g{:015x}", fastrand::u64(..) >> 4);
+        let nats = Nats::options().namespace(namespace.clone()).server_syncs().connect(&url).await.unwrap();
+        let client = async_nats::connect(&url).await.unwrap();
+        Some(Self { nats, raw: Raw::new(&client, &namespace), namespace })
+    }
+
+    async fn end(self) {
+        for path in ["all", "settled", "once", "sessions", "topic"] {
+            self.nats.delete(path).await.unwrap();
+        }
+        self.nats.close().await.unwrap();
+    }
+}
+
+/// Returns what this version stores, and what it receives of it.
+async fn written() -> Option<Vec<Json>> {
+    let fixture = Fixture::new().await?;
+    let held = fill(&fixture.nats).await;
+    let entries = fixture.raw.read(&STREAMS).await;
+    golden::assert_same("received", &received(&fixture.nats).await, &expected(&fixture.namespace));
+    drop(held);
+    fixture.end().await;
+    Some(entries)
+}
+
+#[tokio::test]
+async fn every_format_is_read() {
+    let Some(fixture) = Fixture::new().await else { return };
+    fixture.raw.write(&golden::entries(FORMAT_1)).await;
+    golden::assert_same("received", &received(&fixture.nats).await, &expected(&fixture.namespace));
+    let state = fixture.nats.accept_session("sessions", "held").await.unwrap().state().await.unwrap();
+    assert_eq!(state.as_deref(), Some(&b"of a holder"[..]));
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn the_newest_format_is_written() {
+    let Some(entries) = written().await else { return };
+    golden::assert_same("stored", &entries, &golden::entries(FORMAT_1));
+}
+
+#[tokio::test]
+#[ignore = "writes files into the repository"]
+async fn write_the_files() {
+    golden::write("streams.jsonl", &written().await.expect("a server"));
+}

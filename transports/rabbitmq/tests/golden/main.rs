@@ -1,0 +1,97 @@
+//! What each version has stored in RabbitMQ, which every later version reads: [`consign_conformance::golden`].
+//!
+//! For a new format:
+//!
+//! ```text
+//! GOLDEN=transports/rabbitmq/tests/golden/format-N \
+//!     cargo nextest run -p consign-rabbitmq --run-ignored only -E 'test(write_the_files)'
+//! ```
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod contents;
+mod raw;
+#[path = "../support/mod.rs"]
+mod support;
+mod typed;
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    time::{Clock, SystemClock},
+    transport::ReceiverExt,
+};
+use consign_conformance::golden;
+use consign_rabbitmq::RabbitMq;
+use serde_json::Value as Json;
+
+use self::{
+    contents::{declare, expected, fill, queues, received},
+    raw::Raw,
+};
+
+/// Longer than anything takes that is not broken.
+const LONG: Duration = Duration::from_secs(20);
+
+const FORMAT_1: &str = include_str!("format-1/messages.jsonl");
+
+/// Queues that no other test has, over the crate and over the client alone.
+struct Fixture {
+    rabbit: RabbitMq,
+    raw: Raw,
+    prefix: String,
+}
+
+impl Fixture {
+    async fn new() -> Option<Self> {
+        let prefix = support::unique("golden");
+        // A receiver takes no more than it is asked for.
+        let options = RabbitMq::options().delays(format!("{prefix}-delays")).linger(Duration::ZERO);
+        let rabbit = support::connect(options).await?;
+        declare(&rabbit, &prefix).await;
+        Some(Self { rabbit, raw: Raw::new(&prefix).await, prefix })
+    }
+
+    async fn end(self) {
+        for name in ["all", "settled", "once", "sessions", "delayed", "topic"] {
+            self.rabbit.delete(&format!("{}/{name}", self.prefix)).await.unwrap();
+        }
+        self.rabbit.close().await;
+        support::delete_delays(&format!("{}-delays", self.prefix)).await;
+    }
+}
+
+/// Returns what this version stores.
+async fn written() -> Option<Vec<Json>> {
+    let fixture = Fixture::new().await?;
+    fill(&fixture.rabbit, &fixture.prefix).await;
+    let entries = fixture.raw.read(&queues()).await;
+    fixture.end().await;
+    Some(entries)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_format_is_read() {
+    let Some(fixture) = Fixture::new().await else { return };
+    // Declares the chain of delays, and the way to this queue.
+    let path = format!("{}/delayed", fixture.prefix);
+    let soon = SystemClock::new().now().utc.saturating_add(Duration::from_millis(64));
+    fixture.rabbit.sender(&path).unwrap().schedule(vec![Message::new("first")], soon).await.unwrap();
+    let first = fixture.rabbit.receiver(&path).unwrap().receive_within(LONG).await.unwrap();
+    first.complete().await.unwrap();
+    fixture.raw.write(&golden::entries(FORMAT_1)).await;
+    golden::assert_same("received", &received(&fixture.rabbit, &fixture.prefix).await, &expected());
+    fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_newest_format_is_written() {
+    let Some(entries) = written().await else { return };
+    golden::assert_same("stored", &entries, &golden::entries(FORMAT_1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "writes files into the repository"]
+async fn write_the_files() {
+    golden::write("messages.jsonl", &written().await.expect("a server"));
+}
