@@ -46,6 +46,26 @@ pub(super) fn every_simple_value() -> Vec<PropertyValue> {
     ]
 }
 
+/// Both ends of each range, and floating-point numbers that are not finite or not equal to themselves.
+pub(super) fn extremes() -> Vec<PropertyValue> {
+    let mut values = vec![false.into(), u8::MIN.into(), u16::MIN.into(), u32::MIN.into(), u64::MIN.into()];
+    values.extend([i8::MAX.into(), i16::MAX.into(), i32::MAX.into(), 0_i64.into(), i64::MAX.into()]);
+    values.extend(
+        [0x7fc0_0000, 0xffa0_0001, 0x7f80_0000, 0xff80_0000, 1, 0x7f7f_ffff].map(|bits| f32::from_bits(bits).into()),
+    );
+    values.extend(
+        [0x7ff8 << 48, 0xfff4_0000_0000_0001, 0x7ff0 << 48, 0xfff0 << 48, 1 << 63, 1, 0x7fef_ffff_ffff_ffff]
+            .map(|bits| f64::from_bits(bits).into()),
+    );
+    values.extend(['\0', 'é'].map(PropertyValue::from));
+    values.extend(["", "0x10", "null"].map(PropertyValue::from));
+    values.extend([i64::MIN, -1, i64::MAX].map(|millis| Timestamp::from_millis(millis).into()));
+    values.extend([i64::MIN, i64::MAX].map(PropertyValue::DateTimeOffset));
+    values.extend([i64::MIN, i64::MAX].map(PropertyValue::TimeSpan));
+    values.extend([PropertyValue::Uri("".into()), Bytes::new().into(), PropertyValue::Uuid([0; 16])]);
+    values
+}
+
 pub(super) fn every_value() -> Vec<Value> {
     let simple: Vec<Value> = every_simple_value().into_iter().map(Value::Simple).collect();
     vec![

@@ -33,6 +33,7 @@ pub mod text;
 mod timeout;
 mod trace_context;
 mod value;
+pub mod wire;
 
 use std::{
     fmt,

@@ -1,23 +1,26 @@
 //! The stored rules of a subscription: one message beside it, in which a writer replaces the version that it has read.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use async_nats::{HeaderMap, jetstream::ErrorCode};
-use consign_core::transport::{ErrorKind, ManageError};
+use consign_core::{
+    message::wire::text,
+    transport::{ErrorKind, ManageError},
+};
 use consign_rules::{Rule, RuleSet, RuleSetError, WrittenRule};
 use tokio::time::Instant;
 
-use crate::{connection::Inner, error::Fault, source::Beside, wire};
+use crate::{connection::Inner, error::Fault, source::Beside};
 
 type Written = WrittenRule<String>;
 
-fn write(rule: &Rule) -> Result<Written, Fault> {
-    let unknown = || Fault::new(ErrorKind::NotSupported, "a value of this type in a filter");
-    Written::of(rule, |value| wire::property_text(value).ok_or_else(unknown))
+fn write(rule: &Rule) -> Written {
+    let Ok(written) = Written::of(rule, |value| Ok::<_, Infallible>(text::write(value)));
+    written
 }
 
 fn read(written: Written) -> Result<Rule, Box<dyn std::error::Error + Send + Sync>> {
-    written.into_rule(|value| Ok(wire::property(&value).ok_or("a value that cannot be read")?))
+    written.into_rule(|value| Ok(text::read(&value)?))
 }
 
 /// The rules of a subscription, and where they are stored.
@@ -62,7 +65,7 @@ impl Stored {
 
     /// Writes the rules. `false` if another process has changed them since they were read.
     async fn write(&self, inner: &Inner, beside: &Beside) -> Result<bool, Fault> {
-        let all = self.rules.iter().map(write).collect::<Result<Vec<_>, _>>()?;
+        let all = self.rules.iter().map(write).collect::<Vec<_>>();
         let payload =
             serde_json::to_vec(&all).map_err(|error| Fault::new(ErrorKind::Serialization, error.to_string()))?;
         if payload.len() > inner.client.max_payload() / 2 {
@@ -121,7 +124,7 @@ mod tests {
             Rule::new("correlation", correlation.build().unwrap()).unwrap(),
             Rule::new("sql", sql).unwrap().with_action(action),
         ] {
-            let text = serde_json::to_string(&write(&rule).unwrap()).unwrap();
+            let text = serde_json::to_string(&write(&rule)).unwrap();
             assert_eq!(read(serde_json::from_str(&text).unwrap()).unwrap(), rule, "{text}");
         }
     }

@@ -19,15 +19,8 @@
 //! | `pass_through` | `user_id` in base64, `content_encoding`, `group_sequence`, `creation_time`, `durable`, `priority`, `first_acquirer`, `force_persistence`; `annotations` and `footer` as lists of a key and a value |
 //! | `body` | `{"text":…}`, `{"bytes":base64}`, `{"sections":[base64,…]}`, `{"value":value}` or `{"sequence":[[value,…],…]}` |
 //!
-//! An instant is the number of milliseconds since 1970-01-01 UTC. A simple value is `null`, `true` or `false`, text,
-//! a number or a typed object. A number is a signed integer of 64 bits. A typed object has the name of a type and its
-//! value.
-//!
-//! The types are `u8`, `u16`, `u32`, `u64`, `i8`, `i16`, `i32`, `char`, `uri`, `date_time` (an instant),
-//! `date_time_offset` and `time_span` (ticks of 100 ns). Further types are `uuid` with hyphens, `bytes` and `decimal`
-//! in base64. `f32` and `f64` are text: `"1.5"`, `"inf"`, or `"0x"` and the bits of a NaN. Another value is such an
-//! object of the type `symbol`, or a list that begins with its kind: `["list",…]`, `["array",…]`,
-//! `["map",key,value,…]`, `["described",descriptor,value]`.
+//! An instant is the number of milliseconds since 1970-01-01 UTC. Values are in the form
+//! [`Natural`](crate::message::wire::json::Natural).
 
 mod error;
 mod read;

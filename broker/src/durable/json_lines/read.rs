@@ -6,8 +6,7 @@ use std::{
 
 use consign_core::{
     message::{
-        ApplicationProperties, Body, InvalidArgument, Message, MessageState, PassThrough, Properties, Received,
-        SequenceNumber, Stored, Value,
+        Body, InvalidArgument, Message, MessageState, PassThrough, Properties, Received, SequenceNumber, Stored,
     },
     time::Timestamp,
 };
@@ -16,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 use super::{
     Line, LineError,
     error::Problem,
-    value::{Base64, Object, Read},
+    value::{Application, Base64, Object, Read},
 };
 
 /// Reads a message from each line that is not blank. A line of more than `limit` bytes is not kept in memory. An
@@ -102,7 +101,7 @@ struct Written {
     time_to_live: Option<u64>,
     #[serde(deserialize_with = "instant")]
     scheduled_enqueue_time: Option<Timestamp>,
-    properties: Option<Read<ApplicationProperties>>,
+    properties: Option<Application>,
     pass_through: Option<Object<Rest>>,
     body: Option<Content>,
 }
@@ -150,7 +149,7 @@ impl Written {
         if let Some(instant) = self.scheduled_enqueue_time {
             properties.set_scheduled_enqueue_time(instant);
         }
-        if let Some(Read(application)) = self.properties {
+        if let Some(Application(application)) = self.properties {
             *properties.application_mut() = application;
         }
         if let Some(Object(rest)) = self.pass_through {
@@ -233,14 +232,14 @@ struct Rest {
     priority: Option<u8>,
     first_acquirer: Option<bool>,
     force_persistence: bool,
-    annotations: Vec<(String, Read<Value>)>,
-    footer: Vec<(String, Read<Value>)>,
+    annotations: Vec<(String, Read)>,
+    footer: Vec<(String, Read)>,
 }
 
 impl From<Rest> for PassThrough {
     fn from(rest: Rest) -> Self {
-        let pairs = |pairs: Vec<(String, Read<Value>)>| {
-            pairs.into_iter().map(|(key, Read(value))| (Cow::Owned(key), value)).collect()
+        let pairs = |pairs: Vec<(String, Read)>| {
+            pairs.into_iter().map(|(key, value)| (Cow::Owned(key), value.into_inner())).collect()
         };
         let mut passed = Self::default();
         passed.user_id = rest.user_id.map(Base64::bytes);
@@ -263,8 +262,8 @@ enum Content {
     Text(String),
     Bytes(Base64<Vec<u8>>),
     Sections(Vec<Base64<Vec<u8>>>),
-    Value(Read<Value>),
-    Sequence(Vec<Vec<Read<Value>>>),
+    Value(Read),
+    Sequence(Vec<Vec<Read>>),
 }
 
 impl From<Content> for Body {
@@ -273,9 +272,9 @@ impl From<Content> for Body {
             Content::Text(text) => text.into(),
             Content::Bytes(bytes) => bytes.bytes().into(),
             Content::Sections(sections) => Self::sections(sections.into_iter().map(Base64::bytes).collect()),
-            Content::Value(Read(value)) => value.into(),
+            Content::Value(value) => value.into_inner().into(),
             Content::Sequence(sections) => {
-                let section = |values: Vec<Read<Value>>| values.into_iter().map(|Read(value)| value).collect();
+                let section = |values: Vec<Read>| values.into_iter().map(Read::into_inner).collect();
                 Self::Sequence(sections.into_iter().map(section).collect())
             }
         }

@@ -1,3 +1,5 @@
+mod golden;
+
 use std::{
     error::Error,
     io::{self, BufReader, Read},

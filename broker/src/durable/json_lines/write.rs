@@ -110,7 +110,7 @@ struct Application<'a>(&'a ApplicationProperties);
 
 impl Serialize for Application<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, value)| (key, Simple(value))))
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, Simple::new(value))))
     }
 }
 
@@ -156,7 +156,7 @@ impl<'a> Pairs<'a> {
 
 impl Serialize for Pairs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|(key, value)| (key, Any(value))))
+        serializer.collect_seq(self.0.iter().map(|(key, value)| (key, Any::new(value))))
     }
 }
 
@@ -172,7 +172,7 @@ impl Serialize for Content<'_> {
                 },
                 sections => typed(serializer, "sections", &sections.iter().map(Base64).collect::<Vec<_>>()),
             },
-            Body::Value(value) => typed(serializer, "value", &Any(value)),
+            Body::Value(value) => typed(serializer, "value", &Any::new(value)),
             Body::Sequence(sections) => {
                 typed(serializer, "sequence", &sections.iter().map(|values| Values(values)).collect::<Vec<_>>())
             }
@@ -184,7 +184,7 @@ struct Values<'a>(&'a [Value]);
 
 impl Serialize for Values<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Any))
+        serializer.collect_seq(self.0.iter().map(Any::new))
     }
 }
 

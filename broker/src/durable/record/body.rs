@@ -1,7 +1,7 @@
 use bytes::Bytes;
-use consign_core::message::Body;
+use consign_core::message::{Body, wire::binary};
 
-use super::{malformed::Malformed, reader::Reader, value, write};
+use super::{malformed::Malformed, reader::Reader, write};
 
 mod tag {
     pub(super) const ONE_SECTION: u8 = 0;
@@ -25,11 +25,11 @@ pub(super) fn write(out: &mut Vec<u8>, body: &Body) {
         },
         Body::Value(value) => {
             out.push(tag::VALUE);
-            value::write(out, value);
+            binary::value(out, value);
         }
         Body::Sequence(sections) => {
             out.push(tag::SEQUENCE);
-            write::list(out, sections.iter(), |out, values| value::write_all(out, values));
+            write::list(out, sections.iter(), |out, values| binary::values(out, values));
         }
     }
 }
@@ -39,8 +39,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Body, Malformed> {
     Ok(match reader.byte()? {
         tag::ONE_SECTION => Body::from(section(reader)?),
         tag::SECTIONS => Body::sections(reader.list(section)?),
-        tag::VALUE => Body::Value(Box::new(value::read(reader)?)),
-        tag::SEQUENCE => Body::Sequence(reader.list(|reader| reader.list(value::read))?.into()),
+        tag::VALUE => Body::Value(Box::new(reader.value()?)),
+        tag::SEQUENCE => Body::Sequence(reader.list(Reader::values)?.into()),
         _ => return Err(reader.invalid("kind of a body")),
     })
 }

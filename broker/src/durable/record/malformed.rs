@@ -1,5 +1,7 @@
 use std::{error, fmt};
 
+use consign_core::message::wire;
+
 use crate::durable::{StorageError, StorageErrorKind};
 
 /// Why bytes are not a record.
@@ -17,6 +19,18 @@ pub(super) enum Problem {
     Trailing,
     /// A part that is not valid.
     Invalid(&'static str),
+}
+
+impl From<wire::Malformed> for Malformed {
+    fn from(error: wire::Malformed) -> Self {
+        let problem = match error.problem() {
+            wire::Problem::Truncated => Problem::Truncated,
+            wire::Problem::Trailing => Problem::Trailing,
+            wire::Problem::TooDeep => Problem::Invalid("depth of a value"),
+            _ => Problem::Invalid(error.expected()),
+        };
+        Self { problem, at: error.at() }
+    }
 }
 
 impl fmt::Display for Malformed {

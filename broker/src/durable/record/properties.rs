@@ -1,9 +1,9 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use consign_core::message::{ApplicationProperties, InvalidArgument, PassThrough, Properties, Value};
+use consign_core::message::{ApplicationProperties, InvalidArgument, PassThrough, Properties, Value, wire::binary};
 
-use super::{malformed::Malformed, reader::Reader, value, write};
+use super::{malformed::Malformed, reader::Reader, write};
 
 /// The texts have the first bits.
 const TEXTS: u32 = 10;
@@ -111,7 +111,7 @@ fn set_text(properties: &mut Properties, place: u32, is_stamped: bool, text: Str
 pub(super) fn write_application(out: &mut Vec<u8>, application: &ApplicationProperties) {
     write::list(out, application.iter(), |out, (key, value)| {
         write::text(out, key);
-        value::write_simple(out, value);
+        binary::simple(out, value);
     });
 }
 
@@ -119,7 +119,7 @@ pub(super) fn read_application(reader: &mut Reader<'_>) -> Result<ApplicationPro
     let mut application = ApplicationProperties::new();
     let count: u64 = reader.unsigned()?;
     for _ in 0..count {
-        let (key, value) = (reader.text()?, value::read_simple(reader)?);
+        let (key, value) = (reader.text()?, reader.simple()?);
         if application.insert(key, value).is_some() {
             return Err(reader.invalid("application property"));
         }
@@ -207,10 +207,10 @@ fn read_pass_through(reader: &mut Reader<'_>) -> Result<PassThrough, Malformed> 
 fn write_pairs(out: &mut Vec<u8>, pairs: &[(Cow<'static, str>, Value)]) {
     write::list(out, pairs.iter(), |out, (key, value)| {
         write::text(out, key);
-        value::write(out, value);
+        binary::value(out, value);
     });
 }
 
 fn read_pair(reader: &mut Reader<'_>) -> Result<(Cow<'static, str>, Value), Malformed> {
-    Ok((Cow::Owned(reader.text()?.to_owned()), value::read(reader)?))
+    Ok((Cow::Owned(reader.text()?.to_owned()), reader.value()?))
 }

@@ -1,19 +1,22 @@
 use std::time::Duration;
 
-use consign_core::time::Timestamp;
+use consign_core::{
+    message::{PropertyValue, Value, wire::binary},
+    time::Timestamp,
+};
 
-use super::malformed::{Malformed, Problem};
+use super::{
+    malformed::{Malformed, Problem},
+    value::LEVELS,
+};
 
 /// Reads a record from its first byte to its last one. It checks each length against the bytes.
-pub(super) struct Reader<'a> {
-    all: &'a [u8],
-    rest: &'a [u8],
-}
+pub(super) struct Reader<'a>(binary::Reader<'a>);
 
 impl<'a> Reader<'a> {
     /// Reads the version, which is 1 to `newest`.
     pub(super) fn new(all: &'a [u8], newest: u8) -> Result<Self, Malformed> {
-        let mut reader = Self { all, rest: all };
+        let mut reader = Self(binary::Reader::new(all));
         let version = reader.byte()?;
         if (1..=newest).contains(&version) {
             Ok(reader)
@@ -24,69 +27,52 @@ impl<'a> Reader<'a> {
 
     /// Checks that nothing is left.
     pub(super) fn finish(self) -> Result<(), Malformed> {
-        if self.rest.is_empty() { Ok(()) } else { Err(self.fail(Problem::Trailing)) }
+        Ok(self.0.finish()?)
     }
 
     pub(super) fn invalid(&self, what: &'static str) -> Malformed {
-        self.fail(Problem::Invalid(what))
-    }
-
-    fn fail(&self, problem: Problem) -> Malformed {
-        Malformed { problem, at: self.all.len() - self.rest.len() }
+        self.0.invalid(what).into()
     }
 
     pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
-        self.array().map(|[byte]| byte)
+        Ok(self.0.byte()?)
     }
 
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (array, rest) = self.rest.split_first_chunk().ok_or_else(|| self.fail(Problem::Truncated))?;
-        self.rest = rest;
-        Ok(*array)
+        Ok(self.0.array()?)
     }
 
     /// Bytes with their number before them.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
-        let length = self.unsigned()?;
-        let (bytes, rest) = self.rest.split_at_checked(length).ok_or_else(|| self.fail(Problem::Truncated))?;
-        self.rest = rest;
-        Ok(bytes)
+        Ok(self.0.bytes()?)
     }
 
     pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| self.invalid("text"))
+        Ok(self.0.text()?)
     }
 
     pub(super) fn bool(&mut self) -> Result<bool, Malformed> {
-        match self.byte()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(self.invalid("truth value")),
-        }
+        Ok(self.0.bool()?)
     }
 
-    /// Reads seven bits in each byte, the lowest first; the eighth marks that more follow.
     pub(super) fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
-        let mut value = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return T::try_from(value).map_err(|_| self.invalid("number"));
-            }
-        }
-        Err(self.invalid("number"))
+        Ok(self.0.unsigned()?)
     }
 
-    /// Reads a signed number. The sign is the lowest bit.
     pub(super) fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, Malformed> {
-        let folded: u64 = self.unsigned()?;
-        let value = (folded >> 1).cast_signed() ^ -(folded & 1).cast_signed();
-        T::try_from(value).map_err(|_| self.invalid("number"))
+        Ok(self.0.signed()?)
+    }
+
+    pub(super) fn simple(&mut self) -> Result<PropertyValue, Malformed> {
+        Ok(self.0.simple()?)
+    }
+
+    pub(super) fn value(&mut self) -> Result<Value, Malformed> {
+        Ok(self.0.value(LEVELS)?)
+    }
+
+    pub(super) fn values(&mut self) -> Result<Vec<Value>, Malformed> {
+        Ok(self.0.values(LEVELS)?)
     }
 
     pub(super) fn timestamp(&mut self) -> Result<Timestamp, Malformed> {
@@ -136,7 +122,7 @@ mod tests {
     use super::{super::write, *};
 
     fn reader(rest: &[u8]) -> Reader<'_> {
-        Reader { all: rest, rest }
+        Reader(binary::Reader::new(rest))
     }
 
     #[test]

@@ -4,38 +4,11 @@ use std::time::Duration;
 
 use consign_core::time::Timestamp;
 
-/// Writes seven bits in each byte, the lowest first; the eighth marks that more follow.
-#[inline]
-pub(super) fn unsigned(out: &mut Vec<u8>, value: impl Into<u64>) {
-    let mut value = value.into();
-    while value >= 0x80 {
-        out.push(value.to_le_bytes()[0] | 0x80);
-        value >>= 7;
-    }
-    out.push(value.to_le_bytes()[0]);
-}
-
-/// Writes a signed number. The sign is the lowest bit, so that small numbers are short.
-#[inline]
-pub(super) fn signed(out: &mut Vec<u8>, value: impl Into<i64>) {
-    let value = value.into();
-    unsigned(out, (value << 1 ^ value >> 63).cast_unsigned());
-}
+pub(super) use consign_core::message::wire::binary::{bytes, signed, text, unsigned};
 
 #[inline]
 pub(super) fn length(out: &mut Vec<u8>, length: usize) {
     unsigned(out, length as u64);
-}
-
-#[inline]
-pub(super) fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    length(out, bytes.len());
-    out.extend_from_slice(bytes);
-}
-
-#[inline]
-pub(super) fn text(out: &mut Vec<u8>, text: &str) {
-    bytes(out, text.as_bytes());
 }
 
 #[inline]

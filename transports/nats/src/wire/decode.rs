@@ -6,16 +6,22 @@ use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Body, PassThrough, Properties, Value, limits},
+    message::{
+        Body, PassThrough, Properties, Value, limits,
+        wire::{
+            self,
+            json::{As, Text},
+        },
+    },
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
 };
+use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::{
     name, plain,
-    text::{bytes_of, unescape, untoken},
-    value::{property, value},
+    text::{unescape, untoken},
 };
 use crate::reply;
 
@@ -113,7 +119,7 @@ fn set(to: &mut Properties, name: &str, text: &str) -> Option<()> {
         "Sb-Pass-Through" => *to.pass_through_mut() = pass_through(text)?,
         _ => {
             if let Some(key) = name.strip_prefix(name::PROPERTY) {
-                to.application_mut().insert(untoken(key)?, property(text)?);
+                to.application_mut().insert(untoken(key)?, wire::text::read(text).ok()?);
             }
         }
     }
@@ -125,15 +131,15 @@ fn body(headers: &HeaderMap, payload: Bytes) -> Result<Body, Malformed> {
         return sections(lengths.as_str(), payload).ok_or_else(|| Malformed::Header(name::SECTIONS.to_string()));
     }
     let Some(kind) = headers.get(name::BODY) else { return Ok(payload.into()) };
-    let json = serde_json::from_slice::<Json>(&payload).ok();
-    let body = json.as_ref().and_then(|json| match kind.as_str() {
-        "value" => value(json).map(Body::from),
+    let body = match kind.as_str() {
+        "value" => serde_json::from_slice::<As<Text, Value>>(&payload).ok().map(|value| value.into_inner().into()),
         "sequence" => {
-            let section = |json: &Json| json.as_array()?.iter().map(value).collect::<Option<Vec<_>>>();
-            Some(Body::Sequence(json.as_array()?.iter().map(section).collect::<Option<_>>()?))
+            let sections: Option<Vec<Vec<As<Text, Value>>>> = serde_json::from_slice(&payload).ok();
+            let section = |values: Vec<_>| values.into_iter().map(As::into_inner).collect();
+            sections.map(|sections| Body::Sequence(sections.into_iter().map(section).collect()))
         }
         _ => None,
-    });
+    };
     body.ok_or_else(|| Malformed::Header(name::BODY.to_string()))
 }
 
@@ -152,14 +158,11 @@ fn sections(lengths: &str, mut payload: Bytes) -> Option<Body> {
 fn pass_through(text: &str) -> Option<PassThrough> {
     let json: Json = serde_json::from_str(text).ok()?;
     let pairs = |json: &Json| {
-        let pair = |json: &Json| match json.as_array()?.as_slice() {
-            [key, of] => Some((Cow::Owned(key.as_str()?.to_owned()), value(of)?)),
-            _ => None,
-        };
-        json.as_array()?.iter().map(pair).collect::<Option<Vec<(Cow<'static, str>, Value)>>>()
+        let pairs = Vec::<(String, As<Text, Value>)>::deserialize(json).ok()?;
+        Some(pairs.into_iter().map(|(key, value)| (Cow::Owned(key), value.into_inner())).collect::<Vec<_>>())
     };
     let mut rest = PassThrough::default();
-    rest.user_id = json["user_id"].as_str().map(bytes_of).map_or(Some(None), |id| id.map(Some))?.map(Bytes::from);
+    rest.user_id = json["user_id"].as_str().map(wire::from_hex).map_or(Some(None), |id| id.map(Some))?.map(Bytes::from);
     rest.content_encoding = json["content_encoding"].as_str().map(|text| text.to_owned().into());
     rest.group_sequence = json["group_sequence"].as_u64().and_then(|number| u32::try_from(number).ok());
     rest.creation_time = json["creation_time"].as_i64().map(Timestamp::from_millis);

@@ -1,18 +1,25 @@
 //! Headers and a payload from a message.
 
+use std::borrow::Cow;
+
 use async_nats::{HeaderMap, HeaderName};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Body, PassThrough},
+    message::{
+        Body, PassThrough, Value,
+        wire::{
+            self,
+            json::{As, Text},
+        },
+    },
     transport::{ErrorKind, SendError},
 };
 use serde_json::json;
 
 use super::{
     MAX_HEADERS, ROOM_FOR_OWN, name, plain, size,
-    text::{escape, hex, token},
-    value::{property_text, value_json},
+    text::{escape, token},
 };
 
 /// Returns the headers and the payload of a message. A body of one data section is the payload unchanged.
@@ -57,7 +64,7 @@ fn encode_own(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes),
             }
             continue;
         }
-        let text = property_text(value).ok_or_else(unknown)?;
+        let text = wire::text::write(value);
         headers.insert(format!("{}{}", name::PROPERTY, token(key)), &*escape(&text));
     }
     if let Some(rest) = message.pass_through() {
@@ -82,22 +89,24 @@ fn body(body: &Body, headers: &mut HeaderMap) -> Option<Bytes> {
         }
         Body::Value(value) => {
             headers.insert(name::BODY, "value");
-            value_json(value)?.to_string().into()
+            serde_json::to_string(&As::<Text, _>::new(&**value)).ok()?.into()
         }
         Body::Sequence(sections) => {
             headers.insert(name::BODY, "sequence");
-            let section = |values: &Vec<_>| values.iter().map(value_json).collect::<Option<Vec<_>>>();
-            json!(sections.iter().map(section).collect::<Option<Vec<_>>>()?).to_string().into()
+            let sections: Vec<Vec<_>> =
+                sections.iter().map(|values| values.iter().map(As::<Text, _>::new).collect()).collect();
+            serde_json::to_string(&sections).ok()?.into()
         }
     })
 }
 
 fn pass_through(rest: &PassThrough) -> Option<String> {
-    let pairs = |pairs: &[(std::borrow::Cow<'static, str>, _)]| {
-        pairs.iter().map(|(key, value)| Some(json!([&**key, value_json(value)?]))).collect::<Option<Vec<_>>>()
+    let pairs = |pairs: &[(Cow<'static, str>, Value)]| {
+        let pairs: Vec<_> = pairs.iter().map(|(key, value)| (&**key, As::<Text, _>::new(value))).collect();
+        serde_json::to_value(pairs).ok()
     };
     let all = json!({
-        "user_id": rest.user_id.as_ref().map(|id| hex(id)),
+        "user_id": rest.user_id.as_ref().map(|id| wire::hex(id).to_uppercase()),
         "content_encoding": rest.content_encoding.as_deref(),
         "group_sequence": rest.group_sequence,
         "creation_time": rest.creation_time.map(consign_core::time::Timestamp::as_millis),

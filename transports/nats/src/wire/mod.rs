@@ -4,14 +4,12 @@ mod decode;
 mod encode;
 mod plain;
 mod text;
-mod value;
 
 pub(crate) use self::{
     decode::{Malformed, bare, decode},
     encode::{encode, encode_copy},
     plain::add_unread,
     text::{escape, token, untoken},
-    value::{property, property_text},
 };
 
 /// Bytes of headers that a stream takes at most.

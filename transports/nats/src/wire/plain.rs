@@ -5,11 +5,11 @@ use std::{borrow::Cow, str::FromStr};
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use consign_core::{
     Message,
-    message::{Properties, PropertyValue, TraceContext},
+    message::{Properties, PropertyValue, TraceContext, wire},
     settlement::DeadLetter,
 };
 
-use super::{name::PREFIX, text, value::property_text};
+use super::{name::PREFIX, text};
 
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("Content-Type");
 const CONTENT_ENCODING: HeaderName = HeaderName::from_static("Content-Encoding");
@@ -136,7 +136,7 @@ fn set(to: &mut Properties, name: &str, value: &str) {
     let present = to.application().get(name);
     let is_same = present.is_some_and(|present| match present {
         PropertyValue::String(text) => **text == *value,
-        other => property_text(other).is_some_and(|text| text.split_once(':').is_some_and(|(_, text)| text == value)),
+        other => wire::text::write(other).split_once(':').is_some_and(|(_, text)| text == value),
     });
     if !is_same {
         to.application_mut().insert(name, value);

@@ -1,8 +1,8 @@
 use bytes::Bytes;
-use consign_core::message::{Body, Value};
+use consign_core::message::Body;
 use serde::{Deserialize, Serialize};
 
-use super::{Unreadable, Unwritable, value::Any};
+use super::{Read, Unreadable, Unwritable, any};
 
 /// The kind of body that the bytes are.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +39,9 @@ pub(super) fn shape(body: &Body) -> Result<Shape, Unwritable> {
 pub(super) fn write(body: &Body) -> Result<(Shape, Vec<u8>), Unwritable> {
     let bytes = match body {
         Body::Data(data) => data.sections().concat(),
-        Body::Value(value) => json(&Any::of(value)?)?,
+        Body::Value(value) => json(&any(value)?)?,
         Body::Sequence(sequences) => {
-            let all = sequences.iter().map(|values| values.iter().map(Any::of).collect::<Result<Vec<_>, _>>());
+            let all = sequences.iter().map(|values| values.iter().map(any).collect::<Result<Vec<_>, _>>());
             json(&all.collect::<Result<Vec<_>, _>>()?)?
         }
     };
@@ -67,12 +67,11 @@ pub(super) fn read(shape: Shape, bytes: Vec<u8>) -> Result<Body, Unreadable> {
             }
             if rest.is_empty() { Ok(Body::sections(sections)) } else { Err(Unreadable::Sections) }
         }
-        Shape::Value => Ok(serde_json::from_slice::<Any>(&bytes)?.into_value()?.into()),
+        Shape::Value => Ok(serde_json::from_slice::<Read>(&bytes)?.into_inner().into()),
         Shape::Sequence => {
-            let sequences: Vec<Vec<Any>> = serde_json::from_slice(&bytes)?;
-            let values = |values: Vec<Any>| values.into_iter().map(Any::into_value).collect::<Result<Vec<Value>, _>>();
-            let sequences = sequences.into_iter().map(values).collect::<Result<Vec<_>, _>>()?;
-            Ok(Body::Sequence(sequences.into()))
+            let sequences: Vec<Vec<Read>> = serde_json::from_slice(&bytes)?;
+            let values = |values: Vec<Read>| values.into_iter().map(Read::into_inner).collect();
+            Ok(Body::Sequence(sequences.into_iter().map(values).collect()))
         }
     }
 }

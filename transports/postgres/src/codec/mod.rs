@@ -1,21 +1,31 @@
 //! Messages as rows: the properties as readable JSON, the body as its bytes.
 //!
-//! Every type is read as it was written. A value without a form in JSON is text in hexadecimal digits. Floating-point numbers
-//! are their bits, because a decimal fraction may be read as a neighbouring number.
+//! Values are in the form [`Tagged`](consign_core::message::wire::json::Tagged): floating-point numbers are their bits, because a
+//! decimal fraction may be read as a neighbouring number, and bytes are hexadecimal digits.
 
 mod body;
 mod properties;
-mod value;
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use consign_core::{
     Message,
-    message::{InvalidArgument, Properties, PropertyValue},
+    message::{
+        InvalidArgument, Properties, PropertyValue, Value, limits,
+        wire::json::{As, Tagged},
+    },
     transport::SendError,
 };
 
-use self::value::Simple;
+/// A value as it is written.
+type Any<'a> = As<Tagged, Cow<'a, Value>>;
+/// A value as it is read.
+type Read = As<Tagged, Value>;
+
+/// Returns a value as it is written, if it can be read again.
+fn any(value: &Value) -> Result<Any<'_>, Unwritable> {
+    if value.is_within(limits::VALUE_LEVELS) { Ok(As::new(Cow::Borrowed(value))) } else { Err(Unwritable::TooDeep) }
+}
 
 /// A message as it is written.
 #[derive(Clone, Debug)]
@@ -55,7 +65,7 @@ pub enum Unwritable {
 impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooDeep => write!(f, "a value has more than {} levels", value::MAX_DEPTH),
+            Self::TooDeep => write!(f, "a value has more than {} levels", limits::VALUE_LEVELS),
             Self::UnknownType => f.write_str("a value is of a type that this version of the transport does not write"),
         }
     }
@@ -104,12 +114,12 @@ impl From<InvalidArgument> for Unreadable {
 /// The value of an application property in other JSON.
 pub(crate) fn write_value(value: &PropertyValue) -> Result<serde_json::Value, Unwritable> {
     // Known kinds have a form in JSON.
-    serde_json::to_value(Simple::of(value)?).map_err(|_| Unwritable::UnknownType)
+    serde_json::to_value(As::<Tagged, _>::new(value)).map_err(|_| Unwritable::UnknownType)
 }
 
 /// Reverses [`write_value`].
 pub(crate) fn read_value(value: serde_json::Value) -> Result<PropertyValue, Unreadable> {
-    serde_json::from_value::<Simple>(value)?.into_value()
+    Ok(serde_json::from_value::<As<Tagged, PropertyValue>>(value)?.into_inner())
 }
 
 #[cfg(test)]

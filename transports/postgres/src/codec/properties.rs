@@ -2,18 +2,22 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use consign_core::{
-    message::{PassThrough, Properties},
+    message::{
+        PassThrough, Properties, PropertyValue, Value,
+        wire::{
+            self,
+            json::{As, Tagged},
+        },
+    },
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Unreadable, Unwritable,
-    body::Shape,
-    value::{Any, Simple, from_hex, hex},
-};
+use super::{Unreadable, Unwritable, any, body::Shape};
 
 type Text<'a> = Option<Cow<'a, str>>;
+type Simple<'a> = As<Tagged, Cow<'a, PropertyValue>>;
+type Any<'a> = As<Tagged, Cow<'a, Value>>;
 
 /// The properties of a message in JSON. The names are those of the model, in snake case. Defaults are left out.
 #[derive(Default, Serialize, Deserialize)]
@@ -47,7 +51,7 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     scheduled_enqueue_time: Option<i64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    application: BTreeMap<Cow<'a, str>, Simple>,
+    application: BTreeMap<Cow<'a, str>, Simple<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rest: Option<Box<Rest<'a>>>,
     #[serde(skip_serializing_if = "Shape::is_bytes")]
@@ -74,16 +78,16 @@ struct Rest<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     force_persistence: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    annotations: Vec<(Cow<'a, str>, Any)>,
+    annotations: Vec<(Cow<'a, str>, Any<'a>)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    footer: Vec<(Cow<'a, str>, Any)>,
+    footer: Vec<(Cow<'a, str>, Any<'a>)>,
 }
 
 pub(super) fn write(properties: &Properties, body: Shape) -> Result<String, Unwritable> {
     let text = |value: Option<&'_ str>| value.map(|value| Cow::Owned(value.to_owned()));
     let ttl = properties.time_to_live().map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
     let application = properties.application().iter();
-    let application = application.map(|(key, value)| Ok((Cow::Borrowed(key), Simple::of(value)?)));
+    let application = application.map(|(key, value)| (Cow::Borrowed(key), Simple::new(Cow::Borrowed(value))));
     let head = Head {
         message_id: text(properties.message_id()),
         message_id_stamped: properties.is_message_id_stamped(),
@@ -98,7 +102,7 @@ pub(super) fn write(properties: &Properties, body: Shape) -> Result<String, Unwr
         transaction_partition_key: text(properties.transaction_partition_key()),
         to: text(properties.to()),
         scheduled_enqueue_time: properties.scheduled_enqueue_time().map(Timestamp::as_millis),
-        application: application.collect::<Result<_, Unwritable>>()?,
+        application: application.collect(),
         rest: properties.pass_through().map(Rest::of).transpose()?.map(Box::new),
         body,
     };
@@ -140,7 +144,7 @@ pub(super) fn read(json: &str) -> Result<(Properties, Shape), Unreadable> {
         properties.set_scheduled_enqueue_time(Timestamp::from_millis(at));
     }
     for (key, value) in head.application {
-        properties.application_mut().insert(key.as_ref(), value.into_value()?);
+        properties.application_mut().insert(key.as_ref(), value.into_inner().into_owned());
     }
     if let Some(rest) = head.rest {
         rest.write_to(properties.pass_through_mut())?;
@@ -151,11 +155,11 @@ pub(super) fn read(json: &str) -> Result<(Properties, Shape), Unreadable> {
 impl<'a> Rest<'a> {
     fn of(rest: &'a PassThrough) -> Result<Self, Unwritable> {
         let pairs = |pairs: &'a [(Cow<'static, str>, consign_core::message::Value)]| {
-            let pairs = pairs.iter().map(|(key, value)| Ok((Cow::Borrowed(key.as_ref()), Any::of(value)?)));
+            let pairs = pairs.iter().map(|(key, value)| Ok((Cow::Borrowed(key.as_ref()), any(value)?)));
             pairs.collect::<Result<Vec<_>, Unwritable>>()
         };
         Ok(Self {
-            user_id: rest.user_id.as_deref().map(hex),
+            user_id: rest.user_id.as_deref().map(wire::hex),
             content_encoding: rest.content_encoding.as_deref().map(Cow::Borrowed),
             group_sequence: rest.group_sequence,
             creation_time: rest.creation_time.map(Timestamp::as_millis),
@@ -169,11 +173,11 @@ impl<'a> Rest<'a> {
     }
 
     fn write_to(self, rest: &mut PassThrough) -> Result<(), Unreadable> {
-        let pairs = |pairs: Vec<(Cow<'a, str>, Any)>| {
-            let pairs = pairs.into_iter().map(|(key, value)| Ok((Cow::Owned(key.into_owned()), value.into_value()?)));
-            pairs.collect::<Result<Vec<_>, Unreadable>>()
+        let pairs = |pairs: Vec<(Cow<'a, str>, Any<'a>)>| {
+            let pairs = pairs.into_iter();
+            pairs.map(|(key, value)| (Cow::Owned(key.into_owned()), value.into_inner().into_owned())).collect()
         };
-        rest.user_id = self.user_id.as_deref().map(from_hex).transpose()?.map(Bytes::from);
+        rest.user_id = self.user_id.as_deref().map(bytes).transpose()?;
         rest.content_encoding = self.content_encoding.map(|text| Cow::Owned(text.into_owned()));
         rest.group_sequence = self.group_sequence;
         rest.creation_time = self.creation_time.map(Timestamp::from_millis);
@@ -181,8 +185,12 @@ impl<'a> Rest<'a> {
         rest.priority = self.priority;
         rest.first_acquirer = self.first_acquirer;
         rest.force_persistence = self.force_persistence;
-        rest.annotations = pairs(self.annotations)?;
-        rest.footer = pairs(self.footer)?;
+        rest.annotations = pairs(self.annotations);
+        rest.footer = pairs(self.footer);
         Ok(())
     }
+}
+
+fn bytes(digits: &str) -> Result<Bytes, Unreadable> {
+    wire::from_hex(digits).map(Bytes::from).ok_or(Unreadable::Hexadecimal)
 }

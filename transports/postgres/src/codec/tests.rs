@@ -80,11 +80,11 @@ fn b_01_to_b_03_every_kind_of_body_comes_back() {
 #[test]
 fn a_value_that_could_not_be_read_again_is_not_written() {
     let nested = |levels: usize| (1..levels).fold(Value::from(1), |inner, _| Value::List(vec![inner]));
-    let fits = Message::new(nested(value::MAX_DEPTH));
+    let fits = Message::new(nested(limits::VALUE_LEVELS));
     assert_eq!(round_trip(&fits).body(), fits.body());
-    assert_eq!(write(&Message::new(nested(value::MAX_DEPTH + 1))).unwrap_err(), Unwritable::TooDeep);
+    assert_eq!(write(&Message::new(nested(limits::VALUE_LEVELS + 1))).unwrap_err(), Unwritable::TooDeep);
     let mut pairs = Message::new("");
-    pairs.properties_mut().pass_through_mut().footer = vec![("f".into(), nested(value::MAX_DEPTH))];
+    pairs.properties_mut().pass_through_mut().footer = vec![("f".into(), nested(limits::VALUE_LEVELS))];
     assert_eq!(round_trip(&pairs).properties(), pairs.properties());
 }
 
