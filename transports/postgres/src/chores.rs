@@ -19,11 +19,29 @@ use crate::{
     database::Database,
     failure::Failure,
     lease::{Action, Settled, Token},
+    pending::{Pending, Work},
     schema::Schema,
 };
 
 /// A place for one job.
-pub(crate) type Place = mpsc::OwnedPermit<Job>;
+#[derive(Debug)]
+pub(crate) struct Place {
+    permit: mpsc::OwnedPermit<Queued>,
+    pending: Pending,
+}
+
+impl Place {
+    pub(crate) fn send(self, job: Job) {
+        let work = self.pending.begin();
+        self.permit.send(Queued { job, work });
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Queued {
+    job: Job,
+    work: Work,
+}
 
 #[derive(Debug)]
 pub(crate) enum Job {
@@ -50,25 +68,27 @@ impl Job {
 
 #[derive(Debug)]
 pub(crate) struct Chores {
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<Queued>,
+    pending: Pending,
     /// Until the jobs are done.
-    pub(crate) idle: Mutex<Option<mpsc::Receiver<Job>>>,
+    pub(crate) idle: Mutex<Option<mpsc::Receiver<Queued>>>,
 }
 
 impl Chores {
-    pub(crate) fn new(places: usize) -> (Self, mpsc::Receiver<Job>) {
+    pub(crate) fn new(places: usize, pending: Pending) -> (Self, mpsc::Receiver<Queued>) {
         let (jobs, receiver) = mpsc::channel(places);
-        (Self { jobs, idle: Mutex::new(None) }, receiver)
+        (Self { jobs, pending, idle: Mutex::new(None) }, receiver)
     }
 
     /// Returns 1 to `max` places, waiting for the first.
     pub(crate) async fn places(&self, max: usize) -> Vec<Place> {
         let mut places = Vec::new();
         // It is closed only when the runtime ends.
-        places.extend(self.jobs.clone().reserve_owned().await);
+        let place = |permit| Place { permit, pending: self.pending.clone() };
+        places.extend(self.jobs.clone().reserve_owned().await.map(place));
         while places.len() < max {
             match self.jobs.clone().try_reserve_owned() {
-                Ok(place) => places.push(place),
+                Ok(permit) => places.push(place(permit)),
                 Err(_) => break,
             }
         }
@@ -77,7 +97,7 @@ impl Chores {
 
     /// Adds a job that may be left out.
     pub(crate) fn try_add(&self, job: Job) {
-        let _ = self.jobs.try_send(job);
+        let _ = self.jobs.try_send(Queued { job, work: self.pending.begin() });
     }
 }
 
@@ -90,23 +110,29 @@ const AT_ONCE: usize = 4;
 const TRIES: u32 = 6;
 
 /// Runs jobs until all senders of jobs are dropped.
-pub(crate) async fn run(database: Database, schema: Schema, mut jobs: mpsc::Receiver<Job>) {
+pub(crate) async fn run(database: Database, schema: Schema, mut jobs: mpsc::Receiver<Queued>) {
     let worker = Arc::new(Worker { database, schema });
     let mut batch = Vec::new();
     while jobs.recv_many(&mut batch, BATCH).await > 0 {
-        let mut entities = BTreeSet::new();
-        batch.retain(|job| match job {
-            Job::Notify(entity) => {
-                entities.insert(*entity);
-                false
+        let (mut entities, mut notifications) = (BTreeSet::new(), Vec::new());
+        let (mut in_order, mut others) = (Vec::new(), Vec::new());
+        for queued in batch.drain(..) {
+            match queued.job {
+                Job::Notify(entity) => {
+                    entities.insert(entity);
+                    notifications.push(queued.work);
+                }
+                _ if queued.job.is_in_order() => in_order.push(queued),
+                _ => others.push(queued),
             }
-            _ => true,
-        });
-        let run = |job| {
+        }
+        let run = |Queued { job, work }| {
             let worker = Arc::clone(&worker);
-            async move { worker.run(job).await }
+            async move {
+                worker.run(job).await;
+                drop(work);
+            }
         };
-        let (in_order, others): (Vec<Job>, Vec<Job>) = batch.drain(..).partition(Job::is_in_order);
         let others = stream::iter(others).for_each_concurrent(AT_ONCE, run);
         let in_order = stream::iter(in_order).for_each(run);
         tokio::join!(others, in_order);

@@ -12,6 +12,7 @@ use crate::{
     database::{Database, Parameter},
     failure::Failure,
     lease::{self, Action, Token},
+    pending::Work,
     schema::Schema,
 };
 
@@ -19,6 +20,7 @@ use crate::{
 pub(crate) struct Completion {
     pub(crate) token: Token,
     pub(crate) answer: oneshot::Sender<Result<(), SettleError>>,
+    pub(crate) work: Work,
 }
 
 /// How many are completed together at most, and how many may wait for that.
@@ -51,7 +53,7 @@ async fn complete(database: &Database, schema: &Schema, batch: Vec<Completion>) 
         Err(_) => HashSet::new(),
         Ok(done) => done,
     };
-    for Completion { token, answer } in batch {
+    for Completion { token, answer, work: _work } in batch {
         let outcome =
             if done.contains(&(token.id, token.lock)) { Ok(()) } else { alone(database, schema, &token).await };
         let _ = answer.send(outcome);

@@ -20,6 +20,7 @@ pub(crate) struct Entity {
     pub(crate) lock: Duration,
     pub(crate) max_size: u64,
     pub(crate) max_deliveries: u32,
+    pub(crate) requires_session: bool,
     /// Whether it forwards or copies messages.
     pub(crate) forwards: bool,
 }
@@ -29,36 +30,47 @@ pub(crate) fn key(path: &EntityPath) -> String {
     path.as_str().to_lowercase()
 }
 
+/// Returns the kind of an entity with this code in its row.
+pub(crate) fn kind_of(code: i16) -> EntityKind {
+    match code {
+        0 => EntityKind::Queue,
+        1 => EntityKind::Topic,
+        _ => EntityKind::Subscription,
+    }
+}
+
+pub(crate) fn missing(path: &EntityPath) -> ManageError {
+    ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string())
+}
+
 impl Inner {
     /// Returns the entity of a path, or of the sub-queue of one.
     pub(crate) async fn find(&self, path: &EntityPath) -> Result<Entity, ManageError> {
         let sql = self.sql(
             "SELECT id, path, kind, coalesce(topic, id), lock_ms, max_size, kind = 1 OR forward_to IS NOT NULL,
-                max_deliveries
+                max_deliveries, sessions
             FROM {s}.entities WHERE key = $1",
         );
         let row = self.database.row(&sql, &[(&key(&path.parent()), Type::TEXT)]).await?;
         let Some(row) = row else {
-            return Err(ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string()));
+            return Err(missing(path));
         };
         let read = || -> Result<_, tokio_postgres::Error> {
             let (name, kind, lock, size, deliveries): (String, i16, i64, i64, i32) =
                 (row.try_get(1)?, row.try_get(2)?, row.try_get(4)?, row.try_get(5)?, row.try_get(7)?);
-            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, size, row.try_get(6)?, deliveries))
+            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, size, row.try_get(6)?, deliveries, row.try_get(8)?))
         };
-        let (id, name, kind, top_level, lock, size, forwards, deliveries) = read().map_err(Failure::from)?;
+        let (id, name, kind, top_level, lock, size, forwards, deliveries, requires_session) =
+            read().map_err(Failure::from)?;
         Ok(Entity {
             id,
             path: EntityPath::new(&name)?,
-            kind: match kind {
-                0 => EntityKind::Queue,
-                1 => EntityKind::Topic,
-                _ => EntityKind::Subscription,
-            },
+            kind: kind_of(kind),
             top_level,
             lock: Duration::from_millis(u64::try_from(lock).unwrap_or(0)),
             max_size: u64::try_from(size).unwrap_or(u64::MAX),
             max_deliveries: u32::try_from(deliveries).unwrap_or(u32::MAX),
+            requires_session,
             forwards,
         })
     }

@@ -45,6 +45,11 @@ impl Failure {
         self.is_of_connection() || self.is_passing()
     }
 
+    /// Returns whether a row with this key exists.
+    pub(crate) fn is_duplicate(&self) -> bool {
+        self.state() == Some("23505")
+    }
+
     /// Returns the database's code of the failure.
     pub(crate) fn state(&self) -> Option<&str> {
         match self {

@@ -8,7 +8,7 @@ use std::{
 
 use consign_core::{
     time::Timestamp,
-    transport::{ErrorKind, SettleError},
+    transport::{ErrorKind, ManageError, SettleError},
 };
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -23,6 +23,7 @@ use crate::{
     hub::Hub,
     lease::Token,
     listener::{self, Connector},
+    pending::Pending,
     pump,
     quota::Quota,
     rules,
@@ -58,6 +59,10 @@ pub(crate) struct Inner {
     has_company: AtomicBool,
     gone: watch::Sender<()>,
     pub(crate) pumping: pump::Running,
+    pub(crate) pending: Pending,
+    /// Whether the pool is that of the application.
+    is_wrapped: bool,
+    is_closed: AtomicBool,
 }
 
 impl Inner {
@@ -66,8 +71,10 @@ impl Inner {
         schema: Schema,
         options: Options,
         connector: Option<Arc<Connector>>,
+        is_wrapped: bool,
     ) -> Arc<Self> {
-        let (chores, jobs) = Chores::new(options.max_deliveries);
+        let pending = Pending::default();
+        let (chores, jobs) = Chores::new(options.max_deliveries, pending.clone());
         let (completions, uncompleted) = mpsc::channel(completions::WAITING);
         let inner = Arc::new(Self {
             database,
@@ -85,6 +92,9 @@ impl Inner {
             has_company: AtomicBool::new(true),
             gone: watch::channel(()).0,
             pumping: pump::Running::default(),
+            pending,
+            is_wrapped,
+            is_closed: AtomicBool::new(false),
         });
         *inner.chores.idle.lock() = Some(jobs);
         inner
@@ -107,6 +117,21 @@ impl Inner {
         tokio::spawn(sweeper::run(Arc::downgrade(self)));
     }
 
+    /// Waits for sends and settlements in flight, ends the background tasks, and closes the pool if it is of this broker.
+    pub(crate) async fn close(&self) -> Result<(), ManageError> {
+        let drained = tokio::time::timeout(self.database.timeout, self.pending.drained()).await;
+        self.is_closed.store(true, Ordering::Release);
+        self.gone.send_replace(());
+        if !self.is_wrapped {
+            self.database.pool.close();
+        }
+        drained.map_err(|_| Failure::TooLate(TooLate).into())
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
     /// Returns a statement with the name of the schema.
     pub(crate) fn sql(&self, template: &str) -> String {
         template.replace("{s}", &self.schema.identifier)
@@ -116,7 +141,7 @@ impl Inner {
     pub(crate) async fn complete(&self, token: Token) -> Result<(), SettleError> {
         let (answer, answered) = oneshot::channel();
         let asked = async {
-            let Ok(()) = self.completions.send(Completion { token, answer }).await else {
+            let Ok(()) = self.completions.send(Completion { token, answer, work: self.pending.begin() }).await else {
                 // The runtime in which the broker was started has ended.
                 return completions::alone(&self.database, &self.schema, &token).await;
             };

@@ -13,11 +13,13 @@ mod failure;
 mod fetch;
 mod hub;
 mod inner;
+mod inspect;
 mod lease;
 mod listener;
 mod log;
 mod manage;
 mod options;
+mod pending;
 mod postgres;
 mod prepared;
 mod pump;
@@ -28,9 +30,12 @@ mod rules;
 mod schema;
 mod sender;
 mod session;
+mod settings;
 mod sweeper;
 mod tls;
 mod transaction;
+mod transport;
+mod update;
 
 pub use deadpool_postgres;
 pub use tokio_postgres;
@@ -40,7 +45,6 @@ pub use crate::{
     codec::Unwritable,
     failure::TooLate,
     lease::PostgresLease,
-    manage::Counts,
     options::Options,
     postgres::Postgres,
     receiver::PostgresReceiver,

@@ -65,14 +65,15 @@ pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
     let mut holder = None;
     let (mut pause, mut is_lost) = (FIRST_PAUSE, false);
     loop {
-        let Some(limit) = inner.upgrade().map(|inner| inner.database.timeout) else { return };
+        let open = inner.upgrade().filter(|inner| !inner.is_closed());
+        let Some(limit) = open.map(|inner| inner.database.timeout) else { return };
         let began = Instant::now();
         let ended = match timeout(limit, (connector.0)()).await {
             Ok(Ok((client, messages))) => listen(&inner, &client, messages, &mut holder, &mut is_lost).await,
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(Failure::TooLate(TooLate)),
         };
-        let Some(strong) = inner.upgrade() else { return };
+        let Some(strong) = inner.upgrade().filter(|inner| !inner.is_closed()) else { return };
         if let Err(failure) = ended {
             is_lost = true;
             log::not_listening(&strong.options.schema, &failure, pause);
@@ -128,7 +129,7 @@ async fn listen(
         }
         loop {
             if timeout(PING, gone.changed()).await.is_ok() {
-                // The broker is dropped, and no process is to wait for the end of a lock without a holder.
+                // The broker is closed or dropped, and no process is to wait for the end of a lock without a holder.
                 return Ok(());
             }
             timeout(limit, client.batch_execute(&ping)).await.map_err(|_| Failure::TooLate(TooLate))??;

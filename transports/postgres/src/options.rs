@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use consign_core::transport::{ErrorKind, ManageError};
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod};
@@ -8,6 +8,16 @@ use tokio_postgres::{
 };
 
 use crate::{Postgres, database::Database, failure::Failure, listener::Connector, schema::Schema};
+
+/// The longest timeout and interval.
+pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+pub(crate) const SHORTEST_POLL: Duration = Duration::from_millis(10);
+pub(crate) const MAX_DELIVERIES: RangeInclusive<usize> = 1..=1 << 20;
+
+/// Returns whether a schema may have this name.
+pub(crate) fn is_schema_name(name: &str) -> bool {
+    (1..=40).contains(&name.len()) && !name.contains(['\0', '{']) && !name.contains("$$")
+}
 
 /// The options of a connection to a broker. [`Postgres::options`] creates them, and one of the last four methods connects.
 #[derive(Clone, Debug)]
@@ -59,16 +69,16 @@ impl Options {
     }
 
     /// Sets how long a call waits for a connection and for each answer. After that it fails as
-    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout).
+    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout). At most a day.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.timeout = timeout.min(LONGEST);
         self
     }
 
     /// Sets how often an idle receiver polls, and how often each process handles what is due on entities without receivers: at
-    /// least 10 ms.
+    /// least 10 ms, and at most a day.
     pub fn poll_every(mut self, interval: Duration) -> Self {
-        self.poll = interval.max(Duration::from_millis(10));
+        self.poll = interval.clamp(SHORTEST_POLL, LONGEST);
         self
     }
 
@@ -81,7 +91,7 @@ impl Options {
 
     /// Sets how many deliveries of all receivers may be unsettled at the same time, at least 1. Receivers wait beyond that.
     pub fn max_deliveries(mut self, deliveries: usize) -> Self {
-        self.max_deliveries = deliveries.clamp(1, 1 << 20);
+        self.max_deliveries = deliveries.clamp(*MAX_DELIVERIES.start(), *MAX_DELIVERIES.end());
         self
     }
 
@@ -89,6 +99,9 @@ impl Options {
     ///
     /// With `sslmode=require` the connection is encrypted, and the certificate is checked against those that the system trusts.
     /// The same applies without an `sslmode`, unless every host is this machine. `sslmode=disable` encrypts nothing.
+    ///
+    /// Several hosts are tried in their order. Without `connect_timeout` each has an equal part of [`Options::timeout`] to
+    /// accept a connection.
     ///
     /// # Errors
     ///
@@ -99,6 +112,12 @@ impl Options {
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             ManageError::new(ErrorKind::InvalidArgument).with_detail("the URL cannot be read").with_source(error)
         })?;
+        self.connect_config(config).await
+    }
+
+    /// Connects by the configuration of a URL.
+    pub(crate) async fn connect_config(self, mut config: Config) -> Result<Postgres, ManageError> {
+        share_timeout(&mut config, self.timeout);
         if crate::tls::is_wanted(&config) {
             #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
             return self.connect_with(config, crate::tls::connector()?).await;
@@ -130,7 +149,7 @@ impl Options {
         let pool = pool.max_size(self.connections).queue_mode(QueueMode::Lifo).post_create(prepare).build();
         let pool = pool
             .map_err(|error| ManageError::new(ErrorKind::General).with_detail(error.to_string()).with_source(error))?;
-        let postgres = self.build(pool, Some(connector))?;
+        let postgres = self.build(pool, Some(connector), false)?;
         postgres.ping().await?;
         Ok(postgres)
     }
@@ -143,7 +162,7 @@ impl Options {
     ///
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of the schema.
     pub fn wrap(self, pool: Pool) -> Result<Postgres, ManageError> {
-        self.build(pool, None)
+        self.build(pool, None, true)
     }
 
     /// As [`Options::wrap`], with a listening connection of its own.
@@ -158,22 +177,48 @@ impl Options {
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        self.build(pool, Some(Connector::new(config, tls)))
+        self.build(pool, Some(Connector::new(config, tls)), true)
     }
 
-    fn build(self, pool: Pool, connector: Option<Arc<Connector>>) -> Result<Postgres, ManageError> {
-        if !(1..=40).contains(&self.schema.len()) || self.schema.contains(['\0', '{']) || self.schema.contains("$$") {
+    fn build(self, pool: Pool, connector: Option<Arc<Connector>>, is_wrapped: bool) -> Result<Postgres, ManageError> {
+        if !is_schema_name(&self.schema) {
             let refused = ManageError::new(ErrorKind::InvalidArgument);
             return Err(refused.with_detail("the name of a schema has 1 to 40 bytes, and neither { nor $$"));
         }
         let schema = Schema::new(&self.schema);
         let database = Database { pool, timeout: self.timeout };
-        Ok(Postgres::new(database, schema, self, connector))
+        Ok(Postgres::new(database, schema, self, connector, is_wrapped))
     }
 }
 
 impl Postgres {
     async fn ping(&self) -> Result<(), ManageError> {
         self.inner.database.rows("SELECT 1", &[]).await.map(drop).map_err(|failure: Failure| failure.into())
+    }
+}
+
+/// A host that does not answer leaves time for the next one.
+fn share_timeout(config: &mut Config, timeout: Duration) {
+    let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
+    if hosts > 1 && config.get_connect_timeout().is_none() {
+        config.connect_timeout(timeout / u32::try_from(hosts).unwrap_or(u32::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_hosts_share_the_timeout() {
+        for (url, expected) in [
+            ("postgres://one", None),
+            ("postgres://one,two", Some(5)),
+            ("postgres://one,two?connect_timeout=7", Some(7)),
+        ] {
+            let mut config: Config = url.parse().unwrap();
+            share_timeout(&mut config, Duration::from_secs(10));
+            assert_eq!(config.get_connect_timeout().map(Duration::as_secs), expected, "{url}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     Inner, Options, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession, PostgresSessions, Transaction,
     capabilities::NATIVE,
     database::Database,
+    inspect::part_of,
     listener::Connector,
     receiver::{self, Source},
     schema::Schema,
@@ -30,8 +31,14 @@ impl Postgres {
         .with_each(NATIVE, Level::Native)
         .with_each(&[Capability::RequestReply, Capability::ReleaseOnDisconnect], Level::Emulated);
 
-    pub(crate) fn new(database: Database, schema: Schema, options: Options, connector: Option<Arc<Connector>>) -> Self {
-        Self { inner: Inner::new(database, schema, options, connector) }
+    pub(crate) fn new(
+        database: Database,
+        schema: Schema,
+        options: Options,
+        connector: Option<Arc<Connector>>,
+        is_wrapped: bool,
+    ) -> Self {
+        Self { inner: Inner::new(database, schema, options, connector, is_wrapped) }
     }
 
     /// Returns the options of a connection.
@@ -50,8 +57,8 @@ impl Postgres {
     }
 
     /// Creates the schema with its tables and functions, or migrates it to the version of this library. If it is up to date
-    /// nothing happens; several processes may call it at the same time. It requires the right to create a schema in the
-    /// database.
+    /// nothing is written. Several processes may call it at the same time. A change requires the right to create a schema in
+    /// the database.
     ///
     /// # Errors
     ///
@@ -137,7 +144,8 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// Those of [`Postgres::receiver`], and [`InvalidOperation`](ErrorKind::InvalidOperation) on a sub-queue.
+    /// Those of [`Postgres::receiver`], and [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or
+    /// a sub-queue.
     pub async fn sessions(&self, path: &str) -> Result<PostgresSessions, ReceiveError> {
         let source = self.with_sessions(path).await?;
         Ok(PostgresSessions::new(Arc::clone(&self.inner), source.entity))
@@ -154,22 +162,22 @@ impl Postgres {
         if source.part != 0 {
             return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue has no sessions"));
         }
+        if !source.entity.requires_session {
+            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity has no sessions"));
+        }
         Ok(source)
     }
 
     async fn source(&self, path: &str, deletes: bool) -> Result<Source, ReceiveError> {
         let path = EntityPath::new(path)?;
-        if path.is_transfer_dead_letter() {
-            let refused = ReceiveError::new(ErrorKind::NotSupported);
-            return Err(refused.with_detail("there is no transfer dead-letter sub-queue"));
-        }
+        let part = part_of(&path).map_err(receive_error)?;
         let entity = self.inner.find(&path).await.map_err(receive_error)?;
         self.inner.start();
-        Ok(Source { entity, part: i16::from(path.is_dead_letter()), deletes, session: None })
+        Ok(Source { entity, part, deletes, session: None })
     }
 }
 
-fn send_error(error: ManageError) -> SendError {
+pub(crate) fn send_error(error: ManageError) -> SendError {
     let detail = error.description().unwrap_or_default().to_owned();
     SendError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable()).with_source(error)
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_postgres::types::Type;
 
-use crate::{Inner, entity::Entity};
+use crate::{Inner, entity::Entity, failure::Failure};
 
 /// Up to this size an entity is summed up each time.
 const SMALL: u64 = 4 << 20;
@@ -28,6 +28,8 @@ pub(crate) struct Quota(Mutex<HashMap<i64, Known>>);
 
 #[derive(Clone, Copy)]
 struct Known {
+    /// The size of the entity, which may have been changed since its lookup.
+    limit: u64,
     used: u64,
     /// Bytes that this process has sent since.
     added: u64,
@@ -36,8 +38,8 @@ struct Known {
 
 impl Known {
     /// Returns whether the entity may take so many bytes; `None` if it is to be summed up.
-    fn has_room(&self, bytes: u64, limit: u64) -> Option<bool> {
-        let free = limit.saturating_sub(self.used);
+    fn has_room(&self, bytes: u64) -> Option<bool> {
+        let free = self.limit.saturating_sub(self.used);
         let age = self.at.elapsed();
         if bytes > free {
             return (age < FULL).then_some(false);
@@ -49,21 +51,11 @@ impl Known {
 
 /// Checks that an entity takes messages of so many bytes in all. Errors: [`ErrorKind::QuotaExceeded`].
 pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, count: usize, bytes: u64) -> Result<(), SendError> {
-    let limit = entity.max_size;
     let bytes = bytes.saturating_add((count as u64).saturating_mul(QueueSettings::OVERHEAD));
-    let known = inner.quota.0.lock().get(&entity.id).copied();
-    let room = known.filter(|_| limit > SMALL).and_then(|known| known.has_room(bytes, limit));
-    let room = if let Some(room) = room {
-        room
-    } else {
-        let used: Option<i64> = inner.value("SELECT {s}.used($1)", &[(&entity.id, Type::INT8)]).await?;
-        let used = u64::try_from(used.unwrap_or(0)).unwrap_or(0);
-        let mut all = inner.quota.0.lock();
-        if all.len() > 10_000 {
-            all.clear();
-        }
-        all.insert(entity.id, Known { used, added: 0, at: Instant::now() });
-        used.saturating_add(bytes) <= limit
+    let known = inner.quota.0.lock().get(&entity.id).copied().filter(|known| known.limit > SMALL);
+    let (limit, room) = match known.and_then(|known| Some((known.limit, known.has_room(bytes)?))) {
+        Some(known) => known,
+        None => sum_up(inner, entity, bytes).await?,
     };
     if !room {
         let detail = format!("the entity holds at most {limit} bytes");
@@ -73,4 +65,22 @@ pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, count: usize, byt
         known.added += bytes;
     }
     Ok(())
+}
+
+/// Sums an entity up. Returns its size, and whether it takes so many bytes.
+async fn sum_up(inner: &Inner, entity: &Entity, bytes: u64) -> Result<(u64, bool), Failure> {
+    let sql = inner.sql("SELECT {s}.used($1), (SELECT max_size FROM {s}.entities WHERE id = $1)");
+    let row = inner.database.row(&sql, &[(&entity.id, Type::INT8)]).await?;
+    let (mut used, mut limit) = (0, entity.max_size);
+    if let Some(row) = row {
+        let value = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+        used = value(row.try_get(0)?).unwrap_or(used);
+        limit = value(row.try_get(1)?).unwrap_or(limit);
+    }
+    let mut all = inner.quota.0.lock();
+    if all.len() > 10_000 {
+        all.clear();
+    }
+    all.insert(entity.id, Known { limit, used, added: 0, at: Instant::now() });
+    Ok((limit, used.saturating_add(bytes) <= limit))
 }

@@ -8,6 +8,7 @@ use std::{
 use consign_core::{
     message::{EntityPath, SequenceNumber},
     settlement::DeadLetterReason,
+    time::Timestamp,
     transport::{Capabilities, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver},
 };
 use tokio::time::sleep;
@@ -24,7 +25,7 @@ use crate::{
     fetch::{Call, Fetch, Locked},
     lease::Token,
     log,
-    row::{COLUMNS, Stored},
+    row::{COLUMN_COUNT, COLUMNS, Stored},
 };
 
 /// The source of messages.
@@ -215,7 +216,7 @@ async fn fetch(
         Some((session, lock)) => (Some(session), Some(lock)),
         None => (None, None),
     };
-    let sql = inner.sql("SELECT * FROM {s}.receive($1, $2, $3, $4, $5, $6, $7, $8)");
+    let sql = inner.sql("SELECT *, {s}.ms({s}.now()) FROM {s}.receive($1, $2, $3, $4, $5, $6, $7, $8)");
     let parameters: [Parameter<'_>; 8] = [
         (&source.entity.id, Type::INT8),
         (&source.part, Type::INT2),
@@ -260,7 +261,17 @@ fn lost(failure: &Failure, entity: i64, holder: Option<i32>, lock: Option<Uuid>,
     }
 }
 
-/// Returns the deliveries of rows. An unreadable row is dead-lettered with that reason.
+/// Returns how long a lock holds that was taken just before `now`. The entity may have been changed since its lookup: a renewal
+/// by a longer duration would come too late.
+fn lock_duration(known: Duration, until: Option<Timestamp>, now: Option<i64>) -> Duration {
+    const ELAPSED: Duration = Duration::from_secs(1);
+    let (Some(until), Some(now)) = (until, now) else { return known };
+    let left = Duration::from_millis(u64::try_from(until.as_millis() - now).unwrap_or(0));
+    if left + ELAPSED < known { left } else { known }
+}
+
+/// Returns the deliveries of rows, which have the time of the database after the columns of a message. An unreadable row is
+/// dead-lettered with that reason.
 async fn deliveries(
     inner: &Arc<Inner>,
     source: &Source,
@@ -283,7 +294,9 @@ async fn deliveries(
         let lease = match (lock, places.pop()) {
             (Some(lock), Some(place)) => {
                 let token = Token { entity: source.entity.id, id, lock, session };
-                PostgresLease::new(Arc::clone(inner), token, place, message.clone(), source.entity.lock)
+                let until = message.received().filter(|_| session.is_none()).and_then(|received| received.locked_until);
+                let duration = lock_duration(source.entity.lock, until, row.try_get(skip + COLUMN_COUNT)?);
+                PostgresLease::new(Arc::clone(inner), token, place, message.clone(), duration)
             }
             _ => PostgresLease::deleted(Arc::clone(inner), message.clone()),
         };
@@ -355,8 +368,9 @@ pub(crate) async fn receive_deferred(
         Some((session, lock)) => (Some(session), Some(lock)),
         None => (None, None),
     };
-    let sql =
-        inner.sql(&format!("SELECT {COLUMNS} FROM {{s}}.receive_deferred($1, $2, $3, $4, $5, $6, $7) AS delivery"));
+    let sql = inner.sql(&format!(
+        "SELECT {COLUMNS}, {{s}}.ms({{s}}.now()) FROM {{s}}.receive_deferred($1, $2, $3, $4, $5, $6, $7) AS delivery"
+    ));
     let parameters: [Parameter<'_>; 7] = [
         (&source.entity.id, Type::INT8),
         (&source.part, Type::INT2),

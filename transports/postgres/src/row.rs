@@ -19,6 +19,9 @@ pub(crate) const COLUMNS: &str = "(delivery).id, (delivery).number, (delivery).o
     (delivery).ttl_ms, (delivery).reason, (delivery).description, (delivery).source, (delivery).properties, \
     (delivery).body";
 
+/// How many these are.
+pub(crate) const COLUMN_COUNT: usize = 15;
+
 /// A message of the database.
 pub(crate) struct Stored {
     pub(crate) id: i64,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use consign_core::transport::{ErrorKind, ManageError};
 use deadpool_postgres::Object;
+use tokio_postgres::types::Type;
 
 use crate::{
     database::{Database, within},
@@ -52,8 +53,23 @@ impl Schema {
         sql.replace("{s}", &self.identifier).replace("{l}", &self.literal)
     }
 
-    /// Brings the schema to the newest version, in one transaction.
+    /// Returns whether the schema has the newest version.
+    async fn is_newest(&self, database: &Database) -> Result<bool, Failure> {
+        let table = format!("{}.version", self.identifier);
+        let exists = database.row("SELECT to_regclass($1) IS NOT NULL", &[(&table, Type::TEXT)]).await?;
+        if !exists.map(|row| row.try_get(0)).transpose()?.unwrap_or(false) {
+            return Ok(false);
+        }
+        let version = database.row(&self.fill("SELECT max(version) FROM {s}.version"), &[]).await?;
+        let version: Option<i32> = version.map(|row| row.try_get(0)).transpose()?.flatten();
+        Ok(version.is_some_and(|version| usize::try_from(version) == Ok(VERSIONS.len())))
+    }
+
+    /// Brings the schema to the newest version, in one transaction. One that is up to date is not written to.
     pub(crate) async fn migrate(&self, database: &Database) -> Result<(), ManageError> {
+        if self.is_newest(database).await? {
+            return Ok(());
+        }
         // Of several concurrent migrations the others wait.
         let begin = format!(
             "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;

@@ -15,6 +15,7 @@ use crate::{
     database::Parameter,
     entity::Entity,
     lease::notify_in,
+    pending::Work,
     prepared::{Origin, Prepared, Sent, insert},
     quota,
 };
@@ -23,6 +24,7 @@ use crate::{
 struct Request {
     messages: Vec<Prepared>,
     answer: oneshot::Sender<Result<(), SendError>>,
+    _work: Work,
 }
 
 impl Request {
@@ -61,15 +63,9 @@ impl PostgresSender {
     /// The maximum bytes of a batch of several messages, bodies and properties.
     pub const MAX_BATCH: usize = 1 << 20;
 
-    /// Creates a sender. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity that takes no messages.
+    /// Creates a sender to the entity at `path`.
     pub(crate) fn new(inner: Arc<Inner>, path: &EntityPath, entity: Entity) -> Result<Self, SendError> {
-        let refused = |detail: &'static str| SendError::new(ErrorKind::InvalidOperation).with_detail(detail);
-        if path.is_sub_queue() {
-            return Err(refused("a dead-letter sub-queue takes no messages"));
-        }
-        if entity.kind == EntityKind::Subscription {
-            return Err(refused("a subscription takes messages from its topic only"));
-        }
+        check_target(path, &entity)?;
         let (requests, receiver) = mpsc::channel(Self::WAITING);
         tokio::spawn(run(Arc::clone(&inner), entity.clone(), receiver));
         Ok(Self { inner, entity, requests })
@@ -89,27 +85,7 @@ impl PostgresSender {
     /// Returns their sequence numbers, in order. The number of a duplicate is that of the scheduled message that it repeats, or
     /// 0 if that is not scheduled any more.
     pub async fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
-        let messages = messages.into_iter().map(|message| Prepared::new(message, Some(at)));
-        let messages = messages.collect::<Result<Vec<_>, _>>()?;
-        check(&self.inner, &self.entity, &messages).await.map_err(rejection)?;
-        let all: Vec<&Prepared> = messages.iter().collect();
-        let (inner, entity) = (&self.inner, self.entity.id);
-        let sent = inner
-            .database
-            .with(async |client| insert(&***client, &inner.schema, entity, &all, Origin::default()).await)
-            .await;
-        let sent = sent.map_err(|failure| rejection(failure.into()))?;
-        let numbers = numbers(inner, entity, &sent).await;
-        arrived(inner, &self.entity).await;
-        numbers.map_err(|error| {
-            if error.is_outcome_unknown() || error.kind() == ErrorKind::EntityNotFound {
-                return error;
-            }
-            // They are committed. Another error would report that they are not.
-            SendError::new(ErrorKind::ServiceTimeout)
-                .with_detail("the messages are scheduled, and their numbers are not known")
-                .with_source(error)
-        })
+        schedule(&self.inner, &self.entity, messages, at).await
     }
 
     /// Cancels scheduled messages: all of them, or none.
@@ -119,10 +95,7 @@ impl PostgresSender {
     /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one of them is not scheduled here, because it has become active or
     /// was cancelled.
     pub async fn cancel_scheduled(&self, numbers: &[SequenceNumber]) -> Result<(), SendError> {
-        let numbers: Vec<i64> = numbers.iter().map(|number| number.get().cast_signed()).collect();
-        let parameters: [Parameter<'_>; 2] = [(&self.entity.id, Type::INT8), (&numbers, Type::INT8_ARRAY)];
-        self.inner.database.rows(&self.inner.sql("SELECT {s}.cancel($1, $2)"), &parameters).await?;
-        Ok(())
+        cancel_scheduled(&self.inner, &self.entity, numbers).await
     }
 
     /// Sends messages in a transaction of your own, which sends them by its commit. No other process waits for its end. Their
@@ -142,6 +115,59 @@ impl PostgresSender {
         insert(transaction, &self.inner.schema, self.entity.id, &all, Origin::default()).await?;
         Ok(notify_in(transaction, &self.inner.schema, self.entity.id, self.entity.forwards).await?)
     }
+}
+
+/// Checks that an entity takes messages. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation).
+pub(crate) fn check_target(path: &EntityPath, entity: &Entity) -> Result<(), SendError> {
+    let refused = |detail: &'static str| Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
+    if path.is_sub_queue() {
+        return refused("a dead-letter sub-queue takes no messages");
+    }
+    if entity.kind == EntityKind::Subscription {
+        return refused("a subscription takes messages from its topic only");
+    }
+    Ok(())
+}
+
+/// Schedules messages: [`PostgresSender::schedule`].
+pub(crate) async fn schedule(
+    inner: &Arc<Inner>,
+    entity: &Entity,
+    messages: Vec<Message>,
+    at: Timestamp,
+) -> Result<Vec<SequenceNumber>, SendError> {
+    let messages = messages.into_iter().map(|message| Prepared::new(message, Some(at)));
+    let messages = messages.collect::<Result<Vec<_>, _>>()?;
+    check(inner, entity, &messages).await.map_err(rejection)?;
+    let all: Vec<&Prepared> = messages.iter().collect();
+    let sent = inner
+        .database
+        .with(async |client| insert(&***client, &inner.schema, entity.id, &all, Origin::default()).await)
+        .await;
+    let sent = sent.map_err(|failure| rejection(failure.into()))?;
+    let numbers = numbers(inner, entity.id, &sent).await;
+    arrived(inner, entity).await;
+    numbers.map_err(|error| {
+        if error.is_outcome_unknown() || error.kind() == ErrorKind::EntityNotFound {
+            return error;
+        }
+        // They are committed. Another error would report that they are not.
+        SendError::new(ErrorKind::ServiceTimeout)
+            .with_detail("the messages are scheduled, and their numbers are not known")
+            .with_source(error)
+    })
+}
+
+/// Cancels scheduled messages: [`PostgresSender::cancel_scheduled`].
+pub(crate) async fn cancel_scheduled(
+    inner: &Inner,
+    entity: &Entity,
+    numbers: &[SequenceNumber],
+) -> Result<(), SendError> {
+    let numbers: Vec<i64> = numbers.iter().map(|number| number.get().cast_signed()).collect();
+    let parameters: [Parameter<'_>; 2] = [(&entity.id, Type::INT8), (&numbers, Type::INT8_ARRAY)];
+    inner.database.rows(&inner.sql("SELECT {s}.cancel($1, $2)"), &parameters).await?;
+    Ok(())
 }
 
 /// Returns the numbers of sent messages; 0 for one that has none any more.
@@ -260,7 +286,7 @@ impl PostgresSender {
             Err(refused) => return Box::pin(async { Err(rejection(refused)) }),
         };
         let (answer, answered) = oneshot::channel();
-        let request = Request { messages, answer };
+        let request = Request { messages, answer, _work: self.inner.pending.begin() };
         // The order of the calls counts, not that of the polls.
         let left = match self.requests.try_send(request) {
             Ok(()) => None,

@@ -136,13 +136,17 @@ pub(crate) async fn accept(inner: Arc<Inner>, entity: Entity, id: String) -> Res
     let sql = inner.sql("SELECT until, lock_ms FROM {s}.accept_session($1, $2, $3, $4)");
     let parameters: [Parameter<'_>; 4] =
         [(&entity.id, Type::INT8), (&lock.session, Type::BYTEA), (&holder, Type::INT4), (&lock.token, Type::UUID)];
-    if let Err(failure) = inner.database.rows(&sql, &parameters).await {
-        if !failure.is_of_connection() {
-            lock.place = None;
+    let row = match inner.database.row(&sql, &parameters).await {
+        Ok(row) => row,
+        Err(failure) => {
+            if !failure.is_of_connection() {
+                lock.place = None;
+            }
+            return Err(failure.into());
         }
-        return Err(failure.into());
-    }
-    PostgresSession::new(inner, entity, lock)
+    };
+    let millis: Option<i64> = row.map(|row| row.try_get(1)).transpose().map_err(Failure::from)?;
+    PostgresSession::new(inner, entity, lock, millis)
 }
 
 /// Locks the next session, waiting for one until the call is cancelled.
@@ -152,16 +156,18 @@ async fn next(
     call: Arc<Call<PostgresSession>>,
 ) -> Result<PostgresSession, ReceiveError> {
     let token = Uuid::new_v4();
-    let sql = inner.sql("SELECT session, wait_us, leaving, more FROM {s}.next_session($1, $2, $3)");
+    let sql = inner.sql("SELECT session, wait_us, leaving, more, lock_ms FROM {s}.next_session($1, $2, $3)");
     while call.is_wanted() {
         let (place, holder) = (place(&inner).await?, inner.holder().await);
         let mut news = inner.hub.watch(entity.id);
         let parameters: [Parameter<'_>; 3] = [(&entity.id, Type::INT8), (&holder, Type::INT4), (&token, Type::UUID)];
         // If the answer is lost the session is unknown: its lock runs out.
         let Some(row) = inner.database.row(&sql, &parameters).await? else { continue };
-        let read =
-            || Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?));
-        let (session, wait, leaving, is_more): (Option<Vec<u8>>, Option<i64>, bool, bool) =
+        let read = || {
+            let (wait, leaving, is_more) = (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
+            Ok::<_, tokio_postgres::Error>((row.try_get(0)?, wait, leaving, is_more, row.try_get(4)?))
+        };
+        let (session, wait, leaving, is_more, millis): (Option<Vec<u8>>, Option<i64>, bool, bool, Option<i64>) =
             read().map_err(Failure::from)?;
         if leaving && session.is_none() {
             crate::pump::try_pump(&inner, entity.id).await;
@@ -171,7 +177,7 @@ async fn next(
         }
         if let Some(session) = session {
             let lock = Lock { entity: entity.id, session, token, place: Some(place) };
-            return PostgresSession::new(inner, entity, lock);
+            return PostgresSession::new(inner, entity, lock, millis);
         }
         drop(place);
         if is_more {
@@ -207,63 +213,16 @@ impl Locked for PostgresSession {
 }
 
 impl PostgresSession {
-    fn new(inner: Arc<Inner>, entity: Entity, lock: Lock) -> Result<Self, ReceiveError> {
+    /// `lock_millis` is how long its lock holds, which may have changed since the entity was looked up.
+    fn new(inner: Arc<Inner>, entity: Entity, lock: Lock, lock_millis: Option<i64>) -> Result<Self, ReceiveError> {
         let id = String::from_utf8(lock.session.clone()).map_err(|error| {
             ReceiveError::new(ErrorKind::General).with_detail("a SessionId is not UTF-8").with_source(error)
         })?;
-        let lock_duration = entity.lock;
+        let lock_millis = lock_millis.and_then(|millis| u64::try_from(millis).ok());
+        let lock_duration = lock_millis.map_or(entity.lock, Duration::from_millis);
         let source = Source { entity, part: 0, deletes: false, session: Some((lock.session.clone(), lock.token)) };
         let receiver = PostgresReceiver::new(Arc::clone(&inner), source);
         Ok(Self { inner, id, receiver, lock, lock_duration, peeked: SequenceNumber::new(0) })
-    }
-
-    /// Returns the state of the session; `None` if there is none.
-    pub async fn state(&self) -> Result<Option<Bytes>, SettleError> {
-        let sql = "SELECT state FROM {s}.sessions
-            WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now()";
-        let row = self.inner.database.row(&self.inner.sql(sql), &self.named()).await?;
-        let row = row.ok_or_else(lost)?;
-        let state: Option<Vec<u8>> = row.try_get(0).map_err(Failure::from)?;
-        Ok(state.map(Bytes::from))
-    }
-
-    /// Sets the state of the session, or clears it. It stays when the session is given up.
-    ///
-    /// # Errors
-    ///
-    /// Also [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) beyond 1 MiB.
-    pub async fn set_state(&self, state: Option<Bytes>) -> Result<(), SettleError> {
-        if state.as_ref().is_some_and(|state| state.len() > 1 << 20) {
-            return Err(SettleError::new(ErrorKind::MessageSizeExceeded).with_detail("a state has at most 1 MiB"));
-        }
-        let sql = "UPDATE {s}.sessions SET state = $4
-            WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now() RETURNING 1";
-        let state = state.as_deref();
-        let [one, two, three] = self.named();
-        let row = self.inner.database.row(&self.inner.sql(sql), &[one, two, three, (&state, Type::BYTEA)]).await?;
-        row.map(drop).ok_or_else(lost)
-    }
-
-    /// Locks deferred messages of the session: all, or none.
-    ///
-    /// # Errors
-    ///
-    /// Also [`MessageNotFound`](ErrorKind::MessageNotFound).
-    pub async fn receive_deferred(
-        &mut self,
-        numbers: &[SequenceNumber],
-    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
-        receiver::receive_deferred(&self.inner, &self.receiver.source, numbers).await
-    }
-
-    /// Returns up to `max` messages of the session, continuing after the last peeked one.
-    pub async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
-        let (entity, session) = (self.lock.entity, Some(&self.lock.session));
-        let messages = crate::manage::peek(&self.inner, entity, 0, self.peeked, max, session).await?;
-        if let Some(last) = messages.last().and_then(Message::received) {
-            self.peeked = last.sequence_number.next();
-        }
-        Ok(messages)
     }
 
     fn named(&self) -> [Parameter<'_>; 3] {
@@ -331,6 +290,44 @@ impl Session for PostgresSession {
             self.inner.arrived(self.lock.entity);
             if held == Some(true) { Ok(()) } else { Err(lost()) }
         })
+    }
+
+    async fn state(&self) -> Result<Option<Bytes>, SettleError> {
+        let sql = "SELECT state FROM {s}.sessions
+            WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now()";
+        let row = self.inner.database.row(&self.inner.sql(sql), &self.named()).await?;
+        let row = row.ok_or_else(lost)?;
+        let state: Option<Vec<u8>> = row.try_get(0).map_err(Failure::from)?;
+        Ok(state.map(Bytes::from))
+    }
+
+    /// A state of more than 1 MiB is refused as [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded).
+    async fn set_state(&self, state: Option<Bytes>) -> Result<(), SettleError> {
+        if state.as_ref().is_some_and(|state| state.len() > 1 << 20) {
+            return Err(SettleError::new(ErrorKind::MessageSizeExceeded).with_detail("a state has at most 1 MiB"));
+        }
+        let sql = "UPDATE {s}.sessions SET state = $4
+            WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now() RETURNING 1";
+        let state = state.as_deref();
+        let [one, two, three] = self.named();
+        let row = self.inner.database.row(&self.inner.sql(sql), &[one, two, three, (&state, Type::BYTEA)]).await?;
+        row.map(drop).ok_or_else(lost)
+    }
+
+    async fn receive_deferred(
+        &mut self,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
+        receiver::receive_deferred(&self.inner, &self.receiver.source, numbers).await
+    }
+
+    async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        let (entity, session) = (self.lock.entity, Some(&self.lock.session));
+        let messages = crate::inspect::peek(&self.inner, entity, 0, self.peeked, max, session).await?;
+        if let Some(last) = messages.last().and_then(Message::received) {
+            self.peeked = last.sequence_number.next();
+        }
+        Ok(messages)
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) async fn run(inner: Weak<Inner>) {
         let Some(interval) = inner.upgrade().map(|inner| inner.options.poll) else { return };
         // Processes that were started together do not sweep together.
         sleep(interval.mul_f64(0.5 + fastrand::f64())).await;
-        let Some(strong) = inner.upgrade() else { return };
+        let Some(strong) = inner.upgrade().filter(|inner| !inner.is_closed()) else { return };
         if let Err(failure) = company(&strong).await {
             tracing::debug!(failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not looked");
         }

@@ -2,10 +2,9 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    administration::QueueSettings,
+    administration::{Counts, QueueSettings},
     transport::{Batch, ErrorKind, Lease, ReceiverExt, Sender, Session},
 };
-use consign_postgres::Counts;
 use futures_util::FutureExt;
 
 use crate::{Fixture, QUEUE, until};

@@ -5,8 +5,8 @@ use std::{future::Future, time::Duration};
 use consign::{
     Disposition, Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
-    message::Body,
-    rules::{CorrelationFilter, Rule, SqlFilter},
+    message::{Body, EntityPath},
+    rules::{CorrelationFilter, ManageRules, Rule, SqlFilter},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{Batch, ErrorKind, ReceiverExt, Sender},
@@ -112,14 +112,14 @@ async fn t_57_one_rule_too_many_is_refused() {
             FROM {s}.entities, generate_series(2, 2000) AS n WHERE path LIKE '%one'",
         )
         .await;
-    let postgres = &fixture.postgres;
+    let (postgres, one) = (&fixture.postgres, EntityPath::new(ONE).unwrap());
     let rule = |number: usize| Rule::new(format!("own {number}"), SqlFilter::parse("n = 1").unwrap()).unwrap();
-    let refused = postgres.create_rule(TOPIC, "one", &rule(1)).await.unwrap_err();
+    let refused = postgres.create_rule(&one, &rule(1)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded, "{refused}");
     let correlation = CorrelationFilter::builder().subject("s").build().unwrap();
-    postgres.create_rule(TOPIC, "one", &Rule::new("other", correlation).unwrap()).await.unwrap();
-    postgres.delete_rule(TOPIC, "one", "r2").await.unwrap();
-    postgres.create_rule(TOPIC, "one", &rule(2)).await.unwrap();
+    postgres.create_rule(&one, &Rule::new("other", correlation).unwrap()).await.unwrap();
+    postgres.delete_rule(&one, "r2").await.unwrap();
+    postgres.create_rule(&one, &rule(2)).await.unwrap();
     // All of them are read.
     postgres.sender(TOPIC).await.unwrap().send(Message::new("a")).await.unwrap();
     until(async || postgres.counts(ONE).await.unwrap().active == 1).await;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    administration::QueueSettings,
+    administration::{Counts, QueueSettings},
     message::Value,
     transport::{ErrorKind, ReceiverExt, Sender},
 };
@@ -156,6 +156,6 @@ async fn s_54_completions_at_the_same_time_have_each_their_own_answer() {
     for (is_lost, settled) in futures_util::future::join_all(settled).await {
         assert_eq!(settled.err().map(|error| error.kind()), is_lost.then_some(ErrorKind::MessageLockLost));
     }
-    assert_eq!(postgres.counts(QUEUE).await.unwrap(), consign_postgres::Counts::default());
+    assert_eq!(postgres.counts(QUEUE).await.unwrap(), Counts::default());
     fixture.end().await;
 }

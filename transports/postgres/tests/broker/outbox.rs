@@ -2,12 +2,11 @@ use std::time::Duration;
 
 use consign::{
     Disposition, Message,
-    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{Counts, QueueSettings, SubscriptionSettings, TopicSettings},
     message::SequenceNumber,
     settlement::Changes,
     transport::{ErrorKind, ReceiverExt, Sender, Session},
 };
-use consign_postgres::Counts;
 
 use crate::{Fixture, QUEUE, until};
 

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    broker::{QueueSettings, SubscriptionSettings, TopicSettings},
-    message::{ApplicationProperties, SequenceNumber},
-    rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter},
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    message::{ApplicationProperties, EntityPath, SequenceNumber},
+    rules::{CorrelationFilter, Filter, ManageRules, Rule, SqlAction, SqlFilter},
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{Delivery, Lease, ReceiverExt, Sender, Session},
@@ -114,9 +114,10 @@ async fn sessions(postgres: &Postgres) {
 async fn topic(postgres: &Postgres) {
     postgres.create_topic("topic", TopicSettings::default()).await.unwrap();
     postgres.create_subscription("topic", "Sub", SubscriptionSettings::default()).await.unwrap();
-    postgres.delete_rule("topic", "Sub", "$Default").await.unwrap();
+    let subscription = EntityPath::new(SUBSCRIPTION).unwrap();
+    postgres.delete_rule(&subscription, "$Default").await.unwrap();
     for rule in rules() {
-        postgres.create_rule("topic", "Sub", &rule).await.unwrap();
+        postgres.create_rule(&subscription, &rule).await.unwrap();
     }
     let sender = postgres.sender("topic").await.unwrap();
     for message in every().into_iter().take(2) {

@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use consign::{
     Disposition, Message,
+    administration::Administration,
     message::{EntityPath, SequenceNumber},
+    rules::ManageRules,
     time::Timestamp,
-    transport::{Capabilities, Delivery, ErrorKind, Lease, ManageError, ReceiveError, SendError, SettleError},
+    transport::{
+        AcceptSession, Capabilities, Delivery, ErrorKind, Lease, ManageError, PeekMessages, PurgeMessages,
+        ReceiveDeferred, ReceiveError, ReceiveMode, ScheduleMessages, SendError, Session, Sessions, SettleError,
+        Transport,
+    },
 };
 use consign_conformance::{
-    Backend, Counts, Failure, Process, QueueSpec, Status, SubscriptionSpec, Timing, TopicSpec, settings,
+    Backend, Counts, Failure, Mode, Process, QueueSpec, RuleSpec, Status, SubscriptionSpec, Timing, TopicSpec, settings,
 };
 use consign_postgres::{Options, Postgres, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession};
 
@@ -65,6 +72,10 @@ fn options(schema: &str) -> Options {
     Postgres::options().schema(schema).poll_every(Duration::from_millis(100)).grace(Duration::from_millis(300))
 }
 
+fn receive_error(error: ManageError) -> ReceiveError {
+    ReceiveError::new(error.kind()).with_source(error)
+}
+
 /// How long others may take to notice that a process is gone, on a machine with much to do.
 const NOTICED: Duration = Duration::from_secs(20);
 
@@ -74,8 +85,6 @@ impl Backend for InPostgres {
     type Receiver = Process<PostgresReceiver>;
     type Session = PostgresSession;
     type Transaction = ByPath;
-
-    consign_conformance::client_methods!(postgres);
 
     fn name(&self) -> &'static str {
         "postgres"
@@ -120,6 +129,75 @@ impl Backend for InPostgres {
         self.postgres.create_subscription(topic, name, settings::subscription(spec)).await
     }
 
+    async fn create_rule(&self, subscription: &EntityPath, rule: &RuleSpec) -> Result<(), ManageError> {
+        ManageRules::create_rule(&self.postgres, subscription, &settings::rule(rule)?).await
+    }
+
+    async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Result<(), ManageError> {
+        ManageRules::delete_rule(&self.postgres, subscription, name).await
+    }
+
+    async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
+        Administration::delete(&self.postgres, path).await
+    }
+
+    async fn sender(&self, path: &EntityPath) -> Result<PostgresSender, SendError> {
+        Transport::sender(&self.postgres, path).await
+    }
+
+    async fn receiver(&self, path: &EntityPath, mode: Mode) -> Result<Self::Receiver, ReceiveError> {
+        let mode = match mode {
+            Mode::PeekLock => ReceiveMode::PeekLock,
+            Mode::ReceiveAndDelete => ReceiveMode::ReceiveAndDelete,
+        };
+        Ok(Process::here(Transport::receiver(&self.postgres, path, mode).await?))
+    }
+
+    async fn receive_deferred(
+        &self,
+        path: &EntityPath,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
+        ReceiveDeferred::receive_deferred(&self.postgres, path, numbers).await
+    }
+
+    async fn peek(&self, path: &EntityPath, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        PeekMessages::peek(&self.postgres, path, from, max).await
+    }
+
+    async fn purge(
+        &self,
+        path: &EntityPath,
+        max: usize,
+        accepted_before: Option<Timestamp>,
+    ) -> Result<usize, ManageError> {
+        PurgeMessages::purge(&self.postgres, path, max, accepted_before).await
+    }
+
+    async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<PostgresSession, ReceiveError> {
+        Sessions::sessions(&self.postgres, path).await?.accept(id).await
+    }
+
+    async fn session_state(&self, session: &mut PostgresSession) -> Result<Option<Bytes>, SettleError> {
+        session.state().await
+    }
+
+    async fn set_session_state(&self, session: &mut PostgresSession, state: Option<Bytes>) -> Result<(), SettleError> {
+        session.set_state(state).await
+    }
+
+    async fn receive_deferred_of(
+        &self,
+        session: &mut PostgresSession,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
+        session.receive_deferred(numbers).await
+    }
+
+    async fn peek_of(&self, session: &mut PostgresSession, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        session.peek(max).await
+    }
+
     async fn set_status(&self, path: &EntityPath, status: Status) -> Result<(), ManageError> {
         self.postgres.set_status(path.as_str(), settings::status(status)).await
     }
@@ -130,15 +208,15 @@ impl Backend for InPostgres {
         messages: Vec<Message>,
         at: Timestamp,
     ) -> Result<Vec<SequenceNumber>, SendError> {
-        self.postgres.sender(path.as_str()).await?.schedule(messages, at).await
+        ScheduleMessages::schedule(&self.postgres, path, messages, at).await
     }
 
     async fn cancel_scheduled(&self, path: &EntityPath, numbers: &[SequenceNumber]) -> Result<(), SendError> {
-        self.postgres.sender(path.as_str()).await?.cancel_scheduled(numbers).await
+        ScheduleMessages::cancel_scheduled(&self.postgres, path, numbers).await
     }
 
     async fn counts(&self, path: &EntityPath) -> Result<Counts, ReceiveError> {
-        let counts = self.postgres.counts(path.as_str()).await?;
+        let counts = Administration::counts(&self.postgres, path).await.map_err(receive_error)?;
         Ok(Counts {
             active: counts.active + counts.locked,
             deferred: counts.deferred,
@@ -179,11 +257,15 @@ impl Backend for InPostgres {
         held: Vec<Delivery<PostgresLease>>,
     ) -> Result<(), ReceiveError> {
         let path = receiver.receiver().path();
-        let before = self.postgres.counts(path.as_str()).await?.locked;
+        let locked = async || {
+            let counts = self.postgres.counts(path.as_str()).await;
+            counts.map(|counts| counts.locked).map_err(receive_error)
+        };
+        let before = locked().await?;
         let lost = held.len();
         receiver.kill(held).await?;
         let noticed = async {
-            while self.postgres.counts(path.as_str()).await?.locked + lost > before {
+            while locked().await? + lost > before {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Ok(())
