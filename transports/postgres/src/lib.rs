@@ -5,6 +5,7 @@ mod capabilities;
 mod chores;
 mod codec;
 mod completions;
+mod connector;
 mod copies;
 mod database;
 mod dead_letter;
@@ -43,6 +44,7 @@ pub use tokio_postgres;
 pub(crate) use crate::inner::Inner;
 pub use crate::{
     codec::Unwritable,
+    connector::connector,
     failure::TooLate,
     lease::PostgresLease,
     options::Options,

@@ -1,0 +1,271 @@
+//! The broker of a URL.
+
+use std::{num::NonZeroUsize, ops::RangeInclusive, time::Duration};
+
+use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, TransportUrl};
+use tokio_postgres::Config;
+
+use crate::{
+    Options,
+    options::{LONGEST, MAX_DELIVERIES, SHORTEST_POLL, is_schema_name},
+};
+
+/// Returns the connector of PostgreSQL, for the schemes `postgres:` and `postgresql:`.
+///
+/// ```text
+/// postgres://user:password@host:port,host:port/database?parameter=value&parameter=value
+/// ```
+///
+/// Connecting creates the schema of the broker, or migrates it to the version of this library, as
+/// [`Postgres::migrate`](crate::Postgres::migrate) does. If it is up to date nothing is written.
+///
+/// | parameter | value | default | option |
+/// |---|---|---|---|
+/// | `schema` | 1 to 40 bytes, and neither `{` nor `$$` | `consign` | [`Options::schema`] |
+/// | `connections` | a number of at least 1 | 8 | [`Options::connections`] |
+/// | `timeout` | 10 ms to 1 day | `10s` | [`Options::timeout`] |
+/// | `poll_every` | 10 ms to 1 day | `1s` | [`Options::poll_every`] |
+/// | `grace` | at most 1 day | `5s` | [`Options::grace`] |
+/// | `max_deliveries` | 1 to 1,048,576 | 10,000 | [`Options::max_deliveries`] |
+/// | `migrate` | `true` or `false` | `true` | whether connecting migrates the schema |
+///
+/// A duration is a whole number with its unit: `500ms`, `30s`, `5m`. `?`, `#` and `@` in a user or a password are written
+/// `%3F`, `%23` and `%40`.
+///
+/// These parameters are those of [`tokio_postgres::Config`]: `application_name`, `channel_binding`, `connect_timeout`,
+/// `dbname`, `host`, `hostaddr`, `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`,
+/// `load_balance_hosts`, `options`, `password`, `port`, `sslmode`, `sslnegotiation`, `target_session_attrs`,
+/// `tcp_user_timeout`, `user`. Others are refused.
+///
+/// Several hosts are tried in their order, for the first connection and for each later one. Without `connect_timeout` each has
+/// an equal part of `timeout` to accept a connection. `target_session_attrs=read-write` skips servers that are not the primary.
+/// `sslmode` chooses TLS, as [`Options::connect`] describes.
+///
+/// # Examples
+///
+/// ```no_run
+/// use consign::transport::TransportRegistry;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let transports = TransportRegistry::new().with(consign_postgres::connector());
+/// let url = "postgres://shop@one,two/shop?target_session_attrs=read-write&schema=orders";
+/// let transport = transports.connect(url).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn connector() -> impl Connector {
+    Postgresql
+}
+
+struct Postgresql;
+
+impl Connector for Postgresql {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["postgres", "postgresql"]
+    }
+
+    fn connect(&self, url: TransportUrl) -> BoxFuture<Result<DynTransport, ConnectError>> {
+        Box::pin(async move {
+            let Parsed { options, config, migrates } = Parsed::new(url)?;
+            let postgres = options.connect_config(config).await?;
+            if migrates {
+                postgres.migrate().await?;
+            }
+            Ok(postgres.into())
+        })
+    }
+}
+
+/// The parameters of `tokio_postgres::Config`, with the forms of their values.
+const DRIVER: [(&str, &str); 19] = [
+    ("application_name", "a text"),
+    ("channel_binding", "`disable`, `prefer` or `require`"),
+    ("connect_timeout", "a number of seconds"),
+    ("dbname", "the name of a database"),
+    ("host", "a host, or the path of a folder with a socket"),
+    ("hostaddr", "IP addresses with commas between them"),
+    ("keepalives", "`0` or `1`"),
+    ("keepalives_idle", "a number of seconds"),
+    ("keepalives_interval", "a number of seconds"),
+    ("keepalives_retries", "a number"),
+    ("load_balance_hosts", "`disable` or `random`"),
+    ("options", "options of the server"),
+    ("password", "a password"),
+    ("port", "ports with commas between them"),
+    ("sslmode", "`disable`, `prefer` or `require`"),
+    ("sslnegotiation", "`postgres` or `direct`"),
+    ("target_session_attrs", "`any`, `read-write` or `read-only`"),
+    ("tcp_user_timeout", "a number of seconds"),
+    ("user", "the name of a user"),
+];
+
+/// What a URL says.
+struct Parsed {
+    options: Options,
+    config: Config,
+    migrates: bool,
+}
+
+impl Parsed {
+    fn new(mut url: TransportUrl) -> Result<Self, ConnectError> {
+        let mut options = Options::new();
+        if let Some(schema) = url.take("schema") {
+            if !is_schema_name(&schema) {
+                return Err(ConnectError::invalid_parameter("schema", "1 to 40 bytes, and neither `{` nor `$$`"));
+            }
+            options = options.schema(schema);
+        }
+        if let Some(connections) = url.take_parsed::<NonZeroUsize>("connections", "a number of at least 1")? {
+            options = options.connections(connections.get());
+        }
+        let shortest = Duration::from_millis(10);
+        if let Some(timeout) = duration(&mut url, "timeout", shortest..=LONGEST)? {
+            options = options.timeout(timeout);
+        }
+        if let Some(interval) = duration(&mut url, "poll_every", SHORTEST_POLL..=LONGEST)? {
+            options = options.poll_every(interval);
+        }
+        if let Some(grace) = duration(&mut url, "grace", Duration::ZERO..=LONGEST)? {
+            options = options.grace(grace);
+        }
+        let expected = "a number from 1 to 1048576";
+        if let Some(deliveries) = url.take_parsed::<usize>("max_deliveries", expected)? {
+            if !MAX_DELIVERIES.contains(&deliveries) {
+                return Err(ConnectError::invalid_parameter("max_deliveries", expected));
+            }
+            options = options.max_deliveries(deliveries);
+        }
+        let migrates = url.take_parsed("migrate", "`true` or `false`")?.unwrap_or(true);
+        Ok(Self { options, config: config(&url)?, migrates })
+    }
+}
+
+fn duration(
+    url: &mut TransportUrl,
+    name: &str,
+    range: RangeInclusive<Duration>,
+) -> Result<Option<Duration>, ConnectError> {
+    let duration = url.take_duration(name)?;
+    if duration.is_some_and(|duration| !range.contains(&duration)) {
+        let expected = format!("{} ms to 1 day", range.start().as_millis());
+        return Err(ConnectError::invalid_parameter(name, &expected));
+    }
+    Ok(duration)
+}
+
+/// Returns the configuration of the driver, from the parameters that are left.
+fn config(url: &TransportUrl) -> Result<Config, ConnectError> {
+    let mut unknown = url.clone();
+    for (name, expected) in DRIVER {
+        if let Some(value) = unknown.take(name) {
+            // The error of the whole URL does not tell which parameter it is.
+            let escaped = value.replace('\\', "\\\\").replace('\'', "\\'");
+            if format!("{name}='{escaped}'").parse::<Config>().is_err() {
+                return Err(ConnectError::invalid_parameter(name, expected));
+            }
+        }
+    }
+    unknown.finish()?;
+    let invalid = || ConnectError::invalid_url("expected `postgres://user:password@host:port/database`");
+    if !url.address().starts_with("//") {
+        return Err(invalid());
+    }
+    let config: Config = url.to_url().parse().map_err(|_| invalid())?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        return Err(ConnectError::invalid_url("expected a host in `postgres://user:password@host:port/database`"));
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use consign_core::transport::ConnectErrorKind;
+    use tokio_postgres::config::{Host, TargetSessionAttrs};
+
+    use super::*;
+
+    fn parse(url: &str) -> Result<Parsed, ConnectError> {
+        Parsed::new(TransportUrl::parse(url).unwrap())
+    }
+
+    #[test]
+    fn parameters_of_the_driver_reach_its_configuration() {
+        let url = "postgres://u:p%40ss@one:1,two:2/shop?target_session_attrs=read-write&application_name=a%20'b%5C\
+            &options=-c%20a%3Db&schema=s";
+        let Parsed { config, .. } = parse(url).unwrap();
+        assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert_eq!(config.get_hosts(), [Host::Tcp("one".into()), Host::Tcp("two".into())]);
+        assert_eq!(config.get_ports(), [1, 2]);
+        assert_eq!((config.get_user(), config.get_password()), (Some("u"), Some(&b"p@ss"[..])));
+        assert_eq!((config.get_dbname(), config.get_application_name()), (Some("shop"), Some("a 'b\\")));
+        assert_eq!(config.get_options(), Some("-c a=b"));
+        assert_eq!(parse("postgresql://one").unwrap().config.get_target_session_attrs(), TargetSessionAttrs::Any);
+        // The form of each value that is refused, and the driver has each parameter.
+        for (name, _) in DRIVER {
+            let value = match name {
+                "channel_binding" | "sslmode" => "require",
+                "hostaddr" => "127.0.0.1",
+                "load_balance_hosts" => "random",
+                "sslnegotiation" => "direct",
+                "target_session_attrs" => "any",
+                _ => "1",
+            };
+            parse(&format!("postgres://one?{name}={value}")).map(drop).unwrap();
+        }
+    }
+
+    #[test]
+    fn own_parameters_reach_the_options() {
+        let url = "postgres://one?schema=orders&connections=3&timeout=2s&poll_every=10ms&grace=1m&max_deliveries=7";
+        let Parsed { options, migrates, .. } = parse(url).unwrap();
+        let expected = Options::new()
+            .schema("orders")
+            .connections(3)
+            .timeout(Duration::from_secs(2))
+            .poll_every(Duration::from_millis(10))
+            .grace(Duration::from_secs(60))
+            .max_deliveries(7);
+        assert_eq!(format!("{options:?}"), format!("{expected:?}"));
+        assert!(migrates && !parse("postgres://one?migrate=false").unwrap().migrates);
+    }
+
+    #[test]
+    fn a_url_that_cannot_be_used_is_refused_by_the_name_of_its_parameter() {
+        for (query, name) in [
+            ("schema=", "schema"),
+            ("schema=a$$secret", "schema"),
+            ("connections=0", "connections"),
+            ("connections=secret", "connections"),
+            ("timeout=9ms", "timeout"),
+            ("timeout=1441m", "timeout"),
+            ("poll_every=secret", "poll_every"),
+            ("poll_every=9ms", "poll_every"),
+            ("grace=1441m", "grace"),
+            ("max_deliveries=0", "max_deliveries"),
+            ("max_deliveries=1048577", "max_deliveries"),
+            ("migrate=secret", "migrate"),
+            ("connect_timeout=secret", "connect_timeout"),
+            ("hostaddr=secret", "hostaddr"),
+            ("port=secret", "port"),
+            ("target_session_attrs=secret", "target_session_attrs"),
+        ] {
+            let error = parse(&format!("postgres://one?{query}")).err().unwrap();
+            assert_eq!(error.kind(), ConnectErrorKind::InvalidParameter, "{query}");
+            let text = format!("{error} {error:?}");
+            assert!(text.contains(&format!("`{name}`")) && !text.contains("secret"), "{text}");
+        }
+        for name in ["sslrootcert", "Schema", "namespace"] {
+            let error = parse(&format!("postgres://one?{name}=secret")).err().unwrap();
+            assert_eq!(error.kind(), ConnectErrorKind::UnknownParameter);
+            let text = format!("{error} {error:?}");
+            assert!(text.contains(&format!("`{name}`")) && !text.contains("secret"), "{text}");
+        }
+        for url in ["postgres:one", "postgres:", "postgres://", "postgres:///shop", "postgres://u:secret@one:port/shop"]
+        {
+            let error = parse(url).err().unwrap();
+            assert_eq!(error.kind(), ConnectErrorKind::InvalidUrl, "{url}");
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+        }
+    }
+}
