@@ -20,8 +20,9 @@ impl TransportUrl {
     ///
     /// # Errors
     ///
-    /// [`InvalidUrl`](super::ConnectErrorKind::InvalidUrl) without a scheme, or with an escape of the query that is not one,
-    /// and [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter that stands twice.
+    /// [`InvalidUrl`](super::ConnectErrorKind::InvalidUrl) without a scheme, with an escape of the query that is not one, or
+    /// with a password that is not escaped, and [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter
+    /// that stands twice.
     pub fn parse(text: &str) -> Result<Self, ConnectError> {
         let (scheme, rest) = text.split_once(':').ok_or_else(no_url)?;
         let mut letters = scheme.chars();
@@ -30,8 +31,13 @@ impl TransportUrl {
         {
             return Err(no_url());
         }
-        let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+        let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // A password that is not escaped would become a parameter, whose name is in the errors.
+        if !address.contains('@') && (query.contains('@') || fragment.contains('@')) {
+            let expected = "expected `%3F`, `%23` and `%40` for `?`, `#` and `@` in a user, a password and the query";
+            return Err(ConnectError::invalid_url(expected));
+        }
         let mut parameters: Vec<(String, String)> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -202,6 +208,8 @@ mod tests {
             ("a:b?c=secret%+1", ConnectErrorKind::InvalidUrl),
             ("a:b?c=secret%ff", ConnectErrorKind::InvalidUrl),
             ("a:b?c=secret&c=2", ConnectErrorKind::UnknownParameter),
+            ("a://u:p?secret@h", ConnectErrorKind::InvalidUrl),
+            ("a://u:p#secret@h", ConnectErrorKind::InvalidUrl),
         ] {
             let error = TransportUrl::parse(text).unwrap_err();
             assert_eq!(error.kind(), kind, "{text}");
