@@ -106,6 +106,11 @@ async fn listen(
                     inner.joined(holder);
                     continue;
                 }
+                if let Some(Ok(changed)) = payload.strip_prefix('=').map(str::parse) {
+                    inner.quota.forget(changed);
+                    inner.hub.wake(changed);
+                    continue;
+                }
                 match payload.strip_prefix('!').unwrap_or(payload).parse() {
                     Ok(entity) if payload.starts_with('!') => pump_soon(&inner, entity),
                     Ok(entity) => inner.hub.wake(entity),

@@ -26,6 +26,13 @@ const FULL: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Quota(Mutex<HashMap<i64, Known>>);
 
+impl Quota {
+    /// Has an entity summed up by the next send, because its size was changed.
+    pub(crate) fn forget(&self, entity: i64) {
+        self.0.lock().remove(&entity);
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Known {
     /// The size of the entity, which may have been changed since its lookup.

@@ -119,7 +119,7 @@ impl Administration for Postgres {
     }
 
     /// A new `lock_duration` and a new `forward_to` release all locks without a count. A new `default_time_to_live` applies to
-    /// messages that are sent afterwards, and a new `max_size` within a minute. Receivers that exist report the old
+    /// messages that are sent afterwards, and a new `max_size` within a minute at the latest. Receivers that exist report the old
     /// `max_delivery_count` in their `entity_info`.
     async fn update(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
         update::update(&self.inner, path, settings).await

@@ -30,7 +30,8 @@ pub(crate) async fn update(
     if is_leaving {
         pump::try_pump(inner, entity).await;
     }
-    inner.arrived(entity);
+    inner.quota.forget(entity);
+    inner.hub.wake(entity);
     Ok(())
 }
 
@@ -69,6 +70,9 @@ async fn change(
     if old.forward_dead_to.is_some() != new.forward_dead_to.is_some() {
         forward(inner, &transaction, entity, 1, new.forward_dead_to.is_some()).await?;
     }
+    // A process that misses it reads the settings within a minute.
+    let changed = format!("SELECT pg_notify({}, '=' || $1)", inner.schema.channel_literal);
+    rows(&*transaction, &changed, &[(&entity.to_string(), Type::TEXT)]).await?;
     transaction.commit().await?;
     Ok(Ok((entity, new.forward_to.is_some() || new.forward_dead_to.is_some())))
 }
