@@ -182,6 +182,8 @@ async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -
     let others = inner.sql("SELECT FROM {s}.holders WHERE id <> $1 LIMIT 1");
     let others = client.query_typed(&others, &[(holder, Type::INT4)]).await?;
     inner.listening(*holder, !others.is_empty());
+    // Changes before this were notified to no connection of this process.
+    inner.quota.forget_all();
     inner.hub.wake_all();
     Ok(())
 }

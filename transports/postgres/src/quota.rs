@@ -24,12 +24,28 @@ const FRESH: Duration = Duration::from_secs(60);
 const FULL: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(crate) struct Quota(Mutex<HashMap<i64, Known>>);
+pub(crate) struct Quota(Mutex<Sums>);
+
+#[derive(Default)]
+struct Sums {
+    known: HashMap<i64, Known>,
+    /// How often sizes were changed. A sum that began before a change is not kept.
+    changes: u64,
+}
 
 impl Quota {
     /// Has an entity summed up by the next send, because its size was changed.
     pub(crate) fn forget(&self, entity: i64) {
-        self.0.lock().remove(&entity);
+        let mut sums = self.0.lock();
+        sums.known.remove(&entity);
+        sums.changes += 1;
+    }
+
+    /// As [`forget`](Self::forget), for all entities: changes may have been missed.
+    pub(crate) fn forget_all(&self) {
+        let mut sums = self.0.lock();
+        sums.known.clear();
+        sums.changes += 1;
     }
 }
 
@@ -59,7 +75,7 @@ impl Known {
 /// Checks that an entity takes messages of so many bytes in all. Errors: [`ErrorKind::QuotaExceeded`].
 pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, count: usize, bytes: u64) -> Result<(), SendError> {
     let bytes = bytes.saturating_add((count as u64).saturating_mul(QueueSettings::OVERHEAD));
-    let known = inner.quota.0.lock().get(&entity.id).copied().filter(|known| known.limit > SMALL);
+    let known = inner.quota.0.lock().known.get(&entity.id).copied().filter(|known| known.limit > SMALL);
     let (limit, room) = match known.and_then(|known| Some((known.limit, known.has_room(bytes)?))) {
         Some(known) => known,
         None => sum_up(inner, entity, bytes).await?,
@@ -68,7 +84,7 @@ pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, count: usize, byt
         let detail = format!("the entity holds at most {limit} bytes");
         return Err(SendError::new(ErrorKind::QuotaExceeded).with_detail(detail));
     }
-    if let Some(known) = inner.quota.0.lock().get_mut(&entity.id) {
+    if let Some(known) = inner.quota.0.lock().known.get_mut(&entity.id) {
         known.added += bytes;
     }
     Ok(())
@@ -76,6 +92,7 @@ pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, count: usize, byt
 
 /// Sums an entity up. Returns its size, and whether it takes so many bytes.
 async fn sum_up(inner: &Inner, entity: &Entity, bytes: u64) -> Result<(u64, bool), Failure> {
+    let changes = inner.quota.0.lock().changes;
     let sql = inner.sql("SELECT {s}.used($1), (SELECT max_size FROM {s}.entities WHERE id = $1)");
     let row = inner.database.row(&sql, &[(&entity.id, Type::INT8)]).await?;
     let (mut used, mut limit) = (0, entity.max_size);
@@ -84,10 +101,12 @@ async fn sum_up(inner: &Inner, entity: &Entity, bytes: u64) -> Result<(u64, bool
         used = value(row.try_get(0)?).unwrap_or(used);
         limit = value(row.try_get(1)?).unwrap_or(limit);
     }
-    let mut all = inner.quota.0.lock();
-    if all.len() > 10_000 {
-        all.clear();
+    let mut sums = inner.quota.0.lock();
+    if sums.known.len() > 10_000 {
+        sums.known.clear();
     }
-    all.insert(entity.id, Known { limit, used, added: 0, at: Instant::now() });
+    if sums.changes == changes {
+        sums.known.insert(entity.id, Known { limit, used, added: 0, at: Instant::now() });
+    }
     Ok((limit, used.saturating_add(bytes) <= limit))
 }

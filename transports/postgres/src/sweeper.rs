@@ -23,6 +23,7 @@ pub(crate) async fn run(inner: Weak<Inner>) {
             match sweep(&strong).await {
                 Ok(true) => {}
                 Ok(false) => break,
+                Err(_) if strong.is_closed() => return,
                 Err(failure) => {
                     log::not_swept(&strong.options.schema, &failure);
                     break;

@@ -37,7 +37,9 @@ impl Transport for Postgres {
         }
     }
 
-    /// A pool that was [wrapped](crate::Options::wrap) stays open.
+    /// A pool that was [wrapped](crate::Options::wrap) stays open. Deliveries and sessions that are still held are released to
+    /// other processes, as those of a lost process. After [`Options::timeout`](crate::Options::timeout) it closes the
+    /// connections all the same, and returns [`ServiceTimeout`](consign_core::transport::ErrorKind::ServiceTimeout).
     async fn close(&self) -> Result<(), ManageError> {
         self.inner.close().await
     }
