@@ -113,8 +113,8 @@ impl Postgres {
         Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
     }
 
-    /// Locks deferred messages by their sequence numbers: all, or none. [`PostgresSession::receive_deferred`] fetches messages
-    /// of a session.
+    /// Locks deferred messages by their sequence numbers: all, or none. Messages of a session are fetched by
+    /// [`Session::receive_deferred`](consign_core::transport::Session::receive_deferred).
     ///
     /// # Errors
     ///
