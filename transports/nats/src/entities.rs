@@ -15,7 +15,7 @@ use crate::{
     copies,
     error::Fault,
     feed::Feed,
-    settings::{Kind, Limits, Stored, check_lock},
+    settings::{Kind, Limits, Stored},
     source::{Beside, Place, Source},
 };
 
@@ -50,19 +50,8 @@ impl Nats {
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) where the account may have no further stream.
     pub async fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         let path = own_path(path)?;
-        check_lock(settings.lock_duration, settings.max_delivery_count)?;
-        let limits = Limits {
-            duplicate_detection: settings.duplicate_detection,
-            max_bytes: settings.max_bytes,
-            max_age: settings.max_age,
-            replicas: settings.replicas,
-        };
-        limits.check()?;
-        let (lock, deliveries, requires_session) =
-            (settings.lock_duration, settings.max_delivery_count, settings.requires_session);
-        let mut stored = Stored::new(Kind::Queue, path.as_str(), lock, deliveries, requires_session);
-        stored.detects_duplicates = settings.duplicate_detection.is_some();
-        Ok(self.inner.create_entity(&path, &stored, &limits).await?)
+        settings.check()?;
+        Ok(self.inner.create_entity(&path, &settings.stored(&path), &settings.limits()).await?)
     }
 
     /// Deletes a queue, a topic with its subscriptions, or a subscription, with their messages.
@@ -175,7 +164,7 @@ impl Inner {
     }
 
     pub(crate) async fn create_beside(&self, beside: &Beside, stored: &Stored, replicas: usize) -> Result<(), Fault> {
-        let limits = Limits { duplicate_detection: None, max_bytes: None, max_age: None, replicas };
+        let limits = Limits::none(replicas);
         let mut config = stream_config(&beside.stream, &[beside.subjects()], "workqueue", &limits, stored);
         config["max_msgs_per_subject"] = json!(1);
         config["discard"] = json!("old");

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use consign_core::transport::{ErrorKind, ManageError};
+use consign_core::{
+    message::EntityPath,
+    transport::{ErrorKind, ManageError},
+};
 use serde::{Deserialize, Serialize};
 
 /// The settings of a queue: those that JetStream or this transport can honour, and no more.
@@ -40,6 +43,29 @@ impl Default for QueueSettings {
     }
 }
 
+impl QueueSettings {
+    pub(crate) fn check(&self) -> Result<(), ManageError> {
+        check_lock(self.lock_duration, self.max_delivery_count)?;
+        self.limits().check()
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            duplicate_detection: self.duplicate_detection,
+            max_bytes: self.max_bytes,
+            max_age: self.max_age,
+            replicas: self.replicas,
+        }
+    }
+
+    /// Returns the record of a new queue.
+    pub(crate) fn stored(&self, path: &EntityPath) -> Stored {
+        let Self { lock_duration, max_delivery_count, requires_session, .. } = *self;
+        let stored = Stored::new(Kind::Queue, path.as_str(), lock_duration, max_delivery_count, requires_session);
+        Stored { detects_duplicates: self.duplicate_detection.is_some(), ..stored }
+    }
+}
+
 /// The settings of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -58,6 +84,19 @@ pub struct TopicSettings {
 impl Default for TopicSettings {
     fn default() -> Self {
         Self { duplicate_detection: None, max_bytes: None, max_age: None, replicas: 1 }
+    }
+}
+
+impl TopicSettings {
+    pub(crate) fn limits(&self) -> Limits {
+        let Self { duplicate_detection, max_bytes, max_age, replicas } = *self;
+        Limits { duplicate_detection, max_bytes, max_age, replicas }
+    }
+
+    /// Returns the record of a new topic.
+    pub(crate) fn stored(&self, path: &EntityPath) -> Stored {
+        let stored = Stored::new(Kind::Topic, path.as_str(), Duration::ZERO, 0, false);
+        Stored { detects_duplicates: self.duplicate_detection.is_some(), ..stored }
     }
 }
 
@@ -84,6 +123,20 @@ impl Default for SubscriptionSettings {
             dead_letter_on_filter_error: true,
             requires_session: false,
         }
+    }
+}
+
+impl SubscriptionSettings {
+    pub(crate) fn check(&self) -> Result<(), ManageError> {
+        check_lock(self.lock_duration, self.max_delivery_count)
+    }
+
+    /// Returns the record of a new subscription of the topic with this id.
+    pub(crate) fn stored(&self, path: &EntityPath, topic: String) -> Stored {
+        let Self { lock_duration, max_delivery_count, requires_session, dead_letter_on_filter_error } = *self;
+        let stored =
+            Stored::new(Kind::Subscription, path.as_str(), lock_duration, max_delivery_count, requires_session);
+        Stored { topic: Some(topic), dead_letter_on_filter_error, ..stored }
     }
 }
 
@@ -155,6 +208,11 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// The limits of a stream that has none of its own.
+    pub(crate) fn none(replicas: usize) -> Self {
+        Self { duplicate_detection: None, max_bytes: None, max_age: None, replicas }
+    }
+
     pub(crate) fn check(&self) -> Result<(), ManageError> {
         if self.duplicate_detection.is_some_and(|window| window < Duration::from_millis(100) || window > WEEK) {
             return Err(refused("duplicate_detection must be 100 ms to 7 days"));
@@ -177,7 +235,7 @@ impl Limits {
     }
 }
 
-pub(crate) fn check_lock(lock: Duration, deliveries: u32) -> Result<(), ManageError> {
+fn check_lock(lock: Duration, deliveries: u32) -> Result<(), ManageError> {
     if lock < Duration::from_secs(1) || lock > HOUR {
         return Err(refused("lock_duration must be 1 s to 1 h"));
     }

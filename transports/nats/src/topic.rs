@@ -15,7 +15,7 @@ use crate::{
     error::Fault,
     feed::{self, Feed},
     rules::Stored as Rules,
-    settings::{Kind, Limits, Stored, check_lock},
+    settings::{Kind, Limits, Stored},
     source::Beside,
     wire,
 };
@@ -28,11 +28,8 @@ impl Nats {
     /// Those of [`Nats::create_queue`].
     pub async fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         let path = own_path(path)?;
-        let TopicSettings { duplicate_detection, max_bytes, max_age, replicas } = settings;
-        let limits = Limits { duplicate_detection, max_bytes, max_age, replicas };
+        let (limits, stored) = (settings.limits(), settings.stored(&path));
         limits.check()?;
-        let mut stored = Stored::new(Kind::Topic, path.as_str(), std::time::Duration::ZERO, 0, false);
-        stored.detects_duplicates = duplicate_detection.is_some();
         let (stream, root) = self.inner.name(path.as_str())?;
         let config = stream_config(&stream, &[format!("{root}.m")], "interest", &limits, &stored);
         Ok(self.inner.create_stream(&stream, &config).await.map(drop)?)
@@ -53,15 +50,10 @@ impl Nats {
         let inner = &self.inner;
         let topic = EntityPath::new(topic)?;
         let path = topic.subscription_of(name)?;
-        check_lock(settings.lock_duration, settings.max_delivery_count)?;
+        settings.check()?;
         let (stream, info, of_topic) = inner.topic(&topic).await?;
-        let SubscriptionSettings { lock_duration, max_delivery_count, requires_session, .. } = settings;
-        let mut stored =
-            Stored::new(Kind::Subscription, path.as_str(), lock_duration, max_delivery_count, requires_session);
-        stored.topic = Some(of_topic.id);
-        stored.dead_letter_on_filter_error = settings.dead_letter_on_filter_error;
-        let replicas = info.config.num_replicas.max(1);
-        let limits = Limits { duplicate_detection: None, max_bytes: None, max_age: None, replicas };
+        let limits = Limits::none(info.config.num_replicas.max(1));
+        let stored = settings.stored(&path, of_topic.id);
         inner.create_entity(&path, &stored, &limits).await?;
         let (own, root) = inner.name(path.as_str())?;
         let fed = async {
