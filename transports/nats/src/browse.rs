@@ -1,16 +1,21 @@
-use std::collections::{BTreeMap, HashSet};
+//! Reading and removing messages without a receiver.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use async_nats::jetstream::message::StreamMessage;
 use consign_core::{
     Message,
-    message::{EntityPath, MessageState, Received, SequenceNumber},
+    message::{MessageState, Received, SequenceNumber},
     settlement::DeadLetter,
     time::Timestamp,
-    transport::{Capability, ManageError, ReceiveError, Unsupported},
+    transport::ManageError,
 };
 
 use crate::{
-    Nats, deliver,
+    deliver,
     error::Fault,
     fetch::{fetch, stored_at, subjects},
     marks::Mark,
@@ -20,55 +25,31 @@ use crate::{
 /// Messages that a purge locks at once.
 const BATCH: usize = 256;
 
-impl Nats {
-    /// Returns up to `max` messages from a sequence number on, in the order of their numbers, without a lock and without a
-    /// trace. Deferred messages are shown as such, locked ones as active. Each message is one read of the server. All deferred
-    /// messages, or all dead letters, are read to find the first of them.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`receiver`](Self::receiver).
-    pub async fn peek(&self, path: &str, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
-        let source = self.inner.source(&EntityPath::new(path)?).await?;
-        source.catch_up().await?;
-        Ok(peek(&source, &source.subjects, from.get(), max).await?)
-    }
-
-    /// Removes up to `max` messages that are not locked, the oldest first, and returns how many. With an instant, it removes
-    /// only those that were stored before it. Deferred messages stay. It locks and completes them, and releases the one that is
-    /// too young.
-    ///
-    /// # Errors
-    ///
-    /// [`NotSupported`](consign_core::transport::ErrorKind::NotSupported) for an entity that requires sessions; those of the
-    /// connection.
-    pub async fn purge(&self, path: &str, max: usize, stored_before: Option<Timestamp>) -> Result<usize, ManageError> {
-        let managed = |error: ReceiveError| ManageError::new(error.kind()).with_source(error);
-        let source = self.inner.source(&EntityPath::new(path)?).await.map_err(managed)?;
-        if source.settings.requires_session && !source.is_dead_letter() {
-            return Err(Unsupported::new(Capability::Purge).into());
+/// Locks and completes up to `max` messages of an entity, and returns how many.
+pub(crate) async fn purge(
+    source: &Arc<Source>,
+    max: usize,
+    accepted_before: Option<Timestamp>,
+) -> Result<usize, ManageError> {
+    let mut removed = 0;
+    while removed < max {
+        let batch = if accepted_before.is_some() { 1 } else { (max - removed).min(BATCH) };
+        let there = fetch(source, batch).await?;
+        if there.is_empty() {
+            break;
         }
-        source.catch_up().await?;
-        let mut removed = 0;
-        while removed < max {
-            let batch = if stored_before.is_some() { 1 } else { (max - removed).min(BATCH) };
-            let there = fetch(&source, batch).await?;
-            if there.is_empty() {
-                break;
+        for delivery in there {
+            let stored = delivery.message.received().map(|received| received.enqueued_time);
+            if accepted_before.is_some_and(|before| stored.is_some_and(|stored| stored >= before)) {
+                drop(delivery);
+                return Ok(removed);
             }
-            for delivery in there {
-                let stored = delivery.message.received().map(|received| received.enqueued_time);
-                if stored_before.is_some_and(|before| stored.is_some_and(|stored| stored >= before)) {
-                    drop(delivery);
-                    return Ok(removed);
-                }
-                let completed = delivery.complete().await;
-                completed.map_err(|error| ManageError::new(error.kind()).with_source(error))?;
-                removed += 1;
-            }
+            let completed = delivery.complete().await;
+            completed.map_err(|error| ManageError::new(error.kind()).with_source(error))?;
+            removed += 1;
         }
-        Ok(removed)
     }
+    Ok(removed)
 }
 
 /// Peeks the messages at some subjects of an entity.

@@ -1,12 +1,14 @@
+//! Deferred messages: locking them by their numbers.
+
 use std::sync::Arc;
 
 use consign_core::{
-    message::{EntityPath, SequenceNumber},
+    message::SequenceNumber,
     transport::{Delivery, ErrorKind, Lease, ReceiveError},
 };
 
 use crate::{
-    Nats, NatsLease,
+    NatsLease,
     entities::consumer_config,
     error::Fault,
     fetch::fetch,
@@ -14,30 +16,7 @@ use crate::{
     wire,
 };
 
-impl Nats {
-    /// Locks deferred messages by their numbers: all of them or none.
-    ///
-    /// Each gets a consumer of its own, which keeps its lock and counts its deliveries, and is deleted with the message.
-    ///
-    /// # Errors
-    ///
-    /// [`MessageNotFound`](ErrorKind::MessageNotFound) if one does not exist, is locked, or was never deferred;
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity that requires sessions; and those of
-    /// [`receiver`](Self::receiver).
-    pub async fn receive_deferred(
-        &self,
-        path: &str,
-        numbers: &[SequenceNumber],
-    ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
-        let source = self.inner.source(&EntityPath::new(path)?).await?;
-        if source.settings.requires_session {
-            let why = "a deferred message of a session is fetched by its session";
-            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail(why));
-        }
-        receive_deferred(&source, numbers).await
-    }
-}
-
+/// Locks deferred messages by their numbers: all of them or none.
 pub(crate) async fn receive_deferred(
     source: &Arc<Source>,
     numbers: &[SequenceNumber],

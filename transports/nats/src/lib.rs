@@ -28,6 +28,7 @@ mod settle;
 mod source;
 mod time;
 mod topic;
+mod transport;
 mod wire;
 mod wrapped;
 

@@ -93,7 +93,7 @@ impl WrappedConsumer {
         NatsReceiver::new(dead(&self.source), false)
     }
 
-    /// As [`Nats::receive_deferred`].
+    /// Receives deferred messages by their sequence numbers, as [`ReceiveDeferred`](consign_core::transport::ReceiveDeferred).
     pub async fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
         deferred::receive_deferred(&self.source, numbers).await
     }

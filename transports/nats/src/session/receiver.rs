@@ -43,45 +43,6 @@ impl NatsSession {
         Self { hold, source, receiver, peeked: 0, place: Some(place) }
     }
 
-    /// Returns the state of the session; `None` if there is none. [`SessionLockLost`](ErrorKind::SessionLockLost) if the
-    /// session is not held any more.
-    pub fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
-        let hold = Arc::clone(&self.hold);
-        async move { hold.state().await }
-    }
-
-    /// Sets the state, or clears it.
-    ///
-    /// # Errors
-    ///
-    /// That of [`state`](Self::state).
-    pub fn set_state(&self, to: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
-        let hold = Arc::clone(&self.hold);
-        async move { hold.set_state(to).await }
-    }
-
-    /// Locks deferred messages of this session; see [`Nats::receive_deferred`](crate::Nats::receive_deferred). They have locks
-    /// of their own.
-    pub async fn receive_deferred(
-        &mut self,
-        numbers: &[SequenceNumber],
-    ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
-        self.check()?;
-        deferred::receive_deferred(&self.source, numbers).await
-    }
-
-    /// Returns up to `max` messages of this session, continuing after the last peeked one.
-    pub async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
-        self.check()?;
-        self.source.catch_up().await?;
-        let subject = self.source.session_subject(self.hold.id());
-        let peeked = browse::peek(&self.source, &subject, self.peeked, max).await?;
-        if let Some(last) = peeked.last().and_then(Message::received) {
-            self.peeked = last.sequence_number.get() + 1;
-        }
-        Ok(peeked)
-    }
-
     fn check(&self) -> Result<(), ReceiveError> {
         if self.hold.is_lost() { Err(ReceiveError::new(ErrorKind::SessionLockLost)) } else { Ok(()) }
     }
@@ -152,6 +113,34 @@ impl Session for NatsSession {
             drop(place);
             closed
         })
+    }
+
+    // A session is not `Sync`, so these futures borrow nothing of it.
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
+        let hold = Arc::clone(&self.hold);
+        async move { hold.state().await }
+    }
+
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send {
+        let hold = Arc::clone(&self.hold);
+        async move { hold.set_state(state).await }
+    }
+
+    /// A deferred message has a lock of its own when it is received.
+    async fn receive_deferred(&mut self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
+        self.check()?;
+        deferred::receive_deferred(&self.source, numbers).await
+    }
+
+    async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        self.check()?;
+        self.source.catch_up().await?;
+        let subject = self.source.session_subject(self.hold.id());
+        let peeked = browse::peek(&self.source, &subject, self.peeked, max).await?;
+        if let Some(last) = peeked.last().and_then(Message::received) {
+            self.peeked = last.sequence_number.get() + 1;
+        }
+        Ok(peeked)
     }
 }
 

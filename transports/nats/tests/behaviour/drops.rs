@@ -8,7 +8,8 @@ use std::{
 
 use consign::{
     Message,
-    transport::{Delivery, ErrorKind, ReceiverExt, Sender},
+    message::EntityPath,
+    transport::{Delivery, ErrorKind, ReceiveDeferred, ReceiverExt, Sender},
 };
 use consign_nats::{NatsLease, NatsReceiver, QueueSettings};
 
@@ -109,10 +110,11 @@ async fn i_35_a_fetch_of_what_was_deferred_may_be_dropped_at_any_poll() {
     let delivery = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
     let number = delivery.message.received().unwrap().sequence_number;
     delivery.defer().await.unwrap();
+    let entity = EntityPath::new(&path).unwrap();
     for polls in 0.. {
         let was_fetched = {
             let numbers = [number];
-            let mut fetching = pin!(nats.receive_deferred(&path, &numbers));
+            let mut fetching = pin!(nats.receive_deferred(&entity, &numbers));
             let mut left = polls;
             poll_fn(|cx| {
                 if left == 0 {
@@ -131,7 +133,7 @@ async fn i_35_a_fetch_of_what_was_deferred_may_be_dropped_at_any_poll() {
         // With a lock of a minute: what was orphaned does not come.
         let again = async {
             loop {
-                match nats.receive_deferred(&path, &[number]).await {
+                match nats.receive_deferred(&entity, &[number]).await {
                     Err(error) if error.kind() == ErrorKind::MessageNotFound => tokio::task::yield_now().await,
                     fetched => break fetched.unwrap().pop().unwrap(),
                 }

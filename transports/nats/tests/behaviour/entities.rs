@@ -2,8 +2,8 @@
 
 use consign::{
     Message,
-    message::SequenceNumber,
-    transport::{Batch, ErrorKind, Sender},
+    message::{EntityPath, SequenceNumber},
+    transport::{Batch, ErrorKind, PeekMessages, Sender},
 };
 use consign_nats::{
     QueueSettings,
@@ -34,7 +34,7 @@ async fn a_large_batch_keeps_its_order() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let batch = (0..3_000).map(|number| Message::new(format!("{number:04}"))).collect();
     nats.sender(&path).await.unwrap().send_batch(Batch(batch)).await.unwrap();
-    let stored = nats.peek(&path, SequenceNumber::new(0), usize::MAX).await.unwrap();
+    let stored = nats.peek(&EntityPath::new(&path).unwrap(), SequenceNumber::new(0), usize::MAX).await.unwrap();
     assert_eq!(stored.len(), 3_000);
     let out_of_order = stored.windows(2).find(|pair| pair[0].payload() > pair[1].payload());
     assert!(out_of_order.is_none(), "{out_of_order:?}");

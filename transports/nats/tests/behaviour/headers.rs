@@ -1,8 +1,8 @@
 //! Messages that were not sent by this library.
 
 use consign::{
-    message::PropertyValue,
-    transport::{ErrorKind, ReceiverExt, Sender},
+    message::{EntityPath, PropertyValue},
+    transport::{ErrorKind, PurgeMessages, ReceiverExt, Sender},
 };
 use consign_nats::{
     QueueSettings,
@@ -96,7 +96,7 @@ async fn a_batch_that_is_stored_in_part_is_of_unknown_outcome() {
     let batch = || consign::transport::Batch((0..10).map(|_| consign::Message::new(vec![0; 10 << 10])).collect());
     let error = sender.send_batch(batch()).await.unwrap_err();
     assert!(error.is_outcome_unknown() && !error.is_retryable(), "{error}");
-    assert!(nats.purge(&path, 1, None).await.unwrap() == 1);
+    assert!(nats.purge(&EntityPath::new(&path).unwrap(), 1, None).await.unwrap() == 1);
     sender.send(consign::Message::new(vec![0; 10 << 10])).await.unwrap();
     // Nothing of this one is stored.
     let error = sender.send_batch(batch()).await.unwrap_err();

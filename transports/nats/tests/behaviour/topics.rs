@@ -6,7 +6,7 @@ use consign::{
     Message,
     message::{EntityPath, SequenceNumber},
     rules::{Copies, Filter, Rule, SqlAction},
-    transport::{Batch, Delivery, ErrorKind, ReceiverExt, Sender},
+    transport::{Batch, Delivery, ErrorKind, PeekMessages, ReceiverExt, Sender},
 };
 use consign_nats::{
     Nats, NatsLease, SubscriptionSettings, TopicSettings,
@@ -133,7 +133,7 @@ async fn copies_that_a_death_has_left_out_are_made_and_those_that_are_there_are_
         delivery.complete().await.unwrap();
     }
     assert_eq!(copies, ["0", "0a", "0b", "1", "1a", "1b", "2", "2a", "2b"]);
-    assert!(nats.peek(&two, SequenceNumber::new(0), 10).await.unwrap().is_empty());
+    assert!(nats.peek(&EntityPath::new(&two).unwrap(), SequenceNumber::new(0), 10).await.unwrap().is_empty());
     nats.delete(&path).await.unwrap();
 }
 

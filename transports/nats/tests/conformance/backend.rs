@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use consign::{
-    Disposition,
-    message::EntityPath,
+    Disposition, Message,
+    message::{EntityPath, SequenceNumber},
     time::{Clock, SystemClock, Timestamp},
-    transport::{Capabilities, Capability, Delivery, Lease, ManageError, ReceiveError, SettleError},
+    transport::{
+        Capabilities, Capability, Delivery, Lease, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred,
+        ReceiveError, ReceiveMode, SendError, Session, SettleError, Transport,
+    },
 };
 use consign_conformance::{
-    Backend, NoCall, NoTransaction, Process, QueueSpec, SubscriptionSpec, Timing, TopicSpec, settings,
+    Backend, Mode, NoCall, NoTransaction, Process, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
 };
 use consign_nats::{
     CAPABILITIES, Nats, NatsLease, NatsReceiver, NatsSender, NatsSession, Options, QueueSettings, SubscriptionSettings,
@@ -96,8 +100,6 @@ impl Backend for JetStream {
     type Session = NatsSession;
     type Transaction = NoTransaction<NatsLease>;
 
-    consign_conformance::client_methods!(nats);
-
     fn name(&self) -> &'static str {
         "nats"
     }
@@ -138,6 +140,77 @@ impl Backend for JetStream {
     async fn create_subscription(&self, path: &EntityPath, spec: &SubscriptionSpec) -> Result<(), ManageError> {
         let (topic, name) = settings::parts(path)?;
         self.nats.create_subscription(topic, name, subscription(spec)?).await
+    }
+
+    async fn create_rule(&self, subscription: &EntityPath, rule: &RuleSpec) -> Result<(), ManageError> {
+        let (topic, name) = settings::parts(subscription)?;
+        self.nats.create_rule(topic, name, &settings::rule(rule)?).await
+    }
+
+    async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Result<(), ManageError> {
+        let (topic, subscription) = settings::parts(subscription)?;
+        self.nats.delete_rule(topic, subscription, name).await
+    }
+
+    async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
+        self.nats.delete(path.as_str()).await
+    }
+
+    async fn sender(&self, path: &EntityPath) -> Result<NatsSender, SendError> {
+        self.nats.sender(path.as_str()).await
+    }
+
+    async fn receiver(&self, path: &EntityPath, mode: Mode) -> Result<Self::Receiver, ReceiveError> {
+        let mode = match mode {
+            Mode::PeekLock => ReceiveMode::PeekLock,
+            Mode::ReceiveAndDelete => ReceiveMode::ReceiveAndDelete,
+        };
+        Ok(Process::here(Transport::receiver(&self.nats, path, mode).await?))
+    }
+
+    async fn receive_deferred(
+        &self,
+        path: &EntityPath,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
+        self.nats.receive_deferred(path, numbers).await
+    }
+
+    async fn peek(&self, path: &EntityPath, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        self.nats.peek(path, from, max).await
+    }
+
+    async fn purge(
+        &self,
+        path: &EntityPath,
+        max: usize,
+        accepted_before: Option<Timestamp>,
+    ) -> Result<usize, ManageError> {
+        self.nats.purge(path, max, accepted_before).await
+    }
+
+    async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<NatsSession, ReceiveError> {
+        self.nats.accept_session(path.as_str(), id).await
+    }
+
+    async fn session_state(&self, session: &mut NatsSession) -> Result<Option<Bytes>, SettleError> {
+        session.state().await
+    }
+
+    async fn set_session_state(&self, session: &mut NatsSession, state: Option<Bytes>) -> Result<(), SettleError> {
+        session.set_state(state).await
+    }
+
+    async fn receive_deferred_of(
+        &self,
+        session: &mut NatsSession,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<NatsLease>>, ReceiveError> {
+        session.receive_deferred(numbers).await
+    }
+
+    async fn peek_of(&self, session: &mut NatsSession, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        session.peek(max).await
     }
 
     async fn accept_next_session(&self, path: &EntityPath, wait: Duration) -> Result<NatsSession, ReceiveError> {
