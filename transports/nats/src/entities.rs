@@ -34,10 +34,30 @@ pub(crate) struct StreamInfo {
 
 #[derive(Deserialize)]
 pub(crate) struct StreamConfig {
+    pub(crate) name: String,
     #[serde(default)]
     pub(crate) description: String,
     #[serde(default)]
     pub(crate) num_replicas: usize,
+    /// In nanoseconds.
+    #[serde(default)]
+    duplicate_window: u64,
+}
+
+/// An entity that exists.
+pub(crate) struct Entity {
+    pub(crate) stream: String,
+    /// The prefix of its subjects.
+    pub(crate) root: String,
+    pub(crate) config: StreamConfig,
+    pub(crate) settings: Stored,
+}
+
+impl Entity {
+    /// Returns the window in which the entity detects duplicates.
+    pub(crate) fn duplicate_detection(&self) -> Option<Duration> {
+        self.settings.detects_duplicates.then(|| Duration::from_nanos(self.config.duplicate_window))
+    }
 }
 
 impl Nats {
@@ -83,6 +103,12 @@ impl Nats {
 impl Inner {
     /// Returns the stream of an entity, the prefix of its subjects, and its settings.
     pub(crate) async fn find(&self, path: &EntityPath) -> Result<(String, String, Stored), Fault> {
+        let Entity { stream, root, settings, .. } = self.entity(path).await?;
+        Ok((stream, root, settings))
+    }
+
+    /// Returns an entity with the configuration of its stream.
+    pub(crate) async fn entity(&self, path: &EntityPath) -> Result<Entity, Fault> {
         let (stream, root) = self.name(path.parent().as_str())?;
         let info = self.request::<StreamInfo>(&format!("STREAM.INFO.{stream}"), &json!({})).await;
         let info = info.map_err(|fault| match fault.kind {
@@ -97,7 +123,7 @@ impl Inner {
             let why = format!("{path} was made by a later version of this transport");
             return Err(Fault::new(ErrorKind::NotSupported, why));
         }
-        Ok((stream, root, settings))
+        Ok(Entity { stream, root, config: info.config, settings })
     }
 
     /// Returns the source of messages at a path.
@@ -126,37 +152,36 @@ impl Inner {
     /// Creates the streams of a queue or a subscription, or none of them.
     pub(crate) async fn create_entity(&self, path: &EntityPath, stored: &Stored, limits: &Limits) -> Result<(), Fault> {
         let (stream, root) = self.name(path.as_str())?;
-        let mut subjects = vec![if stored.requires_session { format!("{root}.s.*") } else { format!("{root}.m") }];
-        let filter = match stored.kind {
-            Kind::Subscription => {
-                subjects.push(copies::numbered(&root));
-                subjects[0].clone()
-            }
-            Kind::Queue | Kind::Topic => String::new(),
-        };
+        let (main, consumer) = main_config(&stream, &root, stored, limits);
         self.create_beside(&Beside::new(&stream, &root), stored, limits.replicas).await?;
-        let config = stream_config(&stream, &subjects, "workqueue", limits, stored);
         let created = async {
-            self.create_stream(&stream, &config).await?;
-            if !stored.requires_session {
-                self.create_consumer(&stream, QUEUE, &consumer_config(QUEUE, &filter, stored)).await?;
+            self.create_stream(&stream, &main).await?;
+            if let Some((name, consumer)) = consumer {
+                self.create_consumer(&stream, name, &consumer).await?;
             }
             Ok::<_, Fault>(())
         };
         let Err(fault) = created.await else { return Ok(()) };
-        // An existing stream belongs to another, with its contents.
-        if fault.kind != ErrorKind::AlreadyExists {
+        if fault.kind == ErrorKind::AlreadyExists {
+            // The stream belongs to another, with its contents. With this id it was created by a process that declared the
+            // entity, and found the stream beside it.
+            let is_declared = self.entity(path).await.is_ok_and(|entity| entity.settings.id == stored.id);
+            if is_declared {
+                return Err(fault);
+            }
+        } else {
             let _ = self.delete_stream(&stream).await;
         }
         let _ = self.delete_stream(&Beside::new(&stream, &root).stream).await;
         Err(fault)
     }
 
-    /// Deletes the stream of an entity and the one beside it, of which one may be missing.
+    /// Deletes the stream beside an entity, and then that of the entity; one of them may be missing. In this order an entity
+    /// that is being deleted does not look like one that is being created, which a process that declares it completes.
     pub(crate) async fn delete_streams(&self, path: &EntityPath) -> Result<(), Fault> {
         let (stream, root) = self.name(path.as_str())?;
-        let main = self.delete_stream(&stream).await;
         let beside = self.delete_stream(&Beside::new(&stream, &root).stream).await;
+        let main = self.delete_stream(&stream).await;
         match (main, beside) {
             (Err(fault), Ok(())) | (Ok(()), Err(fault)) if fault.kind == ErrorKind::EntityNotFound => Ok(()),
             (main, beside) => main.and(beside),
@@ -169,8 +194,8 @@ impl Inner {
         config["max_msgs_per_subject"] = json!(1);
         config["discard"] = json!("old");
         let is_new = self.create_stream(&beside.stream, &config).await?;
-        let dead = consumer_config(DEAD, &beside.any_dead(), stored);
-        let created = self.create_consumer(&beside.stream, DEAD, &dead).await;
+        let (name, dead) = dead_consumer(beside, stored);
+        let created = self.create_consumer(&beside.stream, name, &dead).await;
         if created.is_err() && is_new {
             let _ = self.delete_stream(&beside.stream).await;
         }
@@ -209,6 +234,29 @@ impl Inner {
     pub(crate) async fn delete_consumer(&self, stream: &str, name: &str) -> Result<(), Fault> {
         self.request::<Json>(&format!("CONSUMER.DELETE.{stream}.{name}"), &json!({})).await.map(drop)
     }
+}
+
+/// Returns the configuration of the stream of a queue or a subscription, and its consumer: sessions have consumers
+/// of their own.
+pub(crate) fn main_config(
+    stream: &str,
+    root: &str,
+    stored: &Stored,
+    limits: &Limits,
+) -> (Json, Option<(&'static str, Json)>) {
+    let mut subjects = vec![if stored.requires_session { format!("{root}.s.*") } else { format!("{root}.m") }];
+    let mut filter = String::new();
+    if stored.kind == Kind::Subscription {
+        filter.clone_from(&subjects[0]);
+        subjects.push(copies::numbered(root));
+    }
+    let consumer = (!stored.requires_session).then(|| (QUEUE, consumer_config(QUEUE, &filter, stored)));
+    (stream_config(stream, &subjects, "workqueue", limits, stored), consumer)
+}
+
+/// Returns the consumer of the dead letters of an entity.
+pub(crate) fn dead_consumer(beside: &Beside, stored: &Stored) -> (&'static str, Json) {
+    (DEAD, consumer_config(DEAD, &beside.any_dead(), stored))
 }
 
 pub(crate) fn stream_config(

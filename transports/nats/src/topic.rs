@@ -11,11 +11,11 @@ use serde_json::json;
 use crate::{
     Nats, SubscriptionSettings, TopicSettings,
     connection::Inner,
-    entities::{StreamInfo, nanos, own_path, stream_config},
+    entities::{Entity, nanos, own_path, stream_config},
     error::Fault,
     feed::{self, Feed},
     rules::Stored as Rules,
-    settings::{Kind, Limits, Stored},
+    settings::{Kind, Limits},
     source::Beside,
     wire,
 };
@@ -51,14 +51,14 @@ impl Nats {
         let topic = EntityPath::new(topic)?;
         let path = topic.subscription_of(name)?;
         settings.check()?;
-        let (stream, info, of_topic) = inner.topic(&topic).await?;
-        let limits = Limits::none(info.config.num_replicas.max(1));
-        let stored = settings.stored(&path, of_topic.id);
+        let of_topic = inner.topic(&topic).await?;
+        let limits = Limits::none(of_topic.config.num_replicas.max(1));
+        let stored = settings.stored(&path, of_topic.settings.id);
         inner.create_entity(&path, &stored, &limits).await?;
         let (own, root) = inner.name(path.as_str())?;
         let fed = async {
             Rules::first(inner, &Beside::new(&own, &root)).await?;
-            inner.create_consumer(&stream, &feed::consumer(name), &feed_config(name)).await
+            inner.create_consumer(&of_topic.stream, &feed::consumer(name), &feed_config(name)).await
         };
         let Err(fault) = fed.await else { return Ok(()) };
         let _ = inner.delete_streams(&path).await;
@@ -96,7 +96,7 @@ impl Nats {
 }
 
 /// One request waits at a time, so one process gets the messages, in their order.
-fn feed_config(name: &str) -> serde_json::Value {
+pub(crate) fn feed_config(name: &str) -> serde_json::Value {
     json!({
         "durable_name": feed::consumer(name),
         "deliver_policy": "new",
@@ -110,14 +110,13 @@ fn feed_config(name: &str) -> serde_json::Value {
 }
 
 impl Inner {
-    /// Returns the stream of a topic, and its settings.
-    async fn topic(&self, path: &EntityPath) -> Result<(String, StreamInfo, Stored), Fault> {
-        let (stream, _, settings) = self.find(path).await?;
-        if settings.kind != Kind::Topic {
+    /// Returns a topic.
+    pub(crate) async fn topic(&self, path: &EntityPath) -> Result<Entity, Fault> {
+        let entity = self.entity(path).await?;
+        if entity.settings.kind != Kind::Topic {
             return Err(Fault::new(ErrorKind::EntityNotFound, format!("{path} is no topic")));
         }
-        let info = self.request(&format!("STREAM.INFO.{stream}"), &json!({})).await?;
-        Ok((stream, info, settings))
+        Ok(entity)
     }
 
     /// Removes a subscription from its topic.

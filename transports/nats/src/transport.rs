@@ -9,6 +9,8 @@ use consign_core::{
         ReceiveDeferred, ReceiveError, ReceiveMode, SendError, Sessions, Transport, Unsupported,
     },
 };
+use consign_rules::DynRules;
+
 use crate::{CAPABILITIES, Nats, NatsLease, NatsReceiver, NatsSender, NatsSession, SessionAcceptor, browse, deferred};
 
 impl Transport for Nats {
@@ -98,6 +100,8 @@ impl From<Nats> for DynTransport {
             .receive_deferred()
             .purge()
             .sessions()
+            .administration()
+            .extension(DynRules::new(nats.clone()))
             .extension(nats)
             .build()
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use consign::{
     Disposition, Message,
     message::{EntityPath, SequenceNumber},
+    rules::ManageRules,
     time::{Clock, SystemClock, Timestamp},
     transport::{
         Capabilities, Capability, Delivery, Lease, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred,
@@ -143,13 +144,11 @@ impl Backend for JetStream {
     }
 
     async fn create_rule(&self, subscription: &EntityPath, rule: &RuleSpec) -> Result<(), ManageError> {
-        let (topic, name) = settings::parts(subscription)?;
-        self.nats.create_rule(topic, name, &settings::rule(rule)?).await
+        ManageRules::create_rule(&self.nats, subscription, &settings::rule(rule)?).await
     }
 
     async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Result<(), ManageError> {
-        let (topic, subscription) = settings::parts(subscription)?;
-        self.nats.delete_rule(topic, subscription, name).await
+        ManageRules::delete_rule(&self.nats, subscription, name).await
     }
 
     async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
