@@ -22,7 +22,7 @@ use crate::{
     error::Fault,
     feed::Feeds,
     keeper::{self, Work},
-    options::Options,
+    options::{self, Options},
     order::Returned,
     time::ServerClock,
     wire,
@@ -91,9 +91,8 @@ impl Nats {
         options: &Options,
         is_own: bool,
     ) -> Result<Self, ManageError> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        if !(1..=32).contains(&options.namespace.len()) || !options.namespace.bytes().all(allowed) {
-            let why = "a namespace is 1 to 32 letters, digits and hyphens";
+        if !options::is_namespace(&options.namespace) {
+            let why = format!("a namespace is {}", options::NAMESPACE);
             return Err(ManageError::new(ErrorKind::InvalidArgument).with_detail(why));
         }
         let client = context.client();

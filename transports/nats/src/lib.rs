@@ -5,6 +5,7 @@ mod administration;
 mod browse;
 mod capabilities;
 mod connection;
+mod connector;
 mod copies;
 mod deferred;
 mod deliver;
@@ -23,6 +24,7 @@ mod receiver;
 mod reply;
 mod rules;
 mod sender;
+mod servers;
 mod session;
 mod settings;
 mod settle;
@@ -38,6 +40,7 @@ pub use async_nats;
 pub use self::{
     capabilities::CAPABILITIES,
     connection::Nats,
+    connector::connector,
     lease::NatsLease,
     options::Options,
     receiver::NatsReceiver,

@@ -1,9 +1,19 @@
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_nats::{ConnectOptions, jetstream};
 use consign_core::transport::{ErrorKind, ManageError};
 
-use crate::Nats;
+use crate::{
+    Nats,
+    servers::{Identity, Servers},
+};
 
 /// The options of a connection.
 ///
@@ -26,17 +36,27 @@ pub struct Options {
     backoff: (Duration, Duration),
 }
 
-const DAY: Duration = Duration::from_secs(24 * 3_600);
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
+pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// The name of the client, which the server shows.
+pub(crate) const CLIENT_NAME: &str = "consign";
+/// The form of a namespace.
+pub(crate) const NAMESPACE: &str = "1 to 32 letters, digits and hyphens";
+
+pub(crate) fn is_namespace(text: &str) -> bool {
+    (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
 
 impl Options {
     pub(crate) fn new() -> Self {
         Self {
-            client: ConnectOptions::new().name("consign"),
+            client: ConnectOptions::new().name(CLIENT_NAME),
             timeout: Duration::from_secs(10),
             namespace: "consign".into(),
             domain: None,
             synced: false,
-            backoff: (Duration::from_millis(100), Duration::from_secs(10)),
+            backoff: (FIRST_BACKOFF, MAX_BACKOFF),
         }
     }
 
@@ -79,7 +99,8 @@ impl Options {
     }
 
     /// Connects to a server, such as `nats://127.0.0.1:4222`, or to one of several that are separated by commas. `tls://`
-    /// requires TLS.
+    /// requires TLS. A user with a password, `nats://user:password@127.0.0.1`, or a token, `nats://token@127.0.0.1`, is that of
+    /// all servers, and is percent-encoded. Several servers share the timeout of connecting.
     ///
     /// # Errors
     ///
@@ -87,20 +108,40 @@ impl Options {
     /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), [`Unauthorized`](ErrorKind::Unauthorized),
     /// [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream,
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule.
-    pub async fn connect(mut self, url: &str) -> Result<Nats, ManageError> {
+    pub async fn connect(self, url: &str) -> Result<Nats, ManageError> {
+        let refused = |expected| ManageError::new(ErrorKind::InvalidArgument).with_detail(expected);
+        self.connect_to(Servers::parse(url).map_err(refused)?).await
+    }
+
+    pub(crate) async fn connect_to(mut self, servers: Servers) -> Result<Nats, ManageError> {
+        let Servers { addresses, requires_tls, identity } = servers;
         let (first, max) = self.backoff;
-        let options = std::mem::take(&mut self.client)
-            .connection_timeout(self.timeout)
+        // A server that does not answer leaves time for the next one.
+        let timeout = self.timeout / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+        // The client calls it for the first attempts too, which do not wait.
+        let is_again = Arc::new(AtomicBool::new(false));
+        let pause = Arc::clone(&is_again);
+        let pause =
+            move |attempt| if pause.load(Ordering::Relaxed) { delay(attempt, first, max) } else { Duration::ZERO };
+        let mut options = std::mem::take(&mut self.client)
+            .connection_timeout(timeout)
             .request_timeout(Some(self.timeout))
             .max_reconnects(None)
-            .reconnect_delay_callback(move |attempt| delay(attempt, first, max));
-        let servers: Vec<&str> = url.split(',').map(str::trim).collect();
-        let connecting = tokio::time::timeout(self.timeout, options.connect(servers));
-        let client = match connecting.await {
+            .reconnect_delay_callback(pause);
+        if requires_tls {
+            options = options.require_tls(true);
+        }
+        options = match identity {
+            None => options,
+            Some(Identity::User { name, password }) => options.user_and_password(name, password),
+            Some(Identity::Token(token)) => options.token(token),
+        };
+        let client = match tokio::time::timeout(self.timeout, options.connect(addresses)).await {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => return Err(connect_error(&error)),
             Err(_) => return Err(ManageError::new(ErrorKind::ServiceTimeout).with_detail("no connection in time")),
         };
+        is_again.store(true, Ordering::Relaxed);
         let context = self.context(client);
         Nats::begin(context, &self, true).await
     }

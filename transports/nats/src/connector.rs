@@ -1,0 +1,114 @@
+use std::time::Duration;
+
+use async_nats::ConnectOptions;
+use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, TransportUrl};
+
+use crate::{Nats, Options, options, servers::Servers};
+
+/// Returns the connector of NATS JetStream.
+///
+/// | URL | servers |
+/// |---|---|
+/// | `nats://127.0.0.1:4222` | one, with TLS if it requires it; the port is 4222 by default |
+/// | `tls://one.example,two.example` | two of one cluster, with TLS. The client uses one, and another if it fails |
+/// | `nats://user:password@127.0.0.1` | with a user |
+/// | `nats://token@127.0.0.1` | with a token |
+///
+/// Characters of a user, a password or a token that have a meaning in a URL, and commas, are percent-encoded: `%2C`. The user of
+/// one server is that of all.
+///
+/// | parameter | value | default | option |
+/// |---|---|---|---|
+/// | `namespace` | 1 to 32 letters, digits and hyphens | `consign` | [`Options::namespace`] |
+/// | `domain` | letters, digits, `-` and `_` | none | [`Options::domain`] |
+/// | `timeout` | a duration, `1ms` to `1440m` | `10s` | [`Options::timeout`] |
+/// | `backoff` | a duration, `1ms` to `1440m` | `100ms` | the first pause of [`Options::backoff`] |
+/// | `max_backoff` | a duration, `backoff` to `1440m` | `10s`, or `backoff` if that is longer | the longest pause of [`Options::backoff`] |
+/// | `server_syncs` | `true` or `false` | `false` | [`Options::server_syncs`] |
+/// | `credentials_file` | the path of a file with a JWT and a key | none | [`ConnectOptions::credentials_file`] |
+/// | `root_certificates` | the path of a PEM file | those of the system | [`ConnectOptions::add_root_certificates`] |
+///
+/// A duration is a whole number of milliseconds (`500ms`), seconds (`30s`) or minutes (`5m`). Other options of the client, such as
+/// client certificates, have no parameter: [`Options::client`] sets them.
+///
+/// # Examples
+///
+/// ```no_run
+/// use consign::transport::TransportRegistry;
+///
+/// # async fn connect() -> Result<(), consign::transport::ConnectError> {
+/// let transports = TransportRegistry::new().with(consign_nats::connector());
+/// let transport = transports.connect("nats://127.0.0.1:4222?namespace=shop&timeout=5s").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn connector() -> impl Connector {
+    JetStream
+}
+
+struct JetStream;
+
+impl Connector for JetStream {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["nats", "tls"]
+    }
+
+    fn connect(&self, url: TransportUrl) -> BoxFuture<Result<DynTransport, ConnectError>> {
+        Box::pin(connect(url))
+    }
+}
+
+async fn connect(mut url: TransportUrl) -> Result<DynTransport, ConnectError> {
+    let options = parameters(&mut url).await?;
+    url.finish()?;
+    let servers = format!("{}:{}", url.scheme(), url.address());
+    let servers = Servers::parse(&servers).map_err(ConnectError::invalid_url)?;
+    Ok(options.connect_to(servers).await?.into())
+}
+
+async fn parameters(url: &mut TransportUrl) -> Result<Options, ConnectError> {
+    let mut options = Nats::options();
+    if let Some(namespace) = url.take("namespace") {
+        if !options::is_namespace(&namespace) {
+            return Err(ConnectError::invalid_parameter("namespace", options::NAMESPACE));
+        }
+        options = options.namespace(namespace);
+    }
+    if let Some(domain) = url.take("domain") {
+        if domain.is_empty() || !domain.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        {
+            return Err(ConnectError::invalid_parameter("domain", "letters, digits, `-` and `_`"));
+        }
+        options = options.domain(domain);
+    }
+    if let Some(timeout) = duration(url, "timeout")? {
+        options = options.timeout(timeout);
+    }
+    let (first, max) = (duration(url, "backoff")?, duration(url, "max_backoff")?);
+    let first = first.unwrap_or(options::FIRST_BACKOFF);
+    if max.is_some_and(|max| max < first) {
+        return Err(ConnectError::invalid_parameter("max_backoff", "a duration of `backoff` at least"));
+    }
+    options = options.backoff(first, max.unwrap_or(options::MAX_BACKOFF.max(first)));
+    if let Some(true) = url.take_parsed("server_syncs", "`true` or `false`")? {
+        options = options.server_syncs();
+    }
+    let mut client = ConnectOptions::new().name(options::CLIENT_NAME);
+    if let Some(path) = url.take("credentials_file") {
+        let unreadable = |_| ConnectError::invalid_parameter("credentials_file", "the path of a file with credentials");
+        client = client.credentials_file(path).await.map_err(unreadable)?;
+    }
+    if let Some(path) = url.take("root_certificates") {
+        client = client.add_root_certificates(path.into());
+    }
+    Ok(options.client(client))
+}
+
+fn duration(url: &mut TransportUrl, name: &str) -> Result<Option<Duration>, ConnectError> {
+    let duration = url.take_duration(name)?;
+    if duration.is_some_and(|duration| duration.is_zero() || duration > options::DAY) {
+        return Err(ConnectError::invalid_parameter(name, "a duration of `1ms` to `1440m`"));
+    }
+    Ok(duration)
+}
