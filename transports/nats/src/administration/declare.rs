@@ -28,6 +28,11 @@ use crate::{
 
 /// The longest pause while another process creates or deletes the entity.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long a process that deletes an entity takes from its first stream to the second one. A half that is older has been left
+/// by one that died, or by one that deleted while another created.
+const DELETION: Duration = Duration::from_millis(250);
+/// The server fails to create the files of a stream or a consumer, as while it removes those of the former one.
+const NO_STORE: [&str; 2] = ["nats:10012", "nats:10049"];
 
 /// What is declared.
 struct Declared<'a> {
@@ -39,22 +44,41 @@ struct Declared<'a> {
     topic: Option<Entity>,
 }
 
+/// How an attempt to declare an entity ends.
+enum Attempt {
+    Done,
+    /// Another process creates or deletes the entity at the same time.
+    Again,
+    /// The entity with this id has lost the stream beside it.
+    Half(String),
+}
+
 impl Inner {
     pub(super) async fn declare(&self, path: &EntityPath, own: &Own) -> Result<(), ManageError> {
         if !matches!(own, Own::Subscription(_)) {
             own_path(path.as_str())?;
         }
         let (started, mut pause) = (Instant::now(), Duration::from_millis(2));
+        let mut half: Option<(String, Instant)> = None;
+        let mut last = None;
         while started.elapsed() < self.timeout {
             let declared = self.declared(path, own).await?;
-            if self.declare_once(&declared).await? {
-                return Ok(());
+            let left = half.as_ref().filter(|(_, since)| since.elapsed() > DELETION);
+            match self.declare_once(&declared, left.map(|(id, _)| id.as_str())).await {
+                Ok(Attempt::Done) => return Ok(()),
+                Ok(Attempt::Half(id)) if half.as_ref().is_some_and(|(known, _)| *known == id) => {}
+                Ok(Attempt::Half(id)) => half = Some((id, Instant::now())),
+                Ok(Attempt::Again) => {}
+                Err(error) if error.condition().is_some_and(|code| NO_STORE.contains(&code)) => last = Some(error),
+                Err(error) => return Err(error),
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE);
         }
-        let why = format!("{path} is being created or deleted by another process, which does not finish");
-        Err(ManageError::new(ErrorKind::ServiceBusy).with_detail(why))
+        Err(last.unwrap_or_else(|| {
+            let why = format!("other processes create and delete {path} all the time");
+            ManageError::new(ErrorKind::ServiceBusy).with_detail(why)
+        }))
     }
 
     async fn declared<'a>(&self, path: &'a EntityPath, own: &Own) -> Result<Declared<'a>, ManageError> {
@@ -72,8 +96,8 @@ impl Inner {
         Ok(Declared { path, stored, limits, settings, topic })
     }
 
-    /// Returns `false` if another process creates or deletes the entity at the same time.
-    async fn declare_once(&self, declared: &Declared<'_>) -> Result<bool, ManageError> {
+    /// Declares the entity. If it has the id `left`, the stream beside it is created again.
+    async fn declare_once(&self, declared: &Declared<'_>, left: Option<&str>) -> Result<Attempt, ManageError> {
         let record = match self.entity(declared.path).await {
             Ok(entity) => {
                 declared.check(&entity.settings, entity.duplicate_detection())?;
@@ -81,16 +105,16 @@ impl Inner {
             }
             Err(fault) if fault.kind == ErrorKind::EntityNotFound => match self.begin(declared).await? {
                 Some(record) => record,
-                None => return Ok(false),
+                None => return Ok(Attempt::Again),
             },
             Err(fault) => return Err(fault.into()),
         };
         if record.kind == Kind::Topic {
-            return Ok(true);
+            return Ok(Attempt::Done);
         }
-        match self.complete(declared, &record).await {
+        match self.complete(declared, &record, left).await {
             // It was deleted meanwhile, or its topic was.
-            Err(fault) if fault.kind == ErrorKind::EntityNotFound => Ok(false),
+            Err(fault) if fault.kind == ErrorKind::EntityNotFound || fault.is_no_responders() => Ok(Attempt::Again),
             completed => Ok(completed?),
         }
     }
@@ -130,14 +154,16 @@ impl Inner {
         }
     }
 
-    /// Creates the consumers and the rules of a queue or a subscription that are missing. `false` if its streams are not those
-    /// of one entity, as while it is deleted.
-    async fn complete(&self, declared: &Declared<'_>, record: &Stored) -> Result<bool, Fault> {
+    /// Creates the consumers and the rules of a queue or a subscription that are missing.
+    async fn complete(&self, declared: &Declared<'_>, record: &Stored, left: Option<&str>) -> Result<Attempt, Fault> {
         let Declared { path, limits, topic, .. } = declared;
         let (stream, root) = self.name(path.as_str())?;
         let beside = Beside::new(&stream, &root);
-        if self.record(&beside.stream).await?.is_none_or(|beside| beside.id != record.id) {
-            return Ok(false);
+        match self.record(&beside.stream).await? {
+            Some(beside) if beside.id == record.id => {}
+            None if left == Some(&record.id) => self.create_beside(&beside, record, limits.replicas).await?,
+            None => return Ok(Attempt::Half(record.id.clone())),
+            Some(_) => return Ok(Attempt::Again),
         }
         let (name, config) = dead_consumer(&beside, record);
         self.ensure_consumer(&beside.stream, name, &config).await?;
@@ -152,7 +178,8 @@ impl Inner {
             let (_, name) = super::subscription(path)?;
             self.ensure_consumer(&topic.stream, &feed::consumer(name), &feed_config(name)).await?;
         }
-        Ok(self.entity(path).await?.settings.id == record.id)
+        let is_same = self.entity(path).await?.settings.id == record.id;
+        Ok(if is_same { Attempt::Done } else { Attempt::Again })
     }
 
     /// Creates a consumer that does not exist. One that exists is not changed.

@@ -1,5 +1,6 @@
 //! What the suite of all transports does not ask: what is given up half-way, a server that goes, messages of others.
 
+mod declare;
 mod drops;
 mod entities;
 mod foreign;
