@@ -8,7 +8,7 @@ use consign::{
     Message,
     message::{EntityPath, Received, SequenceNumber},
     time::Timestamp,
-    transport::{Delivery, ErrorKind, Receiver, ReceiverExt, Sender},
+    transport::{Capability, Delivery, ErrorKind, Receiver, ReceiverExt, Sender},
 };
 use tokio::sync::Mutex;
 
@@ -74,6 +74,13 @@ impl<'b, B: Backend> Bench<'b, B> {
     /// Creates a queue whose locks hold for [`Timing::lock`].
     pub(crate) async fn locking_queue(&self) -> Result<EntityPath, Failure> {
         self.queue(self.locking()).await
+    }
+
+    /// Creates a queue whose locks are as short as the transport can set them: for a case that passes with any lock duration,
+    /// and would not notice a message that only waits for the end of its lock.
+    pub(crate) async fn short_locking_queue(&self) -> Result<EntityPath, Failure> {
+        let is_setting = self.backend.capabilities().supports(Capability::LockDuration);
+        self.queue(if is_setting { self.locking() } else { QueueSpec::default() }).await
     }
 
     /// Returns the settings of a queue whose locks hold for [`Timing::lock`].

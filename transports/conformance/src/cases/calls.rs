@@ -11,6 +11,7 @@ use consign::{
     consumer::Consumer,
     routing::Body,
     rpc::{CallErrorKind, Client, Fault, FaultCode, Reply, ReplyQueue, Requester, Responder, ResponderStats},
+    time::ManualClock,
     transport::{Capabilities, Capability, ReceiveError, Receiver, ReplySource, SendError, SendService},
 };
 use futures_util::future::{join, join_all};
@@ -55,7 +56,9 @@ async fn answering<B: Backend, T>(
         let is_known = address.as_str() == to;
         is_known.then(|| service_fn(move |reply| sender.send(reply))).ok_or(SendError::new(ErrorKind::EntityNotFound))
     };
-    let responder = Responder::builder(senders).codecs(Codecs::json()).answer_others(square).build();
+    // In virtual time a clock that begins now does not agree with one that began earlier.
+    let clock = ManualClock::new(bench.backend.now().await);
+    let responder = Responder::builder(senders).clock(clock).codecs(Codecs::json()).answer_others(square).build();
     let responder = responder.map_err(|error| Failure::behaviour(error.to_string()))?;
     let stats = responder.stats();
     let (done, over) = oneshot::channel::<()>();

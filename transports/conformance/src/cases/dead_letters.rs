@@ -16,19 +16,19 @@ cases! {
         s_61_a_deferral_does_not_set_the_reason [Deferral],
         s_61_a_dead_letter_keeps_no_older_description,
         v_12_a_reason_that_is_too_long_is_refused,
-        s_41_a_dead_letter_does_not_die_again [LockDuration],
+        s_41_a_dead_letter_does_not_die_again,
         s_97_a_dead_letter_may_come_from_a_deferred_message [Deferral];
     DeadLetterIntact:
         s_105_the_body_survives_byte_by_byte [DeadLetterReason],
         s_105_the_properties_survive [DeadLetterReason],
         s_105_number_and_time_survive [DeadLetterReason],
-        s_100_the_address_is_read_in_any_case [LockDuration, DeadLetterReason],
-        s_40_a_dead_letter_stays_until_it_is_completed [LockDuration, DeadLetterReason],
+        s_100_the_address_is_read_in_any_case [DeadLetterReason],
+        s_40_a_dead_letter_stays_until_it_is_completed [DeadLetterReason],
         s_102_dead_letters_do_not_go_by_themselves [LockDuration, DeadLetterReason],
-        s_39_dead_letters_come_in_their_order [LockDuration, DeadLetterReason],
-        s_39_a_dead_letter_is_locked_for_one_receiver [LockDuration, DeadLetterReason],
+        s_39_dead_letters_come_in_their_order [DeadLetterReason],
+        s_39_a_dead_letter_is_locked_for_one_receiver [DeadLetterReason],
         s_31_none_of_many_is_lost [DeadLetterReason],
-        s_31_a_dead_letter_is_gone_from_its_queue [LockDuration, DeadLetterReason];
+        s_31_a_dead_letter_is_gone_from_its_queue [DeadLetterReason];
 }
 
 fn because(reason: &'static str, description: &'static str) -> DeadLetter {
@@ -160,7 +160,7 @@ async fn v_12_a_reason_that_is_too_long_is_refused<B: Backend>(bench: &Bench<'_,
 }
 
 async fn s_41_a_dead_letter_does_not_die_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.locking_queue().await?;
+    let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(because("First", "")).await?;
     let again = bench.receive_dead(&queue).await?.dead_letter(because("Second", "")).await;
@@ -237,7 +237,7 @@ async fn dead_queue<const N: usize, B: Backend>(
     bench: &Bench<'_, B>,
     bodies: [&'static str; N],
 ) -> Result<EntityPath, Failure> {
-    let queue = bench.locking_queue().await?;
+    let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, bodies).await?;
     for _ in bodies {
         bench.receive(&queue).await?.dead_letter(because("Why", "")).await?;

@@ -10,13 +10,13 @@ use super::{
 
 cases! {
     NextSession:
-        n_04_a_session_with_messages_is_accepted,
-        n_04_the_oldest_message_chooses_the_session,
+        n_04_a_session_with_messages_is_accepted [Sessions],
+        n_04_the_oldest_message_chooses_the_session [Sessions],
         n_04_held_sessions_are_passed_over [Sessions],
-        n_04_without_a_session_the_wait_ends,
-        n_04_a_new_session_ends_the_wait,
+        n_04_without_a_session_the_wait_ends [Sessions],
+        n_04_a_new_session_ends_the_wait [Sessions],
         n_04_a_session_that_is_given_up_ends_the_wait [Sessions],
-        n_04_each_receiver_gets_a_session_of_its_own;
+        n_04_each_receiver_gets_a_session_of_its_own [Sessions];
 }
 
 /// Accepts the next session, which must exist.

@@ -1,8 +1,10 @@
 //! K-03 and K-04: the two receive modes.
 
+use consign::transport::Capability;
 use futures_util::future::join;
 
 use super::prelude::*;
+use crate::NoCall;
 
 cases! {
     ReceiveAndDelete:
@@ -14,7 +16,7 @@ cases! {
         s_39_a_dead_letter_can_be_received_and_deleted [DeadLetterReason];
     PeekLock:
         s_25_a_locked_message_stays_in_the_queue,
-        s_26_complete_removes [LockDuration],
+        s_26_complete_removes,
         s_27_a_dropped_delivery_is_abandoned,
         s_29_a_dropped_receive_takes_nothing,
         s_50_a_lock_has_a_duration_and_an_end,
@@ -102,7 +104,7 @@ async fn s_25_a_locked_message_stays_in_the_queue<B: Backend>(bench: &Bench<'_, 
 }
 
 async fn s_26_complete_removes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.locking_queue().await?;
+    let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     bench.receive(&queue).await?.complete().await?;
     ensure_eq!(text(&bench.take(&queue).await?), "b");
@@ -134,14 +136,23 @@ async fn s_29_a_dropped_receive_takes_nothing<B: Backend>(bench: &Bench<'_, B>) 
     Ok(delivery.complete().await?)
 }
 
+/// Without a duration there is nothing to measure: a transport that declares neither a duration nor a renewal may lock a message
+/// until it is settled.
 async fn s_50_a_lock_has_a_duration_and_an_end<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let Delivery { message, lease } = bench.receive(&queue).await?;
+    let until = facts(&message)?.locked_until;
     let Some(duration) = lease.lock_duration() else {
-        return Err(Failure::behaviour("the lock has no duration"));
+        ensure!(lease.must_settle(), "the lock has no duration, and the delivery need not be settled");
+        ensure_eq!(until, None, "a lock without a duration has an end");
+        let capabilities = bench.backend.capabilities();
+        if [Capability::LockDuration, Capability::LockRenewal].iter().any(|timed| capabilities.supports(*timed)) {
+            return Err(Failure::behaviour("the lock has no duration"));
+        }
+        return detail(Err(NoCall::new("a lock holds until the message is settled")));
     };
-    let until = facts(&message)?.locked_until.unwrap_or_default();
+    let until = until.unwrap_or_default();
     let expected = bench.in_future(duration).await;
     ensure!(bench.is_near(until, expected), "the lock holds until {until:?}, and should until {expected:?}");
     Ok(lease.settle(Disposition::Complete).await?)
