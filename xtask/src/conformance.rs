@@ -15,6 +15,8 @@ use crate::workspace::{cargo, read, root, run as run_command};
 const EMBEDDED: &str = "embedded";
 /// The embedded broker on a disk.
 const DURABLE: &str = "durable";
+/// The transport of docs/writing-a-transport.md.
+const EXAMPLE: &str = "example";
 const TEST: &str = "the_table_is_up_to_date";
 const TEST_ON_A_DISK: &str = "the_table_is_up_to_date_on_a_disk";
 /// What the test takes the path of the report from.
@@ -22,7 +24,7 @@ const REPORT_VARIABLE: &str = "CONSIGN_CONFORMANCE_REPORT";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Run the suite on this transport: `embedded`, `durable`, `nats`, `postgres` or `rabbitmq`
+    /// Run the suite on this transport: `embedded`, `durable`, `example`, `nats`, `postgres` or `rabbitmq`
     #[arg(long, value_name = "NAME", default_value = EMBEDDED)]
     pub(crate) transport: String,
     #[command(flatten)]
@@ -57,9 +59,12 @@ pub(crate) fn package(transport: &str) -> Result<String, Error> {
     if transport.is_empty() || !transport.bytes().all(allowed) {
         return Err(Error::NoTransport(transport.into()));
     }
-    // The embedded broker is in the root package, which the suite depends on.
-    let is_embedded = [EMBEDDED, DURABLE].contains(&transport);
-    Ok(if is_embedded { "consign-conformance".into() } else { format!("consign-{transport}") })
+    Ok(match transport {
+        // The suite depends on the embedded broker, so its tests run it.
+        EMBEDDED | DURABLE => "consign-conformance".into(),
+        EXAMPLE => "consign-example-transport".into(),
+        other => format!("consign-{other}"),
+    })
 }
 
 fn print(report: &Value) {
@@ -87,6 +92,7 @@ mod tests {
     fn a_transport_has_a_package() {
         assert_eq!(package("embedded").unwrap(), "consign-conformance");
         assert_eq!(package("durable").unwrap(), "consign-conformance");
+        assert_eq!(package("example").unwrap(), "consign-example-transport");
         assert_eq!(package("rabbitmq").unwrap(), "consign-rabbitmq");
         for name in ["", "a b", "../a", "Rabbit"] {
             assert!(package(name).is_err(), "{name}");

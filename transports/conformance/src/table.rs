@@ -19,7 +19,8 @@ it: the cell says how many cases pass, and of how many. Of what is *unsupported*
 refused as that. If the capability is a promise about other calls it says how many cases were tried, of which one at least
 shows that the promise does not hold. A case that needs something that the transport does not have is not run.
 
-*embedded* is the broker of this library in memory, *durable* the same on a disk. Why a transport emulates a capability or
+*embedded* is the broker of this library in memory, *durable* the same on a disk, *example* the transport that
+[Writing a transport](writing-a-transport.md) builds. Why a transport emulates a capability or
 does without it, and at what price, is in its README: [nats](../transports/nats/README.md),
 [postgres](../transports/postgres/README.md), [rabbitmq](../transports/rabbitmq/README.md).
 ";
