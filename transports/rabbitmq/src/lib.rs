@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod address;
 mod cancels;
 mod capabilities;
 mod client;

@@ -15,7 +15,7 @@ use lapin::{
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    Options,
+    Options, address,
     error::{Failure, within},
     log,
 };
@@ -29,15 +29,13 @@ pub(crate) struct Link {
 }
 
 enum Source {
-    Address {
-        uri: Box<AMQPUri>,
+    Servers {
+        /// In the order of the address.
+        uris: Box<[AMQPUri]>,
         slot: Box<Mutex<Slot>>,
     },
     /// The user's channel. Its `qos` and what follows it must not mix with another's.
-    Wrapped {
-        channel: Channel,
-        turn: Arc<Mutex<()>>,
-    },
+    Wrapped { channel: Channel, turn: Arc<Mutex<()>> },
 }
 
 #[derive(Default)]
@@ -48,6 +46,8 @@ struct Slot {
     /// Connections that have no number for another channel. Each lives as long as a channel of it is leased.
     used_up: Vec<Weak<Connection>>,
     is_closed: bool,
+    /// Which server the connection is to, or was.
+    server: usize,
     failures: u32,
     not_before: Option<Instant>,
     /// The result of the last attempt, and its number.
@@ -94,15 +94,16 @@ impl Slot {
 
 impl Link {
     pub(crate) async fn open(options: Options, address: &str) -> Result<Self, Failure> {
-        let unreadable = |why: String| Failure::new(ErrorKind::InvalidArgument, format!("the address: {why}"));
-        let mut uri: AMQPUri = address.parse().map_err(unreadable)?;
+        let mut uris = address::parse(address)?;
         let seconds = u16::try_from(options.heartbeat.as_secs()).unwrap_or(u16::MAX);
-        uri.query.heartbeat.get_or_insert(seconds);
-        Self::open_uri(options, uri).await
+        for uri in &mut uris {
+            uri.query.heartbeat.get_or_insert(seconds);
+        }
+        Self::open_uris(options, uris.into()).await
     }
 
-    async fn open_uri(options: Options, uri: AMQPUri) -> Result<Self, Failure> {
-        let source = Source::Address { uri: Box::new(uri), slot: Box::default() };
+    async fn open_uris(options: Options, uris: Box<[AMQPUri]>) -> Result<Self, Failure> {
+        let source = Source::Servers { uris, slot: Box::default() };
         let link = Self { options, source, attempts: AtomicU64::new(0) };
         link.channel().await?.close(link.options.deadline).await;
         Ok(link)
@@ -111,7 +112,7 @@ impl Link {
     /// Another connection to the same address.
     pub(crate) async fn again(&self) -> Result<Self, Failure> {
         match &self.source {
-            Source::Address { uri, .. } => Self::open_uri(self.options.clone(), (**uri).clone()).await,
+            Source::Servers { uris, .. } => Self::open_uris(self.options.clone(), uris.clone()).await,
             Source::Wrapped { .. } => {
                 Err(Failure::new(ErrorKind::InvalidOperation, "a channel that was wrapped is the only one"))
             }
@@ -139,22 +140,22 @@ impl Link {
                 Ok(Leased { channel: channel.clone(), turn: Arc::clone(turn), connection: None })
             }
             Source::Wrapped { .. } => Err(Failure::gone("the channel that was wrapped is closed")),
-            Source::Address { uri, slot } => {
+            Source::Servers { uris, slot } => {
                 let ended = self.attempts.load(Ordering::Relaxed);
                 let mut slot = slot.lock().await;
-                self.create_channel(uri, &mut slot, ended).await
+                self.create_channel(uris, &mut slot, ended).await
             }
         }
     }
 
-    async fn create_channel(&self, uri: &AMQPUri, slot: &mut Slot, ended: u64) -> Result<Leased, Failure> {
+    async fn create_channel(&self, uris: &[AMQPUri], slot: &mut Slot, ended: u64) -> Result<Leased, Failure> {
         if slot.is_closed {
             return Err(Failure::gone("it was closed"));
         }
         slot.retire();
         if slot.connection.as_ref().is_none_or(|connection| !connection.status().connected()) {
             if slot.connection.take().is_some() {
-                log::lost(uri);
+                log::lost(&uris[slot.server]);
             }
             // An attempt that failed while this one waited for its turn counts as its own.
             if let Some((attempt, failure)) = &slot.last
@@ -165,19 +166,19 @@ impl Link {
             if let Some(at) = slot.not_before {
                 tokio::time::sleep_until(at).await;
             }
-            let connected = self.connect(uri).await;
+            let connected = self.connect_any(uris, slot.server).await;
             let attempt = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
             match connected {
-                Ok(connection) => {
+                Ok((server, connection)) => {
                     if slot.failures > 0 || attempt > 1 {
-                        log::connected(uri, slot.failures);
+                        log::connected(&uris[server], slot.failures);
                     }
                     let used_up = std::mem::take(&mut slot.used_up);
-                    *slot = Slot { connection: Some(Arc::new(connection)), used_up, ..Slot::default() };
+                    *slot = Slot { connection: Some(Arc::new(connection)), server, used_up, ..Slot::default() };
                 }
-                Err(error) => {
+                Err((server, error)) => {
                     let pause = self.pause(slot.failures);
-                    log::not_connected(uri, &error, pause);
+                    log::not_connected(&uris[server], &error, pause);
                     slot.not_before = Some(Instant::now() + pause);
                     slot.failures = slot.failures.saturating_add(1);
                     slot.last = Some((attempt, error.clone()));
@@ -190,6 +191,22 @@ impl Link {
         slot.opened += 1;
         let channel = within(self.deadline(), "channel.open", connection.create_channel()).await?;
         Ok(Leased { channel, turn: Arc::default(), connection: Some(connection) })
+    }
+
+    /// Tries each server once, first the one that was connected last. Returns which one answered, or the last one with its
+    /// error.
+    async fn connect_any(&self, uris: &[AMQPUri], first: usize) -> Result<(usize, Connection), (usize, Failure)> {
+        let mut failed: Option<(usize, Failure)> = None;
+        for server in (first..uris.len()).chain(0..first) {
+            if let Some((before, error)) = failed.take() {
+                log::next_server(&uris[before], &error);
+            }
+            match self.connect(&uris[server]).await {
+                Ok(connection) => return Ok((server, connection)),
+                Err(error) => failed = Some((server, error)),
+            }
+        }
+        Err(failed.unwrap_or_else(|| (0, Failure::gone("the address has no server"))))
     }
 
     async fn connect(&self, uri: &AMQPUri) -> Result<Connection, Failure> {
@@ -213,7 +230,7 @@ impl Link {
 
     /// Closes the connection, and opens no other.
     pub(crate) async fn close(&self) {
-        let Source::Address { slot, .. } = &self.source else { return };
+        let Source::Servers { slot, .. } = &self.source else { return };
         let mut slot = slot.lock().await;
         slot.is_closed = true;
         let used_up = std::mem::take(&mut slot.used_up);

@@ -32,6 +32,15 @@ pub(crate) fn not_connected(uri: &AMQPUri, error: &impl fmt::Display, pause: Dur
     }
 }
 
+pub(crate) fn next_server(uri: &AMQPUri, error: &impl fmt::Display) {
+    let server = server(uri);
+    if let Some(suppressed) = log_limit(&server, "NextServer") {
+        let error = error.to_string();
+        let error = tracing::field::display(Escaped(&error));
+        tracing::warn!(target: TARGET, server, error, suppressed, "connecting failed: the next server is tried");
+    }
+}
+
 pub(crate) fn connected(uri: &AMQPUri, failures: u32) {
     let server = server(uri);
     if let Some(suppressed) = log_limit(&server, "Connected") {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use consign_core::transport::{ErrorKind, ManageError};
 
-use crate::RabbitMq;
+use crate::{RabbitMq, session::MOST_SLOTS};
 
 /// The options of a connection: how a [`RabbitMq`] connects, and how long it waits.
 ///
@@ -30,6 +30,7 @@ pub struct Options {
     pub(crate) delays: String,
     pub(crate) sends_in_flight: usize,
     pub(crate) certificates: Option<String>,
+    pub(crate) session_slots: u16,
 }
 
 /// Small enough to be added to an instant without an overflow.
@@ -47,6 +48,7 @@ impl Default for Options {
             delays: "consign.delays".into(),
             sends_in_flight: 1_024,
             certificates: None,
+            session_slots: 16,
         }
     }
 }
@@ -107,8 +109,19 @@ impl Options {
         self
     }
 
+    /// Sets the number of [slots](crate::QueueSettings::session_slots) of entities that require sessions and that are declared
+    /// through [`Administration`](consign_core::administration::Administration). 16; 1 to 64.
+    pub fn session_slots(mut self, slots: u16) -> Self {
+        self.session_slots = slots.clamp(1, MOST_SLOTS);
+        self
+    }
+
     /// Connects to `amqp://` or, by TLS, `amqps://`. Heartbeats and time-outs in the address take precedence over these
     /// options.
+    ///
+    /// An address may have several hosts, `amqp://shop:secret@one:5672,two:5672/%2f`. They are tried in turn, also when a
+    /// connection is opened again; the host that was connected last is the first one then. Each has its own
+    /// [deadline](Self::deadline).
     ///
     /// # Errors
     ///
