@@ -30,7 +30,7 @@ fn each(address: &str) -> Option<Vec<AMQPUri>> {
         let mut uri: AMQPUri = format!("{scheme}://{login}{host}{rest}").parse().ok()?;
         // `AMQPUri` reads an address of IPv6 as `localhost`.
         if let Some((host, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
-            uri.authority.host = host.to_owned();
+            host.clone_into(&mut uri.authority.host);
         }
         Some(uri)
     };

@@ -17,9 +17,10 @@ use lapin::{
 use parking_lot::Mutex;
 
 use crate::{
-    client::{Shared, dead_lettering, quorum},
+    client::Shared,
     error::Failure,
     link::Leased,
+    queue::{dead_lettering, quorum},
     wire::names,
 };
 

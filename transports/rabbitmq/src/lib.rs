@@ -12,11 +12,14 @@ mod log;
 mod numbers;
 mod options;
 mod publisher;
+mod queue;
 mod receiver;
 mod reply;
+mod rules;
 mod sender;
 mod session;
 mod settings;
+mod stored;
 mod topic;
 mod wire;
 

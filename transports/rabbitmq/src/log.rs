@@ -57,3 +57,11 @@ pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Di
         tracing::warn!(target: TARGET, entity, error, suppressed, "{what}");
     }
 }
+
+/// An entity of another program, for which the defaults are used.
+pub(crate) fn no_settings(path: &EntityPath) {
+    if let Some(suppressed) = log_limit(path.as_str(), "NoSettings") {
+        let entity = tracing::field::display(Escaped(path.as_str()));
+        tracing::warn!(target: TARGET, entity, suppressed, "the entity has no settings on the server: the defaults are used");
+    }
+}

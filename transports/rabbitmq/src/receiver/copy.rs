@@ -7,7 +7,7 @@ use consign_core::{
     transport::SendError,
 };
 
-use super::{delivered::Held, state::Source};
+use super::{delivered::Held, source::Source};
 use crate::{
     publisher::{Publication, Route},
     wire::{self, Expiration, Stamp},

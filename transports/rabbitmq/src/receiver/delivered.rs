@@ -16,7 +16,7 @@ use lapin::{
 };
 use tokio::time::Instant;
 
-use super::state::Source;
+use super::source::Source;
 use crate::{
     error::Failure,
     link::Leased,

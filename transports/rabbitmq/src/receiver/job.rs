@@ -8,12 +8,7 @@ use consign_core::{
 };
 use tokio::sync::oneshot;
 
-use super::{
-    copy,
-    delivered::Held,
-    lease::lost,
-    state::{Shared, Source},
-};
+use super::{copy, delivered::Held, lease::lost, source::Source, state::Shared};
 use crate::{client, error::Failure, log, publisher::Publication};
 
 /// A delivery that only this job settles, and the settlement.

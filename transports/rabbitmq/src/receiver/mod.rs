@@ -4,6 +4,7 @@ pub(crate) mod copy;
 pub(crate) mod delivered;
 pub(crate) mod job;
 mod lease;
+mod source;
 mod state;
 mod task;
 
@@ -19,10 +20,9 @@ use consign_core::{
 
 pub(crate) use self::lease::check;
 pub use self::lease::{RabbitMqLease, RabbitMqRenew, RabbitMqSettle};
+pub(crate) use self::source::{Mode, Settings, Source};
 use self::state::Shared;
-pub(crate) use self::state::{Mode, Source};
-use crate::RabbitMq;
-use crate::client;
+use crate::{RabbitMq, client, error::Failure};
 
 /// Receives from one queue, subscription or dead-letter queue, on a channel of its own.
 ///
@@ -47,6 +47,13 @@ impl RabbitMqReceiver {
         let shared = Arc::new(Shared::new(Arc::clone(client), source));
         tokio::spawn(task::run(Arc::clone(&shared)));
         Self { shared, path }
+    }
+
+    /// Finds the settings of the entity, which the first receive does otherwise.
+    pub(crate) async fn resolve(&self) -> Result<(), Failure> {
+        let source = &self.shared.source;
+        source.resolve(&self.shared.client).await?;
+        source.check()
     }
 
     /// Returns the path of the entity.

@@ -9,9 +9,9 @@ use std::{
 };
 
 use consign_core::{
-    message::{EntityPath, LockToken},
+    message::LockToken,
     time::Timestamp,
-    transport::{Delivery, EntityInfo, ReceiveError},
+    transport::{Delivery, ReceiveError},
 };
 use futures_util::Stream;
 use lapin::Consumer;
@@ -22,31 +22,9 @@ use super::{
     delivered::{Held, Origin, too_large},
     job::{Action, Job},
     lease::RabbitMqLease,
+    source::{Mode, Source},
 };
-use crate::{cancels::Subscribed, client, error::Failure, settings::QueueSettings};
-
-/// How a receiver takes messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    PeekLock,
-    ReceiveAndDelete,
-}
-
-/// The source of a receiver.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    pub(crate) path: EntityPath,
-    pub(crate) mode: Mode,
-    pub(crate) settings: Arc<QueueSettings>,
-}
-
-impl Source {
-    /// Returns the entity for log lines. No number of deliveries of a dead letter is the last.
-    pub(crate) fn info(&self) -> EntityInfo {
-        let info = EntityInfo::new(self.path.as_str());
-        if self.path.is_dead_letter() { info } else { info.with_max_delivery_count(self.settings.max_delivery_count) }
-    }
-}
+use crate::{cancels::Subscribed, client, error::Failure};
 
 pub(crate) struct Shared {
     pub(crate) client: Arc<client::Shared>,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consign_core::transport::SettleError;
+use consign_core::transport::{ErrorKind, SettleError};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use lapin::{
     Consumer,
@@ -134,7 +134,12 @@ fn subscribe(shared: Arc<Shared>, leased: Option<Leased>, credit: usize) -> Step
                 let origin = Arc::new(Origin { subscription: id, leased });
                 Stepped::Subscribed(Box::new(Subscription { origin, consumer, subscribed, credit, unsettled: 0 }))
             }
-            Err(failure) => Stepped::Failed(failure),
+            Err(failure) => {
+                if failure.kind() == ErrorKind::EntityNotFound {
+                    shared.client.entities.doubt(&shared.source.path.parent());
+                }
+                Stepped::Failed(failure)
+            }
         }
     })
 }
@@ -146,6 +151,8 @@ async fn try_subscribe(
     id: u64,
 ) -> Result<(Leased, Consumer), Failure> {
     let link = &shared.client.link;
+    shared.source.resolve(&shared.client).await?;
+    shared.source.check()?;
     let leased = match leased {
         Some(leased) => leased,
         None => link.channel().await?,

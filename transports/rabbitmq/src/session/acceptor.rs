@@ -25,7 +25,7 @@ use crate::{
     client::Shared,
     error::{Failure, within},
     link::Leased,
-    receiver::{Mode, Source},
+    receiver::{Mode, Settings, Source},
     settings::check_path,
 };
 
@@ -60,18 +60,20 @@ impl RabbitMq {
     ///
     /// # Errors
     ///
-    /// Those of a path, and `InvalidOperation` for an entity without sessions.
+    /// Those of a path; `InvalidOperation` for an entity without sessions, from the first accept if this client does not have
+    /// its settings.
     pub fn session_acceptor(&self, path: &str) -> Result<SessionAcceptor, ReceiveError> {
         Ok(SessionAcceptor { client: Arc::clone(&self.0), source: self.session_source(path)?, search: None })
     }
 
     fn session_source(&self, path: &str) -> Result<Source, ReceiveError> {
         let path = check_path(path)?;
-        let settings = self.0.settings(&path);
-        if !settings.requires_session || path.is_sub_queue() {
-            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity has no sessions"));
+        let settings = Settings::kept(&self.0, &path);
+        let source = Source { path, mode: Mode::PeekLock, settings };
+        if source.settings.is_found() || source.path.is_sub_queue() {
+            source.check_sessions()?;
         }
-        Ok(Source { path, mode: Mode::PeekLock, settings })
+        Ok(source)
     }
 }
 
@@ -80,6 +82,8 @@ async fn accept(client: Arc<Shared>, source: Source, id: String) -> Result<Rabbi
         let why = "a session id has at most 128 UTF-16 code units";
         return Err(ReceiveError::new(ErrorKind::InvalidArgument).with_detail(why));
     }
+    source.resolve(&client).await?;
+    source.check_sessions()?;
     let pin = client.slots.pin(&client, &source, slot_of(&id, source.settings.session_slots));
     pin.ready().await?;
     pin.hold(&id).map(RabbitMqSession::new)
@@ -87,6 +91,8 @@ async fn accept(client: Arc<Shared>, source: Source, id: String) -> Result<Rabbi
 
 /// Finds a session. It locks nothing but its result: slots that it keeps open are given up when it is dropped.
 async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, ReceiveError> {
+    source.resolve(&client).await?;
+    source.check_sessions()?;
     let mut asking: Option<Leased> = None;
     let mut pause = PAUSES.0;
     loop {

@@ -12,9 +12,10 @@ use lapin::{
 
 use crate::{
     QueueSettings,
-    client::{Shared, arguments, quorum},
+    client::Shared,
     error::Failure,
     link::Leased,
+    queue::{arguments, quorum},
     wire::names,
 };
 

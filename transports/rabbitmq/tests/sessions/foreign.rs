@@ -169,7 +169,6 @@ async fn k_221_a_client_that_comes_later_gets_its_share_of_the_slots() {
 async fn the_holder_that_is_killed() {
     let Some(queue) = killed::argument() else { return };
     let rabbit: RabbitMq = support::options().connect(&support::address()).await.unwrap();
-    rabbit.know(&queue, by_session(SLOTS)).unwrap();
     let mut session = rabbit.accept_session(&queue, "customer-7").await.unwrap();
     let _held = session.receive_within(SOON).await.unwrap();
     killed::ready().await;

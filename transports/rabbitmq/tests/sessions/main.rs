@@ -56,9 +56,7 @@ impl Bench {
 
     /// What another process would be.
     async fn other(&self, options: Options, address: &str) -> RabbitMq {
-        let other = options.connect(address).await.expect("a broker that answers");
-        other.know(&self.queue, self.settings.clone()).expect("a broker that answers");
-        other
+        options.connect(address).await.expect("a broker that answers")
     }
 
     async fn send(&self, id: &str, body: &str) {

@@ -1,5 +1,4 @@
 use std::{
-    collections::HashMap,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -9,7 +8,7 @@ use bytes::Bytes;
 use consign::{
     Disposition, Message,
     message::{EntityPath, SequenceNumber},
-    rules::{Filter, Rule},
+    rules::Rule,
     time::{Clock, SystemClock, Timestamp},
     transport::{self, Capabilities, Capability, Delivery, ManageError, ReceiveError, SendError, SettleError},
 };
@@ -19,7 +18,6 @@ use consign_conformance::{
 use consign_rabbitmq::{
     QueueSettings, RabbitMq, RabbitMqLease, RabbitMqReceiver, RabbitMqSender, RabbitMqSession, TopicSettings,
 };
-use parking_lot::Mutex;
 
 use super::{Options, delete_delays, options, unique};
 
@@ -30,8 +28,6 @@ pub(crate) struct Rabbit {
     delays: String,
     /// Whether it is on one connection, and a queue may have a limit that counts no dead letters.
     is_single: bool,
-    /// Rules by subscription and name.
-    rules: Mutex<HashMap<(String, String), Rule>>,
 }
 
 /// A receiver on a connection of its own, which can be broken.
@@ -69,13 +65,13 @@ impl Rabbit {
     pub(crate) async fn connect() -> Option<Self> {
         let delays = unique("delays");
         let client = super::connect(options().delays(delays.clone())).await?;
-        Some(Self { client, clock: SystemClock::new(), delays, is_single: false, rules: Mutex::default() })
+        Some(Self { client, clock: SystemClock::new(), delays, is_single: false })
     }
 
     /// On one connection.
     pub(crate) async fn single(options: Options, address: &str) -> Result<Self, ManageError> {
         let client = options.connect(address).await?;
-        Ok(Self { client, clock: SystemClock::new(), delays: String::new(), is_single: true, rules: Mutex::default() })
+        Ok(Self { client, clock: SystemClock::new(), delays: String::new(), is_single: true })
     }
 
     pub(crate) async fn clean_up(&self) {
@@ -181,16 +177,11 @@ impl Backend for Rabbit {
     }
 
     async fn create_rule(&self, subscription: &EntityPath, spec: &RuleSpec) -> Result<(), ManageError> {
-        let rule = rule(spec)?;
-        self.client.create_rule(subscription.as_str(), &rule).await?;
-        self.rules.lock().insert((subscription.to_string(), rule.name().to_owned()), rule);
-        Ok(())
+        self.client.create_rule(subscription.as_str(), &rule(spec)?).await
     }
 
     async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Result<(), ManageError> {
-        let rule = self.rules.lock().remove(&(subscription.to_string(), name.to_owned()));
-        let default = || Rule::new(RuleSpec::DEFAULT, Filter::True).expect("a name that is allowed");
-        self.client.delete_rule(subscription.as_str(), &rule.unwrap_or_else(default)).await
+        self.client.delete_rule(subscription.as_str(), name).await
     }
 
     async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {

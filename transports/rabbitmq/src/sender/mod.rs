@@ -1,8 +1,11 @@
+//! Senders.
+
+mod target;
+
 use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use consign_core::{
@@ -14,6 +17,8 @@ use consign_core::{
 };
 use futures_util::future::join_all;
 
+pub(crate) use self::target::Target;
+use self::target::{Resolving, Work};
 use crate::{
     RabbitMq,
     client::Shared,
@@ -25,16 +30,6 @@ use crate::{
     wire::{self, Expiration, Stamp},
 };
 
-/// The target of a sender.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    Queue(Arc<QueueSettings>),
-    /// An exchange, with the time to live that its messages have at most.
-    Topic(Option<Duration>),
-    /// A requester, by direct reply-to.
-    Reply(String),
-}
-
 /// Sends to one queue or topic. Clones share a channel, and each send waits for the broker's confirm.
 ///
 /// Messages are sent in the order of the calls of `send`, as long as no more are in flight than the options allow.
@@ -43,7 +38,7 @@ pub struct RabbitMqSender {
     shared: Arc<Shared>,
     publisher: Publisher,
     path: EntityPath,
-    target: Target,
+    target: Arc<Resolving>,
 }
 
 impl std::fmt::Debug for RabbitMqSender {
@@ -53,8 +48,8 @@ impl std::fmt::Debug for RabbitMqSender {
 }
 
 impl RabbitMqSender {
-    pub(crate) fn new(shared: &Arc<Shared>, path: EntityPath, target: Target, publisher: Publisher) -> Self {
-        Self { shared: Arc::clone(shared), publisher, path, target }
+    pub(crate) fn new(shared: &Arc<Shared>, path: EntityPath, target: Option<Target>, publisher: Publisher) -> Self {
+        Self { shared: Arc::clone(shared), publisher, path, target: Arc::new(Resolving::new(target)) }
     }
 
     /// Returns the path of the target.
@@ -72,23 +67,28 @@ impl RabbitMqSender {
             message.properties_mut().set_scheduled_enqueue_time(at);
             message
         });
-        let (numbers, prepared): (Vec<_>, Vec<_>) = self.prepare(messages)?.into_iter().unzip();
-        self.send_prepared(prepared).await?;
+        let target = self.resolve().await?;
+        let (numbers, prepared): (Vec<_>, Vec<_>) = self.prepare(messages, &target)?.into_iter().unzip();
+        self.send_prepared(prepared, target).await?;
         Ok(numbers.into_iter().map(SequenceNumber::new).collect())
     }
 
     /// Checks and writes messages that are sent together. Scheduled messages have one delay, so that they stay in order.
-    fn prepare(&self, messages: impl Iterator<Item = Message>) -> Result<Vec<(u64, Prepared)>, SendError> {
+    fn prepare(
+        &self,
+        messages: impl Iterator<Item = Message>,
+        target: &Target,
+    ) -> Result<Vec<(u64, Prepared)>, SendError> {
         let now = self.shared.now();
-        messages.map(|message| self.prepare_one(message, now)).collect()
+        messages.map(|message| self.prepare_one(message, target, now)).collect()
     }
 
-    fn prepare_one(&self, mut message: Message, now: Timestamp) -> Result<(u64, Prepared), SendError> {
+    fn prepare_one(&self, mut message: Message, target: &Target, now: Timestamp) -> Result<(u64, Prepared), SendError> {
         DeadLetter::remove_from(&mut message);
         let message = &message;
         let due = message.scheduled_enqueue_time().filter(|at| *at > now);
         let delay = due.map(|at| Delays::steps(at.saturating_since(now))).transpose()?;
-        let (time_to_live, is_topic) = match &self.target {
+        let (time_to_live, is_topic) = match target {
             Target::Queue(settings) => {
                 check_queue(message, settings)?;
                 (settings.default_time_to_live, false)
@@ -97,7 +97,7 @@ impl RabbitMqSender {
             Target::Reply(_) if delay.is_some() => return Err(Unsupported::new(Capability::Scheduling).into()),
             Target::Reply(_) => (None, false),
         };
-        let place = match &self.target {
+        let place = match target {
             Target::Reply(address) => address.clone(),
             Target::Queue(settings) if settings.requires_session => {
                 session::queue_of(&self.path, message.session_id().ok_or(SessionRequired)?, settings.session_slots)
@@ -118,7 +118,7 @@ impl RabbitMqSender {
         let publication = Publication {
             exchange: if is_topic { place.as_str().into() } else { "".into() },
             key: if is_topic { "".into() } else { place.as_str().into() },
-            route: match &self.target {
+            route: match target {
                 Target::Queue(_) => Route::Mandatory,
                 // RabbitMQ returns each mandatory message for a direct reply, because it goes to no queue, and delivers it too.
                 Target::Topic(_) | Target::Reply(_) => Route::Optional,
@@ -129,14 +129,18 @@ impl RabbitMqSender {
         Ok((number, Prepared { publication, delay, place }))
     }
 
-    fn send_prepared(&self, prepared: Vec<Prepared>) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
+    fn send_prepared(
+        &self,
+        prepared: Vec<Prepared>,
+        target: Target,
+    ) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
         let sender = self.clone();
         async move {
             let mut publications = Vec::with_capacity(prepared.len());
             for Prepared { mut publication, delay, place } in prepared {
                 if let Some(steps) = delay {
                     let delays = sender.shared.delays().await?;
-                    delays.route(&sender.shared, &place, matches!(sender.target, Target::Topic(_))).await?;
+                    delays.route(&sender.shared, &place, matches!(target, Target::Topic(_))).await?;
                     (publication.exchange, publication.key) = delays.entry(steps);
                     publication.route = Route::Mandatory;
                 }
@@ -156,13 +160,17 @@ impl RabbitMqSender {
             let outcomes = join_all(started).await;
             let is_any_stored = outcomes.iter().any(Result::is_ok);
             let outcome = outcomes.into_iter().collect::<Result<(), Failure>>().and(outcome);
-            outcome.map_err(|failure| if is_any_stored { in_part(failure) } else { sender.error(failure) })
+            outcome.map_err(|failure| if is_any_stored { in_part(failure) } else { sender.error(&target, failure) })
         }
     }
 
     /// The broker does not report why it refuses: a queue with a limit is full.
-    fn error(&self, failure: Failure) -> SendError {
-        match (&self.target, failure.kind()) {
+    fn error(&self, target: &Target, failure: Failure) -> SendError {
+        match (target, failure.kind()) {
+            (_, ErrorKind::EntityNotFound) => {
+                self.shared.entities.doubt(&self.path);
+                failure.into()
+            }
             (Target::Queue(settings), ErrorKind::General) if settings.max_length_bytes.is_some() => {
                 SendError::new(ErrorKind::QuotaExceeded).with_detail("the queue is full")
             }
@@ -230,42 +238,67 @@ impl RabbitMqSending {
     }
 }
 
-impl transport::Sender for RabbitMqSender {
-    type Send = RabbitMqSending;
+impl RabbitMqSender {
+    /// Publishes, in the order of the calls.
+    fn start(&self, target: &Target, work: Work) -> RabbitMqSending {
+        match work {
+            Work::One(message) => self.start_one(target, *message),
+            Work::Batch(batch) => self.start_batch(target, batch),
+        }
+    }
 
-    fn send(&self, message: Message) -> RabbitMqSending {
-        let prepared = match self.prepare_one(message, self.shared.now()) {
+    fn start_one(&self, target: &Target, message: Message) -> RabbitMqSending {
+        let prepared = match self.prepare_one(message, target, self.shared.now()) {
             Ok((_, prepared)) => prepared,
             Err(error) => return RabbitMqSending(State::Refused(Some(error))),
         };
         if prepared.delay.is_some() {
-            return RabbitMqSending::awaited(self.send_prepared(vec![prepared]));
+            return RabbitMqSending::awaited(self.send_prepared(vec![prepared], target.clone()));
         }
         let publishing: Publishing = self.publisher.start(prepared.publication);
-        let sender = self.clone();
+        let (sender, target) = (self.clone(), target.clone());
         RabbitMqSending::awaited(async move {
             let outcome = publishing.finish(&sender.shared.link).await;
-            outcome.map_err(|failure| sender.error(failure))
+            outcome.map_err(|failure| sender.error(&target, failure))
         })
+    }
+
+    fn start_batch(&self, target: &Target, batch: Batch) -> RabbitMqSending {
+        match self.prepare(batch.0.into_iter(), target) {
+            Ok(prepared) => {
+                let prepared = prepared.into_iter().map(|(_, one)| one).collect();
+                RabbitMqSending::awaited(self.send_prepared(prepared, target.clone()))
+            }
+            Err(error) => RabbitMqSending(State::Refused(Some(error))),
+        }
+    }
+}
+
+impl transport::Sender for RabbitMqSender {
+    type Send = RabbitMqSending;
+
+    fn send(&self, message: Message) -> RabbitMqSending {
+        match self.target.get() {
+            Some(target) => self.start_one(target, message),
+            None => self.wait(Work::One(Box::new(message))),
+        }
     }
 
     /// Checks all messages before any is published, and publishes them in one go. AMQP 0-9-1 has no transfer of several
     /// messages. If the connection breaks or the queue fills up meanwhile, some may be stored, and the error reports an unknown
     /// outcome.
     fn send_batch(&self, batch: Batch) -> RabbitMqSending {
-        match self.prepare(batch.0.into_iter()) {
-            Ok(prepared) => {
-                RabbitMqSending::awaited(self.send_prepared(prepared.into_iter().map(|(_, one)| one).collect()))
-            }
-            Err(error) => RabbitMqSending(State::Refused(Some(error))),
+        match self.target.get() {
+            Some(target) => self.start_batch(target, batch),
+            None => self.wait(Work::Batch(batch)),
         }
     }
 
     /// A reply that is sent by direct reply-to cannot be delayed.
     fn capabilities(&self) -> Capabilities {
         let can = RabbitMq::CAPABILITIES;
-        match self.target {
-            Target::Reply(_) => {
+        match self.target.get() {
+            Some(Target::Reply(_)) => {
                 can.with(Capability::Scheduling, Level::Unsupported).with(Capability::DelayedRetry, Level::Unsupported)
             }
             _ => can,
