@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod administration;
 mod cancels;
 mod capabilities;
 mod client;
+mod connector;
 mod delays;
 mod error;
 mod link;
@@ -21,12 +23,14 @@ mod session;
 mod settings;
 mod stored;
 mod topic;
+mod transport;
 mod wire;
 
 pub use lapin;
 
 pub use self::{
     client::RabbitMq,
+    connector::connector,
     options::Options,
     receiver::{RabbitMqLease, RabbitMqReceiver, RabbitMqRenew, RabbitMqSettle},
     reply::DirectReplies,

@@ -34,8 +34,9 @@ pub struct Options {
 }
 
 /// Small enough to be added to an instant without an overflow.
-const LONGEST: Duration = Duration::from_secs(24 * 3_600);
-const LONGEST_PREFIX: usize = 100;
+pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+pub(crate) const LONGEST_PREFIX: usize = 100;
+pub(crate) const MOST_SENDS: usize = 65_536;
 
 impl Default for Options {
     fn default() -> Self {
@@ -99,7 +100,7 @@ impl Options {
 
     /// Sets how many sends of one sender may wait for their confirm; further ones wait for these. 1,024; 1 to 65,536.
     pub fn sends_in_flight(mut self, sends: usize) -> Self {
-        self.sends_in_flight = sends.clamp(1, 65_536);
+        self.sends_in_flight = sends.clamp(1, MOST_SENDS);
         self
     }
 

@@ -66,6 +66,14 @@ impl RabbitMq {
         Ok(SessionAcceptor { client: Arc::clone(&self.0), source: self.session_source(path)?, search: None })
     }
 
+    /// As [`session_acceptor`](Self::session_acceptor), with the settings of the entity, which the first accept finds otherwise.
+    pub(crate) async fn resolved_acceptor(&self, path: &str) -> Result<SessionAcceptor, ReceiveError> {
+        let source = self.session_source(path)?;
+        source.resolve(&self.0).await?;
+        source.check_sessions()?;
+        Ok(SessionAcceptor { client: Arc::clone(&self.0), source, search: None })
+    }
+
     fn session_source(&self, path: &str) -> Result<Source, ReceiveError> {
         let path = check_path(path)?;
         let settings = Settings::kept(&self.0, &path);

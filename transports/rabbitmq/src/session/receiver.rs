@@ -11,7 +11,7 @@ use consign_core::{
 };
 
 use super::hold::{Hold, lost};
-use crate::{RabbitMq, RabbitMqLease, RabbitMqSettle};
+use crate::{RabbitMq, RabbitMqLease};
 
 /// A session that is held: its messages in order, and its state.
 ///
@@ -22,22 +22,6 @@ pub struct RabbitMqSession(Hold);
 impl RabbitMqSession {
     pub(super) fn new(hold: Hold) -> Self {
         Self(hold)
-    }
-
-    /// Returns the state of the session; `None` if there is none.
-    /// [`SessionLockLost`](consign_core::transport::ErrorKind::SessionLockLost) if the session is not held any more.
-    pub fn state(&self) -> Result<Option<Bytes>, SettleError> {
-        self.0.state()
-    }
-
-    /// Sets the state, or clears it. The future ends when the broker has stored that. A state is at most as large as a message
-    /// may be, and counts toward no limit.
-    ///
-    /// # Errors
-    ///
-    /// That of [`state`](Self::state), and the broker's.
-    pub fn set_state(&self, to: Option<Bytes>) -> RabbitMqSettle {
-        self.0.set_state(to)
     }
 }
 
@@ -97,6 +81,15 @@ impl Session for RabbitMqSession {
             }
             Ok(())
         })
+    }
+
+    async fn state(&self) -> Result<Option<Bytes>, SettleError> {
+        self.0.state()
+    }
+
+    /// Sets the state, or removes it. It is stored when the future ends. A state counts toward no limit of the queue.
+    async fn set_state(&self, state: Option<Bytes>) -> Result<(), SettleError> {
+        self.0.set_state(state).await
     }
 }
 

@@ -17,7 +17,7 @@ mod text;
 
 use std::{sync::Arc, time::Duration};
 
-use consign_core::{administration::EntityKind, message::EntityPath, transport::ErrorKind};
+use consign_core::{message::EntityPath, transport::ErrorKind};
 use lapin::{
     BasicProperties, ExchangeKind,
     options::{
@@ -44,16 +44,6 @@ pub(crate) enum Known {
     /// A queue or a subscription.
     Queue(Arc<QueueSettings>),
     Topic(Option<Duration>),
-}
-
-impl Known {
-    pub(crate) fn kind(&self, path: &EntityPath) -> EntityKind {
-        match self {
-            Self::Topic(_) => EntityKind::Topic,
-            Self::Queue(_) if path.subscription().is_some() => EntityKind::Subscription,
-            Self::Queue(_) => EntityKind::Queue,
-        }
-    }
 }
 
 /// The queue that has the settings.

@@ -141,12 +141,12 @@ async fn n_08_a_lost_connection_loses_its_sessions_and_counts_nothing() {
     assert_eq!(lost.kind(), ErrorKind::SessionLockLost);
     assert_eq!(second.complete().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
     assert_eq!(session.set_state(None).await.unwrap_err().kind(), ErrorKind::SessionLockLost);
-    assert_eq!(session.state().unwrap_err().kind(), ErrorKind::SessionLockLost);
+    assert_eq!(session.state().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
     assert_eq!(session.renew().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
     assert_eq!(session.close().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
 
     let mut session = accept_soon(&bench.rabbit, &bench.queue, "a").await;
-    assert_eq!(session.state().unwrap().as_deref(), Some(&b"kept again"[..]));
+    assert_eq!(session.state().await.unwrap().as_deref(), Some(&b"kept again"[..]));
     expect(&mut session, &[("2", 1), ("3", 1)]).await;
     session.close().await.unwrap();
     // The one that was cut comes back.

@@ -31,7 +31,6 @@ fn by_session(slots: u16) -> QueueSettings {
 struct Bench {
     rabbit: RabbitMq,
     queue: String,
-    settings: QueueSettings,
 }
 
 impl Bench {
@@ -50,8 +49,8 @@ impl Bench {
 
     async fn on(rabbit: RabbitMq, settings: QueueSettings) -> Self {
         let queue = support::unique("sessions");
-        rabbit.create_queue(&queue, settings.clone()).await.expect("a broker that answers");
-        Self { rabbit, queue, settings }
+        rabbit.create_queue(&queue, settings).await.expect("a broker that answers");
+        Self { rabbit, queue }
     }
 
     /// What another process would be.

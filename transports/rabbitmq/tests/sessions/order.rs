@@ -29,7 +29,7 @@ async fn work(rabbit: &RabbitMq, client: usize, queue: &str, log: &Log) {
     while let Ok(mut session) = acceptor.accept_next_within(Duration::from_secs(3)).await {
         let id = session.session_id().to_owned();
         let last = log.lock().get(&id).and_then(|done| done.last()).map(|(_, number)| number.to_string());
-        assert_eq!(session.state().expect("a broker that answers"), last.map(Into::into), "{id}");
+        assert_eq!(session.state().await.expect("a broker that answers"), last.map(Into::into), "{id}");
         for _ in 0..fastrand::usize(1..12) {
             let Ok(delivery) = session.receive_within(Duration::from_millis(100)).await else { break };
             let (body, count) = (text(&delivery), count(&delivery));
@@ -144,7 +144,7 @@ async fn n_06_a_lock_that_ends_counts_for_whoever_comes_next() {
     let (_, _, delivery) = next(&mut session).await;
     session.renew().await.unwrap();
     let lost = async {
-        while session.state().is_ok() {
+        while session.state().await.is_ok() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

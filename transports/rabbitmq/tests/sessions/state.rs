@@ -30,7 +30,7 @@ async fn n_10_states_and_failures_go_from_one_client_to_another() {
     session.close().await.unwrap();
 
     let mut session = accept_soon(&other, &bench.queue, "a").await;
-    assert_eq!(session.state().unwrap().as_deref(), Some(&b"half"[..]));
+    assert_eq!(session.state().await.unwrap().as_deref(), Some(&b"half"[..]));
     let (body, count, delivery) = next(&mut session).await;
     assert_eq!((body.as_str(), count), ("1", 3));
     delivery.complete().await.unwrap();
@@ -38,9 +38,9 @@ async fn n_10_states_and_failures_go_from_one_client_to_another() {
     session.close().await.unwrap();
 
     let mut session = accept_soon(&bench.rabbit, &bench.queue, "a").await;
-    assert_eq!(session.state().unwrap(), None);
+    assert_eq!(session.state().await.unwrap(), None);
     expect(&mut session, &[("2", 1)]).await;
-    assert_eq!(bench.accept("b").await.state().unwrap().as_deref(), Some(&b"of b"[..]));
+    assert_eq!(bench.accept("b").await.state().await.unwrap().as_deref(), Some(&b"of b"[..]));
     drop(session);
     other.close().await;
     bench.end().await;
@@ -73,8 +73,8 @@ async fn n_10_states_that_are_replaced_do_not_pile_up() {
     one.close().await.unwrap();
     two.close().await.unwrap();
     let (one, two) = (bench.accept("one").await, bench.accept("two").await);
-    assert_eq!(one.state().unwrap().unwrap(), (TIMES - 1).to_string());
-    assert_eq!(two.state().unwrap().unwrap(), "of two");
+    assert_eq!(one.state().await.unwrap().unwrap(), (TIMES - 1).to_string());
+    assert_eq!(two.state().await.unwrap().unwrap(), "of two");
     // What was of no use is gone when the slot was read again.
     let is_short = async {
         while records().await > 2 {
@@ -86,7 +86,7 @@ async fn n_10_states_that_are_replaced_do_not_pile_up() {
         session.set_state(None).await.unwrap();
         session.close().await.unwrap();
     }
-    assert_eq!(bench.accept("one").await.state().unwrap(), None);
+    assert_eq!(bench.accept("one").await.state().await.unwrap(), None);
     connection.close(200, "OK".into()).await.unwrap();
     bench.end().await;
 }
@@ -119,7 +119,7 @@ async fn n_10_states_and_failures_outlive_the_server() {
         }
     };
     let mut session = timeout(3 * SOON, again).await.expect("the session can be had again");
-    assert_eq!(session.state().unwrap().as_deref(), Some(&b"half"[..]));
+    assert_eq!(session.state().await.unwrap().as_deref(), Some(&b"half"[..]));
     for expected in [("1", 2), ("2", 1), ("3", 1)] {
         let (body, count, delivery) = next(&mut session).await;
         assert_eq!((body.as_str(), count), expected);

@@ -10,7 +10,9 @@ use consign::{
     message::{EntityPath, SequenceNumber},
     rules::Rule,
     time::{Clock, SystemClock, Timestamp},
-    transport::{self, Capabilities, Capability, Delivery, ManageError, ReceiveError, SendError, SettleError},
+    transport::{
+        self, Capabilities, Capability, Delivery, ManageError, ReceiveError, SendError, Session as _, SettleError,
+    },
 };
 use consign_conformance::{
     Backend, Mode, NoCall, NoTransaction, QueueSpec, RuleSpec, SubscriptionSpec, Timing, TopicSpec, settings,
@@ -224,7 +226,7 @@ impl Backend for Rabbit {
     }
 
     async fn session_state(&self, session: &mut RabbitMqSession) -> Result<Option<Bytes>, SettleError> {
-        session.state()
+        session.state().await
     }
 
     async fn set_session_state(&self, session: &mut RabbitMqSession, state: Option<Bytes>) -> Result<(), SettleError> {

@@ -1,0 +1,62 @@
+//! RabbitMQ through the URL of a server: the operations of a `DynTransport`, and what other clients find.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod declare;
+mod errors;
+mod operations;
+mod stored;
+
+use std::time::Duration;
+
+use consign::{
+    administration::{Administration, EntitySettings, QueueSettings},
+    message::EntityPath,
+    transport::{DynTransport, ErrorKind, Transport, TransportRegistry},
+};
+
+/// For what happens at once, on a machine that is busy.
+const SOON: Duration = Duration::from_secs(10);
+/// For what does not happen.
+const MOMENT: Duration = Duration::from_millis(300);
+
+/// The address of the server with parameters.
+fn url(parameters: &str) -> String {
+    format!("{}?{parameters}", support::address())
+}
+
+fn registry() -> TransportRegistry {
+    TransportRegistry::new().with(consign_rabbitmq::connector())
+}
+
+/// A client of its own connection, or `None` without a server. Its delays are left, as those of a program are.
+async fn connect() -> Option<DynTransport> {
+    support::connect(support::options()).await?.close().await;
+    Some(registry().connect(&url("session_slots=2&delays=consign.tests.delays&name=tests")).await.expect("a server"))
+}
+
+fn path(name: &str) -> EntityPath {
+    EntityPath::new(&support::unique(name)).expect("a path")
+}
+
+/// Settings that are not the defaults.
+fn settings() -> QueueSettings {
+    QueueSettings::default().with_lock_duration(Duration::from_secs(5)).with_max_delivery_count(2)
+}
+
+async fn declared(transport: &DynTransport, name: &str, settings: impl Into<EntitySettings>) -> EntityPath {
+    let path = path(name);
+    transport.declare(&path, &settings.into()).await.expect("a server");
+    path
+}
+
+/// Deletes entities, and checks that the server has nothing of them.
+async fn end(transport: DynTransport, entities: &[&EntityPath]) {
+    for path in entities {
+        transport.delete(path).await.expect("a server");
+        let gone = transport.settings(path).await.unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::EntityNotFound, "{gone}");
+    }
+    transport.close().await.expect("a server");
+}
