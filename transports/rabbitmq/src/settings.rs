@@ -7,11 +7,7 @@ use consign_core::{
 
 use crate::{session::MOST_SLOTS, wire::SHORT};
 
-/// The settings of a queue.
-///
-/// RabbitMQ stores the arguments of a queue, but does not return them. So the [`RabbitMq`](crate::RabbitMq) that created the
-/// queue keeps the settings for its senders and receivers. Another one registers them by
-/// [`RabbitMq::know`](crate::RabbitMq::know), and otherwise uses the defaults.
+/// The settings of a queue. They are [stored on the server](crate#administration), where every client finds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueSettings {
@@ -32,7 +28,7 @@ pub struct QueueSettings {
     /// Whether messages are received by session only. Every message then has a session id. `false`.
     pub requires_session: bool,
     /// With sessions: the number of pairs of queues that the messages and states are spread over, 1 to 64; 16. It is part of
-    /// the queues' names, so a client with another number finds no queue.
+    /// the queues' names.
     pub session_slots: u16,
 }
 
