@@ -2,61 +2,58 @@
 
 use consign::{
     Disposition, Message,
+    administration::{Administration, QueueSettings},
     codecs::Codecs,
     consumer::Consumer,
-    message::PropertyValue,
+    message::EntityPath,
     routing::{Body, Router},
-    settlement::DeadLetter,
-    transport::{ReceiverExt, Sender},
+    transport::{DynTransport, ReceiveMode, ReceiverExt, Sender, Transport},
 };
-use consign_by_url::{Place, Visitor};
 use tokio::sync::mpsc;
 use tower::BoxError;
 
-/// Sends three orders, one of them unreadable, handles two, and says why the third is dead.
-struct Orders;
-
-impl Visitor for Orders {
-    type Output = Vec<String>;
-
-    async fn visit<P: Place>(self, place: P) -> Result<Vec<String>, BoxError> {
-        let sender = place.sender().await?;
-        for body in [r#"["bolt",12]"#, "not JSON", r#"["nut",7]"#] {
-            sender.send(Message::builder().content_type("application/json").build(body)?).await?;
-        }
-
-        let (handled, mut orders) = mpsc::channel(4);
-        let order = move |Body((article, pieces)): Body<(String, u32)>| {
-            let handled = handled.clone();
-            async move {
-                let _ = handled.send(format!("{pieces} of {article}")).await;
-                Disposition::Complete
-            }
-        };
-        let stack = Router::new(Codecs::json()).otherwise(order).build()?;
-        let mut said = Vec::new();
-        let until_two = async {
-            while said.len() < 2 {
-                said.extend(orders.recv().await);
-            }
-        };
-        Consumer::new(place.receiver().await?, stack).run_until(until_two).await?;
-
-        let dead = place.dead_letters().await?.receive().await?;
-        let why = dead.message.application().get(DeadLetter::REASON).and_then(PropertyValue::as_str);
-        said.push(format!("dead: {}", why.unwrap_or("without a reason")));
-        dead.complete().await?;
-        place.delete().await?;
-        Ok(said)
+/// Sends three orders, one of them unreadable, handles two, and returns the reason of the third, which is dead-lettered.
+async fn handle_orders(transport: &DynTransport, queue: &EntityPath) -> Result<Vec<String>, BoxError> {
+    let sender = transport.sender(queue).await?;
+    for body in [r#"["bolt",12]"#, "not JSON", r#"["nut",7]"#] {
+        sender.send(Message::builder().content_type("application/json").build(body)?).await?;
     }
+
+    let (handled, mut orders) = mpsc::channel(4);
+    let order = move |Body((article, pieces)): Body<(String, u32)>| {
+        let handled = handled.clone();
+        async move {
+            let _ = handled.send(format!("{pieces} of {article}")).await;
+            Disposition::Complete
+        }
+    };
+    let stack = Router::new(Codecs::json()).otherwise(order).build()?;
+    let mut lines = Vec::new();
+    let until_two = async {
+        while lines.len() < 2 {
+            lines.extend(orders.recv().await);
+        }
+    };
+    let receiver = transport.receiver(queue, ReceiveMode::PeekLock).await?;
+    Consumer::new(receiver, stack).run_until(until_two).await?;
+
+    let mut dead_letters = transport.receiver(&queue.dead_letter(), ReceiveMode::PeekLock).await?;
+    let dead = dead_letters.receive().await?;
+    lines.push(format!("dead: {}", dead.message.dead_letter_reason().unwrap_or("without a reason")));
+    dead.complete().await?;
+    Ok(lines)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "memory:".into());
-    let queue = format!("orders-{:08x}", fastrand::u32(..));
-    for line in consign_by_url::visit(&url, &queue, Orders).await? {
+    let transport = consign_by_url::transports().connect(&url).await?;
+    let queue = EntityPath::new(&format!("orders-{:08x}", fastrand::u32(..)))?;
+    transport.declare(&queue, &QueueSettings::default().into()).await?;
+    for line in handle_orders(&transport, &queue).await? {
         println!("{line}");
     }
+    transport.delete(&queue).await?;
+    transport.close().await?;
     Ok(())
 }

@@ -31,61 +31,65 @@ mod store;
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
-use consign_by_url::{Place, Visitor};
+use consign::{
+    administration::{Administration, QueueSettings},
+    message::EntityPath,
+    transport::{DynReceiver, DynSender, DynTransport, ReceiveMode, Transport},
+};
 use tower::BoxError;
 
 use crate::{failure::Failure, ledger::Ledger, options::Options, plan::Plan, report::Report};
 
 /// A queue of the run.
-struct At<P>(P);
+struct Queue {
+    transport: DynTransport,
+    path: EntityPath,
+}
 
-impl<P: Place> place::Place for At<P> {
-    type Sender = P::Sender;
-    type Receiver = P::Receiver;
+impl place::Place for Queue {
+    type Sender = DynSender;
+    type Receiver = DynReceiver;
 
-    async fn sender(&self) -> Result<P::Sender, Failure> {
-        Ok(self.0.sender().await?)
+    async fn sender(&self) -> Result<DynSender, Failure> {
+        Ok(self.transport.sender(&self.path).await?)
     }
 
-    async fn receiver(&self) -> Result<P::Receiver, Failure> {
-        Ok(self.0.receiver().await?)
+    async fn receiver(&self) -> Result<DynReceiver, Failure> {
+        Ok(self.transport.receiver(&self.path, ReceiveMode::PeekLock).await?)
     }
 
-    async fn dead_letters(&self) -> Result<P::Receiver, Failure> {
-        Ok(self.0.dead_letters().await?)
+    async fn dead_letters(&self) -> Result<DynReceiver, Failure> {
+        Ok(self.transport.receiver(&self.path.dead_letter(), ReceiveMode::PeekLock).await?)
     }
 
     async fn close(self) -> Result<(), Failure> {
-        Ok(self.0.delete().await?)
+        self.transport.delete(&self.path).await?;
+        Ok(self.transport.close().await?)
     }
 }
 
-struct Job(Options);
-
-impl Visitor for Job {
-    type Output = Report;
-
-    async fn visit<P: Place>(self, place: P) -> Result<Report, BoxError> {
-        let Self(options) = self;
-        let job = async {
-            let codecs = handlers::codecs()?;
-            let events = events::load(options.input.as_deref(), &codecs)?;
-            let ledger = Arc::new(Ledger::new(Plan::new(events, options.messages, options.seed), false));
-            let interrupt = async {
-                if tokio::signal::ctrl_c().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            };
-            run::run(At(place), BTreeMap::new(), ledger, codecs, 2, interrupt).await
+async fn job(url: &str, options: Options) -> Result<Report, BoxError> {
+    let transport = consign_by_url::transports().connect(url).await?;
+    let path = EntityPath::new(&format!("webhooks-{:08x}", fastrand::u32(..)))?;
+    transport.declare(&path, &QueueSettings::default().into()).await?;
+    let run = async {
+        let codecs = handlers::codecs()?;
+        let events = events::load(options.input.as_deref(), &codecs)?;
+        let ledger = Arc::new(Ledger::new(Plan::new(events, options.messages, options.seed), false));
+        let interrupt = async {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         };
-        job.await.map_err(|failure: Failure| failure.to_string().into())
-    }
+        run::run(Queue { transport, path }, BTreeMap::new(), ledger, codecs, 2, interrupt).await
+    };
+    run.await.map_err(|failure: Failure| failure.to_string().into())
 }
 
 const HELP: &str = "\
 usage: multi_format URL [OPTIONS]
 
-  URL   memory:, amqp://..., nats://..., or postgres://...
+  URL   memory:, file:PATH, amqp://..., nats://..., or postgres://...
 
 The options are those of the example multi_format, without --store:
 ";
@@ -106,8 +110,7 @@ async fn main() -> ExitCode {
         }
     };
     let is_json = options.json;
-    let queue = format!("webhooks-{:08x}", fastrand::u32(..));
-    match consign_by_url::visit(&url, &queue, Job(options)).await {
+    match job(&url, options).await {
         Ok(report) => {
             match serde_json::to_string(&report) {
                 Ok(object) if is_json => println!("{object}"),
