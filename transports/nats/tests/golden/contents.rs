@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    message::{ApplicationProperties, SequenceNumber},
+    message::{ApplicationProperties, EntityPath, SequenceNumber},
     rules::{CorrelationFilter, Rule, SqlAction, SqlFilter},
     settlement::{Changes, DeadLetter, DeadLetterReason},
-    transport::{Delivery, Lease, ReceiverExt, Sender, Session},
+    transport::{Delivery, Lease, PeekMessages, ReceiveDeferred, ReceiverExt, Sender, Session},
 };
 use consign_conformance::golden::{self, samples, shown};
 use consign_nats::{Nats, NatsLease, NatsReceiver, NatsSession, QueueSettings, SubscriptionSettings, TopicSettings};
@@ -132,7 +132,7 @@ async fn topic(nats: &Nats) {
     for message in samples::all().into_iter().take(2) {
         sender.send(message).await.unwrap();
     }
-    let copies = nats.peek("topic/Subscriptions/Sub", SequenceNumber::new(0), 10).await.unwrap();
+    let copies = nats.peek(&path("topic/Subscriptions/Sub"), SequenceNumber::new(0), 10).await.unwrap();
     assert_eq!(copies.len(), 3);
 }
 
@@ -160,10 +160,10 @@ pub(crate) async fn received(nats: &Nats) -> Vec<Json> {
     for _ in 0..=samples::all().len() {
         found.push(next(&mut receiver).await);
     }
-    for message in nats.peek("settled", SequenceNumber::new(0), 10).await.unwrap() {
+    for message in nats.peek(&path("settled"), SequenceNumber::new(0), 10).await.unwrap() {
         found.push(with_facts(&message));
     }
-    let deferred = nats.receive_deferred("settled", &[SequenceNumber::new(4)]).await.unwrap();
+    let deferred = nats.receive_deferred(&path("settled"), &[SequenceNumber::new(4)]).await.unwrap();
     found.push(with_facts(&deferred[0].message));
     for queue in ["settled", "once"] {
         found.push(next(&mut nats.receiver(&format!("{queue}/$deadletterqueue")).await.unwrap()).await);
@@ -251,4 +251,8 @@ pub(crate) fn expected(namespace: &str) -> Vec<Json> {
     expected
         .extend([json!({ "hex": "00ff" }), json!(""), Json::Null, Json::Null].map(|state| json!({ "state": state })));
     expected
+}
+
+fn path(text: &str) -> EntityPath {
+    EntityPath::new(text).unwrap()
 }

@@ -12,6 +12,7 @@ mod raw;
 #[path = "../conformance/server.rs"]
 mod server;
 
+use consign::transport::Session;
 use std::time::Duration;
 
 use consign_conformance::golden;

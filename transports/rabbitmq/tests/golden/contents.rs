@@ -77,7 +77,7 @@ pub(crate) async fn declare(rabbit: &RabbitMq, prefix: &str) {
     let topic = format!("{prefix}/topic");
     rabbit.create_topic(&topic, TopicSettings::default()).await.unwrap();
     let path = rabbit.create_subscription(&topic, "Sub", QueueSettings::default()).await.unwrap();
-    rabbit.delete_rule(path.as_str(), &Rule::default()).await.unwrap();
+    rabbit.delete_rule(path.as_str(), Rule::default().name()).await.unwrap();
     for rule in rules() {
         rabbit.create_rule(path.as_str(), &rule).await.unwrap();
     }
@@ -173,7 +173,7 @@ pub(crate) async fn received(rabbit: &RabbitMq, prefix: &str) -> Vec<Json> {
     }
     for id in ["a", "empty state", "no state"] {
         let session = rabbit.accept_session(&path, id).await.unwrap();
-        found.push(json!({ "state": session.state().unwrap().as_deref().map(golden::bytes) }));
+        found.push(json!({ "state": session.state().await.unwrap().as_deref().map(golden::bytes) }));
         session.close().await.unwrap();
     }
     for _ in 0..2 {
