@@ -12,7 +12,7 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    ConsumeError, Run,
+    ConsumeError, ConsumerRun,
     health::Failure,
     log::Receiving,
     run::Turn,
@@ -23,7 +23,7 @@ use crate::{
     transport::{Delivery, ErrorKind, ReceiveError, Receiver},
 };
 
-impl<R, S, F> Run<R, S, F>
+impl<R, S, F> ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,

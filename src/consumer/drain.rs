@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep};
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{ConsumeError, Stats, run::Run};
+use super::{ConsumeError, Stats, run::ConsumerRun};
 use crate::{Disposition, Message, settlement::Changes, transport::Receiver};
 
 /// How long settlements may take after the last handler was dropped.
@@ -26,7 +26,7 @@ pub(super) struct Drain {
     is_over: bool,
 }
 
-impl<R, S, F> Run<R, S, F>
+impl<R, S, F> ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,

@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::{
     health::Failure,
     renewal::renewal_failed,
-    run::Run,
+    run::ConsumerRun,
     slot::{Before, Held, Renewing, Settling, lock_of},
     why::Why,
 };
@@ -102,7 +102,7 @@ impl<L: Lease> Keep<L> {
     }
 }
 
-impl<R, S, F> Run<R, S, F>
+impl<R, S, F> ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,

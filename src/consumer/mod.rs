@@ -94,7 +94,7 @@ use self::log::Log;
 pub use self::{
     error::{ConsumeError, ConsumeErrorKind},
     health::{ConsumerSnapshot, ConsumerState, Failure, Health},
-    run::Run,
+    run::ConsumerRun,
     sessions::SessionConsumer,
     settings::{Settings, SettingsError, SettingsErrorKind},
     stats::Stats,
@@ -287,13 +287,13 @@ where
     }
 
     /// Runs until the receiver or the stack fails for good.
-    pub fn run(self) -> Run<R, S, Pending<()>> {
+    pub fn run(self) -> ConsumerRun<R, S, Pending<()>> {
         self.run_until(pending())
     }
 
     /// Runs until `shutdown` is ready, and drains.
-    pub fn run_until<F: Future>(self, shutdown: F) -> Run<R, S, F> {
-        Run::new(self.receiver, self.service, self.clone_service, self.options, shutdown)
+    pub fn run_until<F: Future>(self, shutdown: F) -> ConsumerRun<R, S, F> {
+        ConsumerRun::new(self.receiver, self.service, self.clone_service, self.options, shutdown)
     }
 }
 

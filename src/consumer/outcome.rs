@@ -13,7 +13,7 @@ use tower_service::Service;
 use super::{
     NotSettled, Options,
     health::Failure,
-    run::{Run, Turn},
+    run::{ConsumerRun, Turn},
     slot::{Ended, Held, Settling, caught, lock_of},
     why::Why,
 };
@@ -24,7 +24,7 @@ use crate::{
     transport::{Delivery, ErrorKind, Lease, Receiver, SettleError, deadline::Timed},
 };
 
-impl<R, S, F> Run<R, S, F>
+impl<R, S, F> ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,

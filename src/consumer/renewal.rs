@@ -12,7 +12,7 @@ use tower_service::Service;
 use super::{
     Options,
     health::Failure,
-    run::{Run, Turn},
+    run::{ConsumerRun, Turn},
     slot::{Renewing, lock_of},
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     transport::{Lease, Receiver, SettleError, deadline::Unanswered},
 };
 
-impl<R, S, F> Run<R, S, F>
+impl<R, S, F> ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,

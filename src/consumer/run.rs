@@ -33,7 +33,7 @@ use crate::{
 /// A running consumer: a future that ends when the consumer has drained. Dropped, it drops its handlers, abandons their
 /// messages, and releases what no handler has seen.
 #[must_use = "a consumer runs only while its future is polled"]
-pub struct Run<R, S, F>
+pub struct ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,
@@ -88,7 +88,7 @@ impl Turn {
 /// Messages that are dispatched or released before the task yields.
 const TURN: usize = 128;
 
-impl<R, S, F> Run<R, S, F>
+impl<R, S, F> ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,
@@ -251,14 +251,14 @@ where
 }
 
 /// No field is structurally pinned: what must not move is in boxes.
-impl<R, S, F> Unpin for Run<R, S, F>
+impl<R, S, F> Unpin for ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,
 {
 }
 
-impl<R, S, F> Future for Run<R, S, F>
+impl<R, S, F> Future for ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,
@@ -286,7 +286,7 @@ where
     }
 }
 
-impl<R, S, F> Drop for Run<R, S, F>
+impl<R, S, F> Drop for ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,
@@ -311,13 +311,13 @@ where
     }
 }
 
-impl<R, S, F> fmt::Debug for Run<R, S, F>
+impl<R, S, F> fmt::Debug for ConsumerRun<R, S, F>
 where
     R: Receiver,
     S: Service<Message, Response = Disposition>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run")
+        f.debug_struct("ConsumerRun")
             .field("slots", &self.slots.len())
             .field("free", &self.free.len())
             .field("draining", &self.drain.is_some())

@@ -29,7 +29,7 @@ use super::{
     drain::SETTLE_GRACE,
     health::Failure,
     log::{Log, Receiving},
-    run::Run,
+    run::ConsumerRun,
 };
 use crate::{
     Disposition, Message,
@@ -340,7 +340,7 @@ where
         let mut stop = Box::pin(async move { stopped.wait_for(|stopped| *stopped).await.is_ok() });
         poll_fn(move |cx| if shared.is_done() { Poll::Ready(true) } else { stop.as_mut().poll(cx) })
     };
-    let ended = Run::new(held, service, Some(S::clone), options, ends).await;
+    let ended = ConsumerRun::new(held, service, Some(S::clone), options, ends).await;
     if let Some(shared) = Arc::into_inner(shared) {
         let closed = Timed::new(shared.into_session().close(), operation).await.unwrap_or_else(|unanswered| {
             stats.count_timed_out();
