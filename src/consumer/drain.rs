@@ -40,7 +40,7 @@ where
         while let Some(delivery) = self.batch.pop() {
             self.release(delivery);
         }
-        self.release_kept();
+        self.release_held();
         self.give_up_place();
         let timer = Box::pin(sleep(self.options.drain));
         self.drain = Some(Drain { cause, timer, is_over: false });
@@ -51,10 +51,10 @@ where
         loop {
             self.poll_releases(cx);
             if self.drain.is_some() {
-                self.complete_gathered();
+                self.complete_batch();
             }
             self.poll_completions(cx);
-            let is_answered = self.releases.is_empty() && self.gathered.is_answered();
+            let is_answered = self.releases.is_empty() && self.completions.is_answered();
             if self.drain.is_some() && is_answered && self.is_idle() {
                 return Poll::Ready(self.drained());
             }
@@ -93,7 +93,7 @@ where
     /// Waits for no answer any more.
     #[cold]
     fn give_up_all(&mut self) {
-        let mut unanswered = self.releases.len() as u64 + self.gathered.give_up();
+        let mut unanswered = self.releases.len() as u64 + self.completions.give_up();
         self.releases.clear();
         for slot in self.slots.iter_mut().filter(|slot| slot.is_settling()) {
             slot.forget_settling();

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::field::{DisplayValue, display};
 
-use super::why::{Why, first_line};
+use super::cause::{Cause, first_line};
 use crate::{
     Message,
     middleware::trace::outcome,
@@ -166,12 +166,12 @@ impl<'l> Line<'l> {
         }
     }
 
-    fn of(why: &'l Why, text: &'static str) -> Self {
-        Self { reason: Some(&why.reason), error: Some(&why.error), ..Self::warn(why.kind, text) }
+    fn of(cause: &'l Cause, text: &'static str) -> Self {
+        Self { reason: Some(&cause.reason), error: Some(&cause.error), ..Self::warn(cause.kind, text) }
     }
 
-    fn settling(self, settling: &'static str, why: Option<&'l Why>) -> Self {
-        Self { settling: Some(settling), delivery_error: why.map(|why| &*why.error), ..self }
+    fn settling(self, settling: &'static str, cause: Option<&'l Cause>) -> Self {
+        Self { settling: Some(settling), delivery_error: cause.map(|cause| &*cause.error), ..self }
     }
 }
 
@@ -211,19 +211,19 @@ impl Log {
     }
 
     #[cold]
-    pub(super) fn dead_lettered(&mut self, info: &EntityInfo, message: Option<&Message>, why: &Why) {
-        let text = if why.is_last {
+    pub(super) fn dead_lettered(&mut self, info: &EntityInfo, message: Option<&Message>, cause: &Cause) {
+        let text = if cause.is_last {
             "the last delivery failed: the message was dead-lettered"
         } else {
             "a message was dead-lettered"
         };
-        self.write(info, message, &Line::of(why, text));
+        self.write(info, message, &Line::of(cause, text));
     }
 
     #[cold]
-    pub(super) fn abandoned(&mut self, info: &EntityInfo, message: Option<&Message>, why: &Why) {
-        let line = Line::of(why, "a delivery failed: the message will be redelivered");
-        self.write(info, message, &Line { is_info: why.kind == Changes::HANDLER_FAILED, ..line });
+    pub(super) fn abandoned(&mut self, info: &EntityInfo, message: Option<&Message>, cause: &Cause) {
+        let line = Line::of(cause, "a delivery failed: the message will be redelivered");
+        self.write(info, message, &Line { is_info: cause.kind == Changes::HANDLER_FAILED, ..line });
     }
 
     /// The handler abandoned the last delivery and did not say why.
@@ -260,10 +260,10 @@ impl Log {
         error: &SettleError,
         settling: &'static str,
         messages: Option<u64>,
-        why: Option<&Why>,
+        cause: Option<&Cause>,
     ) {
         let text = "a settlement failed: if it did not take effect, the message will be redelivered when its lock ends";
-        let line = Line::warn("SettleFailed", text).settling(settling, why);
+        let line = Line::warn("SettleFailed", text).settling(settling, cause);
         self.write(info, message, &Line { error: Some(&cause_of(error)), messages, ..line });
     }
 
@@ -273,10 +273,10 @@ impl Log {
         info: &EntityInfo,
         message: Option<&Message>,
         settling: &'static str,
-        why: Option<&Why>,
+        cause: Option<&Cause>,
     ) {
         let text = "the lock ended before the message was settled: the message will be redelivered";
-        self.write(info, message, &Line::warn("LockLost", text).settling(settling, why));
+        self.write(info, message, &Line::warn("LockLost", text).settling(settling, cause));
     }
 
     #[cold]

@@ -62,23 +62,23 @@
 //!
 //! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.
 
-mod batch;
+mod cause;
+mod completion_batch;
 mod deadline;
+mod dispatch;
 mod drain;
 mod error;
-mod gathered;
 mod health;
-mod kept;
+mod held;
 mod log;
-mod outcome;
 mod pace;
 mod renewal;
 mod run;
 mod sessions;
 mod settings;
+mod settle;
 mod slot;
 mod stats;
-mod why;
 mod woken;
 
 use std::{

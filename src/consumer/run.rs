@@ -14,13 +14,13 @@ use tower_service::Service;
 
 use super::{
     ConsumeError, NotSettled, Options, Stats,
+    completion_batch::CompletionBatch,
     deadline::Deadline,
     drain::Drain,
-    gathered::Gathered,
     health::{ConsumerState, Share},
-    kept::Kept,
+    held::HeldMessages,
     pace::Pace,
-    slot::{Held, Slot, caught},
+    slot::{Slot, Unsettled, caught},
     woken::WokenSet,
 };
 use crate::{
@@ -56,8 +56,8 @@ where
     /// When the batch was received, if it may have to wait.
     pub(super) batch_at: Option<Instant>,
     pub(super) pace: Pace,
-    pub(super) gathered: Gathered<R::Lease>,
-    pub(super) kept: Kept<R::Lease>,
+    pub(super) completions: CompletionBatch<R::Lease>,
+    pub(super) held: HeldMessages<R::Lease>,
     /// Whether a layer may request that a message is kept.
     pub(super) holding: Holding,
     pub(super) releases: FuturesUnordered<Timed<<R::Lease as Lease>::Settle>>,
@@ -117,8 +117,8 @@ where
             batch: Vec::with_capacity(count + options.prefetch),
             batch_at: None,
             pace: Pace::default(),
-            gathered: Gathered::with_capacity(count + options.prefetch, options.operation),
-            kept: Kept::default(),
+            completions: CompletionBatch::with_capacity(count + options.prefetch, options.operation),
+            held: HeldMessages::default(),
             holding: if options.max_held > 0 { Holding::May } else { Holding::No },
             releases: FuturesUnordered::new(),
             paused_until: None,
@@ -148,10 +148,10 @@ where
             return Poll::Ready(result);
         }
         self.poll_woken(&mut turn);
-        self.poll_kept(cx);
+        self.poll_held(cx);
         loop {
             if self.drain.is_none() {
-                let is_held = self.kept.is_due() && self.bring_held(cx);
+                let is_held = self.held.is_due() && self.bring_held(cx);
                 if self.drain.is_some() {
                     continue;
                 }
@@ -159,7 +159,7 @@ where
                 // Held messages that are due come before the batch, one at a time.
                 let later = if is_held { left - 1 } else { 0 };
                 left -= later;
-                let is_ready = is_fed && self.hand_out(cx, &mut turn, &mut left);
+                let is_ready = is_fed && self.dispatch(cx, &mut turn, &mut left);
                 left += later;
                 if left == 0 {
                     cx.waker().wake_by_ref();
@@ -195,7 +195,7 @@ where
     /// in each poll, and one handler may take them all.
     fn poll_woken(&mut self, turn: &mut Turn) {
         // What goes on may hold the thread, and nothing says that it is quick.
-        self.complete_gathered();
+        self.complete_batch();
         let (words, first) = (self.woken.words(), self.first);
         for word in 0..words {
             let word = (first / 64 + word) % words;
@@ -218,7 +218,7 @@ where
     /// meanwhile. Cloning and dropping the stack is the user's code.
     #[cold]
     pub(super) fn give_up_place(&mut self) {
-        if !self.kept.is_due()
+        if !self.held.is_due()
             && mem::take(&mut self.may_hold_place)
             && let Some(clone) = self.clone_service
         {
@@ -240,9 +240,9 @@ where
             self.options.log.summaries();
         }
         self.renew_due(now);
-        self.kept_due(now, cx);
+        self.held_due(now, cx);
         self.give_up_completions(now);
-        while self.give_back_if_old() {}
+        while self.release_if_old() {}
         if !self.batch.is_empty() {
             self.batch_waits(turn);
         }
@@ -269,12 +269,12 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.turn(cx);
-        self.complete_gathered();
+        self.complete_batch();
         if polled.is_pending() && self.poll_completions(cx) && self.drain.is_some() {
             cx.waker().wake_by_ref();
         }
         let in_use = self.slots.len() - self.free.len();
-        let (waiting, is_draining) = (self.batch.len() + self.kept.len(), self.drain.is_some());
+        let (waiting, is_draining) = (self.batch.len() + self.held.len(), self.drain.is_some());
         let Self { options, share, .. } = &mut *self;
         options.health.show(share, in_use, waiting);
         options.health.is(match polled {
@@ -294,11 +294,11 @@ where
     fn drop(&mut self) {
         for slot in &mut self.slots {
             let held = slot.end_call();
-            if let Some(Held { message, .. }) = held.filter(|held| held.lease.lock_duration().is_none()) {
+            if let Some(Unsettled { message, .. }) = held.filter(|held| held.lease.lock_duration().is_none()) {
                 self.options.undeliverable(&self.receiver, &message, NotSettled::Otherwise(Changes::NONE));
             }
         }
-        for Delivery { message, lease } in self.kept.drain().chain(self.batch.drain(..)) {
+        for Delivery { message, lease } in self.held.drain().chain(self.batch.drain(..)) {
             if lease.lock_duration().is_some() {
                 drop(lease.release());
             } else {

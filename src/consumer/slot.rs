@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{why::Why, woken::WokenSet};
+use super::{cause::Cause, woken::WokenSet};
 use crate::{
     Disposition, Message,
     message::Holding,
@@ -31,9 +31,9 @@ pub(super) struct Slot<F, L: Lease> {
     /// The message of a settlement that was not answered at once.
     pub(super) settled: Option<Message>,
     /// Why it is not completed.
-    pub(super) why: Option<Box<Why>>,
+    pub(super) cause: Option<Box<Cause>>,
     /// It is there exactly while a call goes on.
-    pub(super) held: Option<Held<L>>,
+    pub(super) held: Option<Unsettled<L>>,
     /// How the last message that was dispatched again here was held.
     pub(super) before: Option<Before>,
     /// When its lock was taken, if that was not in this turn of the driver.
@@ -43,7 +43,7 @@ pub(super) struct Slot<F, L: Lease> {
 }
 
 /// What is kept of a message while a handler has it.
-pub(super) struct Held<L> {
+pub(super) struct Unsettled<L> {
     /// The right to settle it.
     pub(super) lease: L,
     /// As it was received.
@@ -131,7 +131,7 @@ impl<F: Future, L: Lease> Slot<F, L> {
             settling: Settling::Complete,
             settle_by: None,
             settled: None,
-            why: None,
+            cause: None,
             held: None,
             before: None,
             locked_at: None,
@@ -215,14 +215,14 @@ impl<F: Future, L: Lease> Slot<F, L> {
     }
 
     /// Drops the call and hands out what it takes to settle its message.
-    pub(super) fn end_call(&mut self) -> Option<Held<L>> {
+    pub(super) fn end_call(&mut self) -> Option<Unsettled<L>> {
         self.drop_call();
         self.release()
     }
 
     /// Hands out what it takes to settle the message of a call that has ended.
     #[inline]
-    pub(super) fn release(&mut self) -> Option<Held<L>> {
+    pub(super) fn release(&mut self) -> Option<Unsettled<L>> {
         self.renewing = None;
         self.held.take()
     }

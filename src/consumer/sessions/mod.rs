@@ -1,6 +1,6 @@
 //! Many sessions at once, each by a consumer of its own that handles one message after the other.
 
-mod held;
+mod receiver;
 mod sink;
 
 use std::{
@@ -23,7 +23,7 @@ use tokio::{
 use tower::BoxError;
 use tower_service::Service;
 
-use self::{held::Held, sink::Sink};
+use self::{receiver::SessionReceiver, sink::Sink};
 use super::{
     ConsumeError, ConsumerState, Health, Options, Stats, Undeliverable,
     drain::SETTLE_GRACE,
@@ -206,14 +206,14 @@ where
         let mut accepting = Accepting::default();
         let mut sessions = FuturesUnordered::new();
         let spares = Arc::new(AtomicUsize::new(0));
-        let mut held: Vec<Weak<held::Shared<A::Session>>> = Vec::new();
+        let mut accepted: Vec<Weak<receiver::Shared<A::Session>>> = Vec::new();
         let mut failure = None;
         let mut end = pin!(None);
         self.log.learn(&self.source.entity_info());
         let _ends = Ends(self.health.clone(), self.log.to_finish());
         self.health.is(ConsumerState::Running);
         loop {
-            held.retain(|shared| shared.strong_count() > 0);
+            accepted.retain(|shared| shared.strong_count() > 0);
             let is_full = sessions.len() >= self.concurrency;
             let next = poll_fn(|cx| {
                 let stops = *stop.borrow();
@@ -247,13 +247,13 @@ where
                     return failure.map_or(Ok(self.stats), Err);
                 }
                 Next::Accepted(Ok(session)) => {
-                    if is_full && let Some(spare) = spare(&held) {
+                    if is_full && let Some(spare) = spare(&accepted) {
                         spare.retire();
                     }
                     self.stats.count_sessions();
                     let options = self.options();
-                    let session = Held::new(session, self.idle, &options, Arc::clone(&spares));
-                    held.push(Arc::downgrade(session.shared()));
+                    let session = SessionReceiver::new(session, self.idle, &options, Arc::clone(&spares));
+                    accepted.push(Arc::downgrade(session.shared()));
                     sessions.push(work(session, self.service.clone(), options, stop.subscribe()));
                     continue;
                 }
@@ -295,8 +295,8 @@ where
 }
 
 /// The session that has had nothing to do for the longest time.
-fn spare<Q: Session>(held: &[Weak<held::Shared<Q>>]) -> Option<Arc<held::Shared<Q>>> {
-    let all = held.iter().filter_map(Weak::upgrade);
+fn spare<Q: Session>(accepted: &[Weak<receiver::Shared<Q>>]) -> Option<Arc<receiver::Shared<Q>>> {
+    let all = accepted.iter().filter_map(Weak::upgrade);
     let spare = all.filter_map(|shared| Some((shared.spare_since()?, shared)));
     spare.min_by_key(|(since, _)| *since).map(|(_, shared)| shared)
 }
@@ -322,7 +322,7 @@ enum Next<Q> {
 
 /// Handles the messages of one session until it stays empty, its lock is lost, or all stop.
 async fn work<Q, S>(
-    held: Held<Q>,
+    session: SessionReceiver<Q>,
     service: S,
     options: Options,
     mut stopped: watch::Receiver<bool>,
@@ -333,14 +333,14 @@ where
     S::Error: Into<BoxError>,
 {
     let (operation, stats, health) = (options.operation, options.stats.clone(), options.health.clone());
-    let (mut log, info) = (options.log.of_part(), held.entity_info());
-    let shared = Arc::clone(held.shared());
+    let (mut log, info) = (options.log.of_part(), session.entity_info());
+    let shared = Arc::clone(session.shared());
     let ends = {
         let shared = Arc::clone(&shared);
         let mut stop = Box::pin(async move { stopped.wait_for(|stopped| *stopped).await.is_ok() });
         poll_fn(move |cx| if shared.is_done() { Poll::Ready(true) } else { stop.as_mut().poll(cx) })
     };
-    let ended = ConsumerRun::new(held, service, Some(S::clone), options, ends).await;
+    let ended = ConsumerRun::new(session, service, Some(S::clone), options, ends).await;
     if let Some(shared) = Arc::into_inner(shared) {
         let closed = Timed::new(shared.into_session().close(), operation).await.unwrap_or_else(|unanswered| {
             stats.count_timed_out();

@@ -13,11 +13,11 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
+    cause::Cause,
     health::Failure,
     renewal::renewal_failed,
     run::ConsumerRun,
-    slot::{Before, Held, Renewing, Settling, lock_of},
-    why::Why,
+    slot::{Before, Renewing, Settling, Unsettled, lock_of},
 };
 use crate::{
     Disposition, Message,
@@ -37,16 +37,16 @@ const LONGEST: Duration = Duration::from_secs(2);
 const RELEASED: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
 /// The messages that are held.
-pub(super) struct Kept<L: Lease> {
-    all: Vec<Keep<L>>,
+pub(super) struct HeldMessages<L: Lease> {
+    all: Vec<HeldMessage<L>>,
     /// How many of them are due.
     due: usize,
     /// How many renewals are not answered.
     asked: usize,
 }
 
-struct Keep<L: Lease> {
-    held: Held<L>,
+struct HeldMessage<L: Lease> {
+    held: Unsettled<L>,
     since: Instant,
     /// The slot that it occupies, because no more could be held outside of the slots.
     slot: Option<usize>,
@@ -62,13 +62,13 @@ enum Next {
     Abandon(Changes),
 }
 
-impl<L: Lease> Default for Kept<L> {
+impl<L: Lease> Default for HeldMessages<L> {
     fn default() -> Self {
         Self { all: Vec::new(), due: 0, asked: 0 }
     }
 }
 
-impl<L: Lease> Kept<L> {
+impl<L: Lease> HeldMessages<L> {
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
@@ -80,14 +80,14 @@ impl<L: Lease> Kept<L> {
 
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Delivery<L>> {
         (self.due, self.asked) = (0, 0);
-        self.all.drain(..).map(|Keep { held: Held { message, lease, .. }, .. }| Delivery { message, lease })
+        self.all.drain(..).map(|HeldMessage { held: Unsettled { message, lease, .. }, .. }| Delivery { message, lease })
     }
 
     /// Takes one out, with the slot that has become free by that.
-    fn take(&mut self, at: usize) -> (Keep<L>, Option<usize>) {
+    fn take(&mut self, at: usize) -> (HeldMessage<L>, Option<usize>) {
         let keep = self.all.remove(at);
         self.due -= usize::from(keep.is_due);
-        self.asked -= usize::from(keep.is_asked());
+        self.asked -= usize::from(keep.is_renewing());
         let freed = match keep.slot {
             Some(_) => None,
             None => self.all.iter_mut().find_map(|other| other.slot.take()),
@@ -96,8 +96,8 @@ impl<L: Lease> Kept<L> {
     }
 }
 
-impl<L: Lease> Keep<L> {
-    fn is_asked(&self) -> bool {
+impl<L: Lease> HeldMessage<L> {
+    fn is_renewing(&self) -> bool {
         self.renewing.as_ref().is_some_and(|renewing| renewing.asked.is_some())
     }
 }
@@ -111,7 +111,7 @@ where
 {
     /// What becomes of an abandoned message that is to wait.
     #[cold]
-    pub(super) fn keep(&mut self, slot: usize, held: Held<R::Lease>, changes: Changes) {
+    pub(super) fn keep(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
         let now = Instant::now();
         match changes.then() {
             Some(Then::Delay(delay)) if !self.is_last(&held.message) => {
@@ -122,17 +122,17 @@ where
         }
     }
 
-    fn delay(&mut self, slot: usize, held: Held<R::Lease>, now: Instant, delay: Duration, changes: Changes) {
+    fn delay(&mut self, slot: usize, held: Unsettled<R::Lease>, now: Instant, delay: Duration, changes: Changes) {
         let Some(lock) = lock_of(&held.lease) else { return self.settle(slot, held, Disposition::Abandon(changes)) };
-        let Held { lease, message, before } = held;
+        let Unsettled { lease, message, before } = held;
         let lease = match lease.abandon_after(changes.clone(), delay) {
             Ok(settle) => {
-                self.slots[slot].why = Why::abandon(&changes).map(Box::new);
+                self.slots[slot].cause = Cause::abandon(&changes).map(Box::new);
                 return self.settle_by(slot, message, Settling::Abandon, settle, lock);
             }
             Err(lease) => lease,
         };
-        let held = Held { lease, message, before };
+        let held = Unsettled { lease, message, before };
         if self.drain.is_some() {
             return self.settle(slot, held, Disposition::Abandon(changes));
         }
@@ -141,8 +141,8 @@ where
         self.put_aside(slot, held, now, due, Next::Abandon(changes));
     }
 
-    fn hold(&mut self, slot: usize, held: Held<R::Lease>, now: Instant, left: Duration) {
-        let Held { lease, mut message, before } = held;
+    fn hold(&mut self, slot: usize, held: Unsettled<R::Lease>, now: Instant, left: Duration) {
+        let Unsettled { lease, mut message, before } = held;
         if before.is_none() {
             self.options.stats.count_held();
         }
@@ -152,11 +152,11 @@ where
             return self.release(Delivery { message, lease });
         }
         let lease = match lock {
-            Some(lock) if self.kept.len() >= self.options.max_held => {
+            Some(lock) if self.held.len() >= self.options.max_held => {
                 let [least, most] = RELEASED;
                 match lease.release_after(left.clamp(least, most)) {
                     Ok(settle) => {
-                        self.slots[slot].why = None;
+                        self.slots[slot].cause = None;
                         return self.settle_by(slot, message, Settling::Release, settle, lock);
                     }
                     Err(lease) => lease,
@@ -168,11 +168,11 @@ where
         let waited = before.map_or(Duration::ZERO, |before| now.saturating_duration_since(before.since));
         let pause = (waited / 2).clamp(SHORTEST, LONGEST);
         let pause = if left.is_zero() { pause } else { pause.min(left.max(Duration::from_millis(1))) };
-        self.put_aside(slot, Held { lease, message, before }, now, now + pause, Next::Call);
+        self.put_aside(slot, Unsettled { lease, message, before }, now, now + pause, Next::Call);
     }
 
     /// Keeps a message outside of its slot, or in it if no more can be held.
-    fn put_aside(&mut self, slot: usize, held: Held<R::Lease>, now: Instant, due: Instant, next: Next) {
+    fn put_aside(&mut self, slot: usize, held: Unsettled<R::Lease>, now: Instant, due: Instant, next: Next) {
         let since = held.before.map_or(now, |before| before.since);
         let renewing = lock_of(&held.lease).map(|lock| {
             // How much of the lock is left the first time is not known, so it is renewed at once.
@@ -185,22 +185,22 @@ where
             Renewing { lock, started: last, last, due, asked: None }
         });
         self.deadline.include(due);
-        let is_full = self.kept.len() >= self.options.max_held;
+        let is_full = self.held.len() >= self.options.max_held;
         if !is_full {
             self.free.push(slot);
         }
         let slot = is_full.then_some(slot);
-        self.kept.all.push(Keep { held, since, slot, next, due, is_due: false, renewing });
+        self.held.all.push(HeldMessage { held, since, slot, next, due, is_due: false, renewing });
     }
 
     /// Looks for what is due.
-    pub(super) fn kept_due(&mut self, now: Instant, cx: &mut Context<'_>) {
-        for at in (0..self.kept.all.len()).rev() {
-            let keep = &mut self.kept.all[at];
+    pub(super) fn held_due(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for at in (0..self.held.all.len()).rev() {
+            let keep = &mut self.held.all[at];
             if !keep.is_due {
                 if now >= keep.due {
                     keep.is_due = true;
-                    self.kept.due += 1;
+                    self.held.due += 1;
                 } else {
                     self.deadline.include(keep.due);
                 }
@@ -209,19 +209,19 @@ where
             if now < renewing.due {
                 self.deadline.include(renewing.due);
             } else if now >= renewing.ends() {
-                self.lose_kept(at);
+                self.lose_held(at);
             } else if self.options.renewal.is_zero() {
-                let (Keep { held: Held { lease, message, .. }, slot, .. }, freed) = self.kept.take(at);
+                let (HeldMessage { held: Unsettled { lease, message, .. }, slot, .. }, freed) = self.held.take(at);
                 self.free.extend(slot.into_iter().chain(freed));
                 self.release(Delivery { message, lease });
             } else if renewing.asked.is_none() {
                 renewing.asked = Some((now, Box::pin(keep.held.lease.renew())));
                 renewing.due = renewing.ends().min(now + self.options.operation);
                 self.deadline.include(renewing.due);
-                self.kept.asked += 1;
+                self.held.asked += 1;
             } else {
                 renewing.asked = None;
-                self.kept.asked -= 1;
+                self.held.asked -= 1;
                 renewing.schedule_retry(self.deadline.epoch, now);
                 self.deadline.include(renewing.due);
                 self.options.stats.count_timed_out();
@@ -229,27 +229,27 @@ where
                 renewal_failed(&mut self.options, &self.receiver, Some(&keep.held.message), &unanswered);
             }
         }
-        self.poll_kept(cx);
+        self.poll_held(cx);
     }
 
     /// Polls the renewals of held messages.
     #[inline]
-    pub(super) fn poll_kept(&mut self, cx: &mut Context<'_>) {
-        if self.kept.asked > 0 {
-            self.poll_kept_renewals(cx);
+    pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) {
+        if self.held.asked > 0 {
+            self.poll_open_renewals(cx);
         }
     }
 
     #[cold]
-    fn poll_kept_renewals(&mut self, cx: &mut Context<'_>) {
-        for at in (0..self.kept.all.len()).rev() {
-            let Keep { held, renewing, .. } = &mut self.kept.all[at];
+    fn poll_open_renewals(&mut self, cx: &mut Context<'_>) {
+        for at in (0..self.held.all.len()).rev() {
+            let HeldMessage { held, renewing, .. } = &mut self.held.all[at];
             let Some(renewing) = renewing else { continue };
             let Some((asked_at, future)) = &mut renewing.asked else { continue };
             let asked_at = *asked_at;
             let Poll::Ready(result) = future.as_mut().poll(cx) else { continue };
             renewing.asked = None;
-            self.kept.asked -= 1;
+            self.held.asked -= 1;
             match result {
                 Ok(until) => {
                     // A layer may look at it when the stack is called again.
@@ -259,7 +259,7 @@ where
                     renewing.due = asked_at + renewing.lock / 2;
                 }
                 Err(error) if error.is_lock_lost() => {
-                    self.lose_kept(at);
+                    self.lose_held(at);
                     continue;
                 }
                 Err(error) => {
@@ -273,10 +273,10 @@ where
 
     /// Drops a message that is not this consumer's any more.
     #[cold]
-    fn lose_kept(&mut self, at: usize) {
+    fn lose_held(&mut self, at: usize) {
         self.options.stats.count_lock_lost();
         self.options.health.failed(Failure::LockLost);
-        let (Keep { held, slot, .. }, freed) = self.kept.take(at);
+        let (HeldMessage { held, slot, .. }, freed) = self.held.take(at);
         self.options.log.held_lost(&self.receiver.entity_info(), Some(&held.message));
         self.free.extend(slot.into_iter().chain(freed));
         if self.batch.is_empty() {
@@ -289,11 +289,11 @@ where
     #[cold]
     pub(super) fn bring_held(&mut self, cx: &mut Context<'_>) -> bool {
         let mut at = 0;
-        while self.kept.due > 0
-            && let Some(keep) = self.kept.all.get(at)
+        while self.held.due > 0
+            && let Some(keep) = self.held.all.get(at)
         {
             // A renewal is not dropped half-way.
-            if !keep.is_due || keep.is_asked() || keep.slot.is_none() && self.free.is_empty() {
+            if !keep.is_due || keep.is_renewing() || keep.slot.is_none() && self.free.is_empty() {
                 at += 1;
                 continue;
             }
@@ -301,15 +301,17 @@ where
             if is_called && self.poll_stack(cx) != Poll::Ready(true) {
                 return false;
             }
-            let (Keep { held, since, slot, next, renewing, .. }, freed) = self.kept.take(at);
+            let (HeldMessage { held, since, slot, next, renewing, .. }, freed) = self.held.take(at);
             self.free.extend(freed);
             let Some(slot) = slot.or_else(|| self.free.pop()) else { return false };
             let locked_at = renewing.map_or(since, |renewing| renewing.last);
             let before = Some(Before { since, locked_at });
             match next {
-                Next::Abandon(changes) => self.settle(slot, Held { before, ..held }, Disposition::Abandon(changes)),
+                Next::Abandon(changes) => {
+                    self.settle(slot, Unsettled { before, ..held }, Disposition::Abandon(changes))
+                }
                 Next::Call => {
-                    let Held { lease, message, .. } = held;
+                    let Unsettled { lease, message, .. } = held;
                     self.slots[slot].before = before;
                     self.free.push(slot);
                     self.batch.push(Delivery { message, lease });
@@ -321,9 +323,9 @@ where
     }
 
     /// Gives back everything that is held: no handler has seen it. What waits for a delay has failed.
-    pub(super) fn release_kept(&mut self) {
-        let all = mem::take(&mut self.kept).all;
-        for Keep { held: Held { lease, message, .. }, slot, next, .. } in all {
+    pub(super) fn release_held(&mut self) {
+        let all = mem::take(&mut self.held).all;
+        for HeldMessage { held: Unsettled { lease, message, .. }, slot, next, .. } in all {
             self.free.extend(slot);
             match next {
                 Next::Abandon(changes) => {

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Why a message is settled otherwise than completed, until the broker has answered.
-pub(super) struct Why {
+pub(super) struct Cause {
     /// From a closed list: the application's own reasons are one of it.
     pub(super) kind: &'static str,
     pub(super) reason: Cow<'static, str>,
@@ -18,7 +18,7 @@ pub(super) struct Why {
     pub(super) is_last: bool,
 }
 
-impl Why {
+impl Cause {
     pub(super) fn dead_letter(letter: &DeadLetter) -> Self {
         let reason = match &letter.reason {
             DeadLetterReason::Application(code) => Cow::Owned(Escaped(code).to_string()),
@@ -41,9 +41,9 @@ impl Why {
             Escaped(error)
         );
         let mut letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
-        let why = Self { error: error.into(), is_last: true, ..Self::dead_letter(&letter) };
+        let cause = Self { error: error.into(), is_last: true, ..Self::dead_letter(&letter) };
         letter.changes = changes.into_properties().into();
-        (why, letter)
+        (cause, letter)
     }
 
     /// `None` if the handler has not said why.

@@ -16,7 +16,7 @@ use super::{
     health::Failure,
     log::Receiving,
     run::Turn,
-    slot::{Ended, Held, caught, lock_of},
+    slot::{Ended, Unsettled, caught, lock_of},
 };
 use crate::{
     Disposition, Message,
@@ -43,7 +43,7 @@ where
             }
             self.paused_until = None;
         }
-        self.complete_gathered();
+        self.complete_batch();
         // Releases that do not end hold receiving up, rather than to pile up. Those that are left have this task's waker.
         self.poll_releases(cx);
         let wanted = (self.free.len() + self.options.prefetch).saturating_sub(self.releases.len());
@@ -103,10 +103,10 @@ where
     /// Hands the batch out while there are slots and the stack is ready. `false` if the stack is not. The stack is called
     /// from nowhere else, so that its code can be part of this.
     #[inline]
-    pub(super) fn hand_out(&mut self, cx: &mut Context<'_>, turn: &mut Turn, left: &mut usize) -> bool {
+    pub(super) fn dispatch(&mut self, cx: &mut Context<'_>, turn: &mut Turn, left: &mut usize) -> bool {
         while !self.batch.is_empty() && *left > 0 {
             let Some(&slot) = self.free.last() else { break };
-            if self.batch_at.is_some() && self.pace.is_due() && self.give_back_if_old() {
+            if self.batch_at.is_some() && self.pace.is_due() && self.release_if_old() {
                 *left -= 1;
                 continue;
             }
@@ -128,20 +128,20 @@ where
             let kept = message.clone();
             let service = &mut self.service;
             match self.slots[slot].start(|| service.call(message)) {
-                Poll::Ready(Ended::Answered(Ok(done @ Disposition::Complete))) if self.gathers(&lease) => {
+                Poll::Ready(Ended::Answered(Ok(done @ Disposition::Complete))) if self.is_batched(&lease) => {
                     // Nothing in it is to be dropped. The drop of any disposition would look for that first.
                     mem::forget(done);
                     self.free.push(slot);
-                    self.gathered.push(lease);
+                    self.completions.push(lease);
                 }
                 Poll::Ready(ended) => {
                     let before = self.slots[slot].before(&kept);
-                    self.ended(slot, Held { lease, message: kept, before }, ended);
+                    self.ended(slot, Unsettled { lease, message: kept, before }, ended);
                 }
                 Poll::Pending => {
                     let place = &mut self.slots[slot];
                     let before = place.before(&kept);
-                    place.held = Some(Held { lease, message: kept, before });
+                    place.held = Some(Unsettled { lease, message: kept, before });
                     place.locked_at = before.map_or(self.batch_at, |before| Some(before.locked_at));
                     self.still_running(slot, turn);
                 }
@@ -180,7 +180,7 @@ where
 
     /// Gives the oldest message of the batch back if too little of its lock is left for a handler. A handler before it
     /// may have held the thread, so the time of the turn does not do.
-    pub(super) fn give_back_if_old(&mut self) -> bool {
+    pub(super) fn release_if_old(&mut self) -> bool {
         let (Some(at), Some(oldest)) = (self.batch_at, self.batch.last()) else { return false };
         let Some(lock) = lock_of(&oldest.lease) else { return false };
         let held = self.free.last().and_then(|&slot| self.slots[slot].before(&oldest.message));

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::transport::{Lease, SettleError};
 
 /// Messages whose handlers are done with them and that are completed in one step.
-pub(super) struct Gathered<L: Lease> {
+pub(super) struct CompletionBatch<L: Lease> {
     batch: Vec<L>,
     failures: Vec<SettleError>,
     /// Completions that are not answered yet, and those that have come since. Later answers wait for the earlier ones, so
@@ -28,7 +28,7 @@ struct Waiting<S> {
     by: Instant,
 }
 
-impl<L: Lease> Gathered<L> {
+impl<L: Lease> CompletionBatch<L> {
     pub(super) fn with_capacity(count: usize, timeout: Duration) -> Self {
         let count = if L::COMPLETES_TOGETHER { count } else { 0 };
         Self { batch: Vec::with_capacity(count), failures: Vec::new(), waiting: None, next: None, timeout }

@@ -28,7 +28,7 @@ use crate::{
 const LINGER: Duration = Duration::from_millis(20);
 
 /// A session as a consumer receives from it: its lock is renewed between messages, and it is done when it stays empty.
-pub(super) struct Held<Q: Session> {
+pub(super) struct SessionReceiver<Q: Session> {
     shared: Arc<Shared<Q>>,
     idle: Duration,
     renews: bool,
@@ -101,7 +101,7 @@ impl<Q: Session> Shared<Q> {
     }
 }
 
-impl<Q: Session> Held<Q> {
+impl<Q: Session> SessionReceiver<Q> {
     pub(super) fn new(session: Q, idle: Duration, options: &Options, spares: Arc<AtomicUsize>) -> Self {
         let lock = session.lock_duration().min(super::LONGEST);
         let locked = Mutex::new(Locked { session, lock, at: Instant::now() });
@@ -140,7 +140,7 @@ impl<Q: Session> Held<Q> {
         &mut self,
         cx: &mut Context<'_>,
         max: usize,
-        out: &mut Vec<Delivery<HeldLease<Q>>>,
+        out: &mut Vec<Delivery<SessionLease<Q>>>,
     ) -> Poll<Option<Result<usize, ReceiveError>>> {
         let mut locked = self.shared.locked();
         let now = Instant::now();
@@ -151,7 +151,7 @@ impl<Q: Session> Held<Q> {
                 (self.empty_since, self.timer, self.has_received) = (None, None, true);
                 drop(self.shared.set_spare(None));
                 out.extend(self.received.drain(..).map(|Delivery { message, lease }| {
-                    let lease = HeldLease { lease, left, shared: Arc::clone(&self.shared) };
+                    let lease = SessionLease { lease, left, shared: Arc::clone(&self.shared) };
                     Delivery { message, lease }
                 }));
                 Poll::Ready(Some(Ok(count)))
@@ -181,17 +181,17 @@ impl<Q: Session> Held<Q> {
     }
 }
 
-impl<Q: Session> Drop for Held<Q> {
+impl<Q: Session> Drop for SessionReceiver<Q> {
     fn drop(&mut self) {
         drop(self.shared.set_spare(None));
     }
 }
 
 /// No field is structurally pinned.
-impl<Q: Session> Unpin for Held<Q> {}
+impl<Q: Session> Unpin for SessionReceiver<Q> {}
 
-impl<Q: Session> Receiver for Held<Q> {
-    type Lease = HeldLease<Q>;
+impl<Q: Session> Receiver for SessionReceiver<Q> {
+    type Lease = SessionLease<Q>;
 
     fn poll_receive(
         &mut self,
@@ -257,14 +257,14 @@ impl<Q: Session> Receiver for Held<Q> {
 }
 
 /// The right to settle a message of a session. Its renewal is that of the session.
-pub(super) struct HeldLease<Q: Session> {
+pub(super) struct SessionLease<Q: Session> {
     lease: Q::Lease,
     /// What was left of the session's lock at the delivery.
     left: Duration,
     shared: Arc<Shared<Q>>,
 }
 
-impl<Q: Session> Lease for HeldLease<Q> {
+impl<Q: Session> Lease for SessionLease<Q> {
     type Settle = <Q::Lease as Lease>::Settle;
     type Renew = Renewing<Q>;
 

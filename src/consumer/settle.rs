@@ -12,10 +12,10 @@ use tower_service::Service;
 
 use super::{
     NotSettled, Options,
+    cause::Cause,
     health::Failure,
     run::{ConsumerRun, Turn},
-    slot::{Ended, Held, Settling, caught, lock_of},
-    why::Why,
+    slot::{Ended, Settling, Unsettled, caught, lock_of},
 };
 use crate::{
     Disposition, Message,
@@ -50,7 +50,12 @@ where
 
     /// Settles the message of a call that has ended.
     #[inline]
-    pub(super) fn ended(&mut self, slot: usize, held: Held<R::Lease>, ended: Ended<Result<Disposition, S::Error>>) {
+    pub(super) fn ended(
+        &mut self,
+        slot: usize,
+        held: Unsettled<R::Lease>,
+        ended: Ended<Result<Disposition, S::Error>>,
+    ) {
         match ended {
             Ended::Answered(Ok(disposition)) => self.settle(slot, held, disposition),
             Ended::Answered(Err(error)) => {
@@ -66,7 +71,7 @@ where
 
     /// Whether the completion of a message may wait for that of others.
     #[inline]
-    pub(super) fn gathers(&self, lease: &R::Lease) -> bool {
+    pub(super) fn is_batched(&self, lease: &R::Lease) -> bool {
         // The last of a batch is completed next, if no other handler goes on.
         let is_next = || self.batch.is_empty() && self.free.len() + 1 == self.slots.len();
         R::Lease::COMPLETES_TOGETHER && (self.pace.is_quick() || is_next()) && lease.lock_duration().is_some()
@@ -74,19 +79,19 @@ where
 
     /// Completes what has been gathered.
     #[inline]
-    pub(super) fn complete_gathered(&mut self) {
-        if !self.gathered.is_empty() {
-            self.complete_together();
+    pub(super) fn complete_batch(&mut self) {
+        if !self.completions.is_empty() {
+            self.complete_open_batch();
         }
     }
 
-    fn complete_together(&mut self) {
+    fn complete_open_batch(&mut self) {
         let (options, receiver) = (&mut self.options, &self.receiver);
         let completed = self
-            .gathered
+            .completions
             .complete(|failure| settle_failed(options, receiver, Settling::Complete, &failure, None, None));
         options.stats.count_all_completed(completed);
-        if let Some(by) = self.gathered.due() {
+        if let Some(by) = self.completions.due() {
             self.deadline.include(by);
         }
     }
@@ -94,13 +99,13 @@ where
     /// Gives up completions that should have been answered.
     #[inline]
     pub(super) fn give_up_completions(&mut self, now: Instant) {
-        match self.gathered.due() {
+        match self.completions.due() {
             None => {}
             Some(by) if now < by => self.deadline.include(by),
             Some(_) => {
-                let messages = self.gathered.give_up_due(now);
+                let messages = self.completions.give_up_due(now);
                 self.unanswered(messages, None);
-                if let Some(next) = self.gathered.due() {
+                if let Some(next) = self.completions.due() {
                     self.deadline.include(next);
                 }
             }
@@ -119,13 +124,13 @@ where
     /// Counts completions that the broker has answered. Returns whether there was one.
     #[inline]
     pub(super) fn poll_completions(&mut self, cx: &mut Context<'_>) -> bool {
-        !self.gathered.is_answered() && self.poll_answers(cx)
+        !self.completions.is_answered() && self.poll_answers(cx)
     }
 
     #[cold]
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
         let mut is_any = false;
-        while let Poll::Ready(Some((answer, messages))) = self.gathered.poll_answer(cx) {
+        while let Poll::Ready(Some((answer, messages))) = self.completions.poll_answer(cx) {
             is_any = true;
             match answer {
                 Ok(()) => self.options.stats.count_all_completed(messages),
@@ -172,12 +177,12 @@ where
 
     /// Settles the message of a call that is over.
     #[inline]
-    pub(super) fn settle(&mut self, slot: usize, held: Held<R::Lease>, disposition: Disposition) {
+    pub(super) fn settle(&mut self, slot: usize, held: Unsettled<R::Lease>, disposition: Disposition) {
         let disposition = match disposition {
             Disposition::Abandon(changes) if changes.then().is_some() => return self.keep(slot, held, changes),
             other => other,
         };
-        let Held { lease, message, .. } = held;
+        let Unsettled { lease, message, .. } = held;
         let lock = lock_of(&lease);
         let disposition = match disposition {
             Disposition::Complete if lock.is_some() => Disposition::Complete,
@@ -233,17 +238,17 @@ where
         disposition: Disposition,
     ) -> Option<Disposition> {
         let is_dead = message.received().is_some_and(|received| received.dead_lettered);
-        self.slots[slot].why = None;
+        self.slots[slot].cause = None;
         let not = match disposition {
             Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => NotSettled::DeadLetter(*dead_letter),
             Disposition::DeadLetter(mut dead_letter) => {
-                self.slots[slot].why = Some(Box::new(Why::dead_letter(&dead_letter)));
+                self.slots[slot].cause = Some(Box::new(Cause::dead_letter(&dead_letter)));
                 dead_letter.fit(message.properties());
                 return Some(Disposition::DeadLetter(dead_letter));
             }
             Disposition::Abandon(changes) if is_locked => {
-                let (disposition, why) = self.abandon(message, is_dead, changes);
-                self.slots[slot].why = why.map(Box::new);
+                let (disposition, cause) = self.abandon(message, is_dead, changes);
+                self.slots[slot].cause = cause.map(Box::new);
                 return Some(disposition);
             }
             Disposition::Complete if !is_locked => {
@@ -259,18 +264,18 @@ where
     }
 
     /// An abandoned message is redelivered, and after the last delivery dead-lettered: with the cause, if there is one.
-    fn abandon(&mut self, message: &Message, is_dead: bool, changes: Changes) -> (Disposition, Option<Why>) {
-        let why = Why::abandon(&changes);
-        if why.is_none() || is_dead {
-            return (Disposition::Abandon(changes), why);
+    fn abandon(&mut self, message: &Message, is_dead: bool, changes: Changes) -> (Disposition, Option<Cause>) {
+        let cause = Cause::abandon(&changes);
+        if cause.is_none() || is_dead {
+            return (Disposition::Abandon(changes), cause);
         }
         match message.received().filter(|_| self.is_last(message)) {
             Some(received) => {
-                let (why, mut dead_letter) = Why::last(received, changes);
+                let (cause, mut dead_letter) = Cause::last(received, changes);
                 dead_letter.fit(message.properties());
-                (Disposition::DeadLetter(Box::new(dead_letter)), Some(why))
+                (Disposition::DeadLetter(Box::new(dead_letter)), Some(cause))
             }
-            None => (Disposition::Abandon(changes), why),
+            None => (Disposition::Abandon(changes), cause),
         }
     }
 
@@ -317,10 +322,10 @@ where
         result: Result<(), SettleError>,
         message: Option<&Message>,
     ) {
-        let why = self.slots[slot].why.take();
+        let cause = self.slots[slot].cause.take();
         let Self { options, receiver, .. } = self;
         if let Err(error) = result {
-            settle_failed(options, receiver, settling, &error, message, why.as_deref());
+            settle_failed(options, receiver, settling, &error, message, cause.as_deref());
             return;
         }
         let stats = &options.stats;
@@ -331,9 +336,9 @@ where
             Settling::Defer => stats.count_deferred(),
             Settling::Release => stats.count_released(),
         }
-        match (settling, why) {
-            (Settling::DeadLetter, Some(why)) => options.log.dead_lettered(&receiver.entity_info(), message, &why),
-            (Settling::Abandon, Some(why)) => options.log.abandoned(&receiver.entity_info(), message, &why),
+        match (settling, cause) {
+            (Settling::DeadLetter, Some(cause)) => options.log.dead_lettered(&receiver.entity_info(), message, &cause),
+            (Settling::Abandon, Some(cause)) => options.log.abandoned(&receiver.entity_info(), message, &cause),
             (Settling::Abandon, None) => {
                 let info = receiver.entity_info();
                 let received = message.and_then(Message::received).filter(|received| !received.dead_lettered);
@@ -363,16 +368,16 @@ fn settle_failed(
     settling: Settling,
     error: &SettleError,
     message: Option<&Message>,
-    why: Option<&Why>,
+    cause: Option<&Cause>,
 ) {
     let info = receiver.entity_info();
     if error.is_lock_lost() {
         options.health.failed(Failure::LockLost);
         options.stats.count_lock_lost();
-        options.log.settled_too_late(&info, message, settling.name(), why);
+        options.log.settled_too_late(&info, message, settling.name(), cause);
     } else {
         options.health.failed(Failure::Settle(error.kind()));
         options.stats.count_settle_failed();
-        options.log.settle_failed(&info, message, error, settling.name(), None, why);
+        options.log.settle_failed(&info, message, error, settling.name(), None, cause);
     }
 }
