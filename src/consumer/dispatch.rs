@@ -46,7 +46,7 @@ where
         self.complete_batch();
         // Releases that do not end hold receiving up, rather than to pile up. Those that are left have this task's waker.
         self.poll_releases(cx);
-        let wanted = (self.free.len() + self.options.prefetch).saturating_sub(self.releases.len());
+        let wanted = (self.slots.free() + self.options.prefetch).saturating_sub(self.releases.len());
         if wanted == 0 {
             self.receiver.stop();
             return false;
@@ -105,7 +105,7 @@ where
     #[inline]
     pub(super) fn dispatch(&mut self, cx: &mut Context<'_>, turn: &mut Turn, left: &mut usize) -> bool {
         while !self.batch.is_empty() && *left > 0 {
-            let Some(&slot) = self.free.last() else { break };
+            let Some(slot) = self.slots.next_free() else { break };
             if self.batch_at.is_some() && self.pace.is_due() && self.release_if_old() {
                 *left -= 1;
                 continue;
@@ -123,15 +123,15 @@ where
                 self.options.stats.count_handled();
             }
             let Some(Delivery { message, lease }) = self.batch.pop() else { break };
-            self.free.pop();
+            self.slots.take_free();
             *left -= 1;
             let kept = message.clone();
-            let service = &mut self.service;
+            let service = &mut self.stack.service;
             match self.slots[slot].start(|| service.call(message)) {
                 Poll::Ready(Ended::Answered(Ok(done @ Disposition::Complete))) if self.is_batched(&lease) => {
                     // Nothing in it is to be dropped. The drop of any disposition would look for that first.
                     mem::forget(done);
-                    self.free.push(slot);
+                    self.slots.set_free(slot);
                     self.completions.push(lease);
                 }
                 Poll::Ready(ended) => {
@@ -156,15 +156,10 @@ where
     /// Makes the stack ready. `false` if it never will be: then the consumer stops.
     #[inline]
     pub(super) fn poll_stack(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let service = &mut self.service;
-        match caught(|| service.poll_ready(cx)) {
-            Some(Poll::Ready(Ok(()))) => Poll::Ready(true),
-            Some(Poll::Pending) => {
-                self.may_hold_place = true;
-                Poll::Pending
-            }
-            Some(Poll::Ready(Err(error))) => self.stack_failed(error.into()),
-            None => self.stack_failed("the stack panicked in poll_ready".into()),
+        match self.stack.poll_ready(cx) {
+            Poll::Ready(Ok(())) => Poll::Ready(true),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => self.stack_failed(error),
         }
     }
 
@@ -183,7 +178,7 @@ where
     pub(super) fn release_if_old(&mut self) -> bool {
         let (Some(at), Some(oldest)) = (self.batch_at, self.batch.last()) else { return false };
         let Some(lock) = lock_of(&oldest.lease) else { return false };
-        let held = self.free.last().and_then(|&slot| self.slots[slot].before(&oldest.message));
+        let held = self.slots.next_free().and_then(|slot| self.slots[slot].before(&oldest.message));
         // The lock of a held message is not that of the batch, and the stack was ready for it.
         let (at, longest) = held.map_or((at, lock / 2), |held| (held.locked_at, lock));
         let now = Instant::now();

@@ -55,7 +55,7 @@ where
             }
             self.poll_completions(cx);
             let is_answered = self.releases.is_empty() && self.completions.is_answered();
-            if self.drain.is_some() && is_answered && self.is_idle() {
+            if self.drain.is_some() && is_answered && self.slots.is_idle() {
                 return Poll::Ready(self.drained());
             }
             let Some(drain) = &mut self.drain else { return Poll::Pending };

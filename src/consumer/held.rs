@@ -148,7 +148,7 @@ where
         }
         let lock = lock_of(&lease);
         if self.drain.is_some() {
-            self.free.push(slot);
+            self.slots.set_free(slot);
             return self.release(Delivery { message, lease });
         }
         let lease = match lock {
@@ -187,7 +187,7 @@ where
         self.deadline.include(due);
         let is_full = self.held.len() >= self.options.max_held;
         if !is_full {
-            self.free.push(slot);
+            self.slots.set_free(slot);
         }
         let slot = is_full.then_some(slot);
         self.held.all.push(HeldMessage { held, since, slot, next, due, is_due: false, renewing });
@@ -212,7 +212,7 @@ where
                 self.lose_held(at);
             } else if self.options.renewal.is_zero() {
                 let (HeldMessage { held: Unsettled { lease, message, .. }, slot, .. }, freed) = self.held.take(at);
-                self.free.extend(slot.into_iter().chain(freed));
+                self.slots.set_all_free(slot.into_iter().chain(freed));
                 self.release(Delivery { message, lease });
             } else if renewing.asked.is_none() {
                 renewing.asked = Some((now, Box::pin(keep.held.lease.renew())));
@@ -278,7 +278,7 @@ where
         self.options.health.failed(Failure::LockLost);
         let (HeldMessage { held, slot, .. }, freed) = self.held.take(at);
         self.options.log.held_lost(&self.receiver.entity_info(), Some(&held.message));
-        self.free.extend(slot.into_iter().chain(freed));
+        self.slots.set_all_free(slot.into_iter().chain(freed));
         if self.batch.is_empty() {
             self.give_up_place();
         }
@@ -293,7 +293,7 @@ where
             && let Some(keep) = self.held.all.get(at)
         {
             // A renewal is not dropped half-way.
-            if !keep.is_due || keep.is_renewing() || keep.slot.is_none() && self.free.is_empty() {
+            if !keep.is_due || keep.is_renewing() || keep.slot.is_none() && !self.slots.has_free() {
                 at += 1;
                 continue;
             }
@@ -302,8 +302,8 @@ where
                 return false;
             }
             let (HeldMessage { held, since, slot, next, renewing, .. }, freed) = self.held.take(at);
-            self.free.extend(freed);
-            let Some(slot) = slot.or_else(|| self.free.pop()) else { return false };
+            self.slots.set_all_free(freed);
+            let Some(slot) = slot.or_else(|| self.slots.take_free()) else { return false };
             let locked_at = renewing.map_or(since, |renewing| renewing.last);
             let before = Some(Before { since, locked_at });
             match next {
@@ -313,7 +313,7 @@ where
                 Next::Call => {
                     let Unsettled { lease, message, .. } = held;
                     self.slots[slot].before = before;
-                    self.free.push(slot);
+                    self.slots.set_free(slot);
                     self.batch.push(Delivery { message, lease });
                     return true;
                 }
@@ -326,7 +326,7 @@ where
     pub(super) fn release_held(&mut self) {
         let all = mem::take(&mut self.held).all;
         for HeldMessage { held: Unsettled { lease, message, .. }, slot, next, .. } in all {
-            self.free.extend(slot);
+            self.slots.set_all_free(slot);
             match next {
                 Next::Abandon(changes) => {
                     let settle = lease.settle(Disposition::Abandon(changes));

@@ -78,6 +78,8 @@ mod sessions;
 mod settings;
 mod settle;
 mod slot;
+mod slots;
+mod stack;
 mod stats;
 mod woken;
 

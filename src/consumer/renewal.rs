@@ -115,7 +115,7 @@ where
         self.options.stats.count_lock_lost();
         self.options.health.failed(Failure::LockLost);
         drop(self.slots[slot].end_call());
-        self.free.push(slot);
+        self.slots.set_free(slot);
     }
 }
 

@@ -1,9 +1,7 @@
 use std::{
     fmt,
     future::Future,
-    mem,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -20,8 +18,9 @@ use super::{
     health::{ConsumerState, Share},
     held::HeldMessages,
     pace::Pace,
-    slot::{Slot, Unsettled, caught},
-    woken::WokenSet,
+    slot::Unsettled,
+    slots::Slots,
+    stack::Stack,
 };
 use crate::{
     Disposition, Message,
@@ -39,18 +38,10 @@ where
     S: Service<Message, Response = Disposition>,
 {
     pub(super) receiver: R,
-    pub(super) service: S,
-    /// Makes the clone of the stack that takes the place of one that holds a place.
-    clone_service: Option<fn(&S) -> S>,
-    /// Whether the stack was made ready, or began to be, and may hold a place.
-    pub(super) may_hold_place: bool,
+    pub(super) stack: Stack<S>,
     pub(super) options: Options,
     shutdown: Pin<Box<F>>,
-    pub(super) slots: Box<[Slot<S::Future, R::Lease>]>,
-    pub(super) free: Vec<usize>,
-    pub(super) woken: Arc<WokenSet>,
-    /// The slot that is polled first the next time.
-    first: usize,
+    pub(super) slots: Slots<S::Future, R::Lease>,
     /// What was received and no handler has seen, the oldest last.
     pub(super) batch: Vec<Delivery<R::Lease>>,
     /// When the batch was received, if it may have to wait.
@@ -103,17 +94,11 @@ where
         shutdown: F,
     ) -> Self {
         let count = options.concurrency;
-        let woken = WokenSet::new(count);
         Self {
             receiver,
-            service,
-            clone_service,
-            may_hold_place: false,
+            stack: Stack::new(service, clone_service),
             shutdown: Box::pin(shutdown),
-            slots: (0..count).map(|slot| Slot::new(&woken, slot)).collect(),
-            free: (0..count).rev().collect(),
-            woken,
-            first: 0,
+            slots: Slots::new(count),
             batch: Vec::with_capacity(count + options.prefetch),
             batch_at: None,
             pace: Pace::default(),
@@ -128,10 +113,6 @@ where
             share: Share::default(),
             options,
         }
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        self.free.len() == self.slots.len()
     }
 
     /// One poll of the driver.
@@ -155,7 +136,7 @@ where
                 if self.drain.is_some() {
                     continue;
                 }
-                let is_fed = is_held || !self.free.is_empty() && self.receive(cx, &mut turn);
+                let is_fed = is_held || self.slots.has_free() && self.receive(cx, &mut turn);
                 // Held messages that are due come before the batch, one at a time.
                 let later = if is_held { left - 1 } else { 0 };
                 left -= later;
@@ -165,8 +146,8 @@ where
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                if is_ready && self.drain.is_none() && (is_held || !self.free.is_empty()) {
-                    if !self.is_idle() {
+                if is_ready && self.drain.is_none() && (is_held || self.slots.has_free()) {
+                    if !self.slots.is_idle() {
                         self.poll_woken(&mut turn);
                     }
                     continue;
@@ -178,8 +159,7 @@ where
             if let Some(due) = self.options.log.due() {
                 self.deadline.include(due);
             }
-            self.woken.register(cx.waker());
-            if !self.woken.is_empty() {
+            if self.slots.register(cx.waker()) {
                 // A handler that wakes itself must not keep the thread.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -196,14 +176,13 @@ where
     fn poll_woken(&mut self, turn: &mut Turn) {
         // What goes on may hold the thread, and nothing says that it is quick.
         self.complete_batch();
-        let (words, first) = (self.woken.words(), self.first);
+        let (words, first) = self.slots.poll_order();
         for word in 0..words {
             let word = (first / 64 + word) % words;
-            let bits = self.woken.take(word);
+            let bits = self.slots.take_woken(word, first);
             if bits == 0 {
                 continue;
             }
-            self.first = (first + 1) % self.slots.len();
             let from_first = u64::MAX << (first % 64);
             for mut bits in [bits & from_first, bits & !from_first] {
                 while bits != 0 {
@@ -214,18 +193,10 @@ where
         }
     }
 
-    /// Gives up the place that the stack may hold, such as a permit or a turn to get one, which is blocked for others
-    /// meanwhile. Cloning and dropping the stack is the user's code.
-    #[cold]
+    /// Gives up the place that the stack may hold, unless a held message is due, which needs it.
     pub(super) fn give_up_place(&mut self) {
-        if !self.held.is_due()
-            && mem::take(&mut self.may_hold_place)
-            && let Some(clone) = self.clone_service
-        {
-            let service = &mut self.service;
-            if caught(|| *service = clone(service)).is_none() {
-                tracing::warn!("the stack panicked when it was cloned: it may still hold a place");
-            }
+        if !self.held.is_due() {
+            self.stack.give_up_place();
         }
     }
 
@@ -273,7 +244,7 @@ where
         if polled.is_pending() && self.poll_completions(cx) && self.drain.is_some() {
             cx.waker().wake_by_ref();
         }
-        let in_use = self.slots.len() - self.free.len();
+        let in_use = self.slots.in_use();
         let (waiting, is_draining) = (self.batch.len() + self.held.len(), self.drain.is_some());
         let Self { options, share, .. } = &mut *self;
         options.health.show(share, in_use, waiting);
@@ -292,7 +263,7 @@ where
     S: Service<Message, Response = Disposition>,
 {
     fn drop(&mut self) {
-        for slot in &mut self.slots {
+        for slot in self.slots.iter_mut() {
             let held = slot.end_call();
             if let Some(Unsettled { message, .. }) = held.filter(|held| held.lease.lock_duration().is_none()) {
                 self.options.undeliverable(&self.receiver, &message, NotSettled::Otherwise(Changes::NONE));
@@ -319,7 +290,7 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConsumerRun")
             .field("slots", &self.slots.len())
-            .field("free", &self.free.len())
+            .field("free", &self.slots.free())
             .field("draining", &self.drain.is_some())
             .finish_non_exhaustive()
     }

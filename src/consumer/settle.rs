@@ -73,7 +73,7 @@ where
     #[inline]
     pub(super) fn is_batched(&self, lease: &R::Lease) -> bool {
         // The last of a batch is completed next, if no other handler goes on.
-        let is_next = || self.batch.is_empty() && self.free.len() + 1 == self.slots.len();
+        let is_next = || self.batch.is_empty() && self.slots.free() + 1 == self.slots.len();
         R::Lease::COMPLETES_TOGETHER && (self.pace.is_quick() || is_next()) && lease.lock_duration().is_some()
     }
 
@@ -188,7 +188,7 @@ where
             Disposition::Complete if lock.is_some() => Disposition::Complete,
             other => match self.settle_otherwise(slot, &message, lock.is_some(), other) {
                 Some(disposition) => disposition,
-                None => return self.free.push(slot),
+                None => return self.slots.set_free(slot),
             },
         };
         self.settle_by(slot, message, Settling::by(&disposition), lease.settle(disposition), lock.unwrap_or_default());
@@ -224,7 +224,7 @@ where
         let message = self.slots[slot].settled.take();
         self.unanswered(1, message.as_ref());
         self.slots[slot].forget_settling();
-        self.free.push(slot);
+        self.slots.set_free(slot);
     }
 
     /// The settlement of a message that has no lock, or for an outcome other than complete. `None` if the message is
@@ -311,7 +311,7 @@ where
             (Settling::Complete, Ok(())) => self.options.stats.count_completed(),
             (settling, result) => self.settled_otherwise(slot, settling, result, message),
         }
-        self.free.push(slot);
+        self.slots.set_free(slot);
     }
 
     #[cold]
