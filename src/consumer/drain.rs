@@ -36,8 +36,8 @@ where
     /// Stops receiving and gives back what no handler has seen.
     #[cold]
     pub(super) fn begin_drain(&mut self, cause: Option<ConsumeError>) {
-        self.receiver.stop();
-        while let Some(delivery) = self.batch.pop() {
+        self.incoming.receiver.stop();
+        while let Some(delivery) = self.incoming.pop() {
             self.release(delivery);
         }
         self.release_held();
@@ -115,7 +115,7 @@ where
     fn cancel_all(&mut self) {
         let handlers = self.slots.iter().filter(|slot| slot.is_calling()).count();
         if handlers > 0 {
-            self.options.log.drain_timed_out(&self.receiver.entity_info(), handlers);
+            self.options.log.drain_timed_out(&self.incoming.receiver.entity_info(), handlers);
         }
         for slot in 0..self.slots.len() {
             if let Some(held) = self.slots[slot].end_call() {

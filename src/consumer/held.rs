@@ -226,7 +226,7 @@ where
                 self.deadline.include(renewing.due);
                 self.options.stats.count_timed_out();
                 let unanswered = Unanswered::after(self.options.operation).into();
-                renewal_failed(&mut self.options, &self.receiver, Some(&keep.held.message), &unanswered);
+                renewal_failed(&mut self.options, &self.incoming.receiver, Some(&keep.held.message), &unanswered);
             }
         }
         self.poll_held(cx);
@@ -263,7 +263,7 @@ where
                     continue;
                 }
                 Err(error) => {
-                    renewal_failed(&mut self.options, &self.receiver, Some(&held.message), &error);
+                    renewal_failed(&mut self.options, &self.incoming.receiver, Some(&held.message), &error);
                     renewing.schedule_retry(self.deadline.epoch, Instant::now());
                 }
             }
@@ -277,9 +277,9 @@ where
         self.options.stats.count_lock_lost();
         self.options.health.failed(Failure::LockLost);
         let (HeldMessage { held, slot, .. }, freed) = self.held.take(at);
-        self.options.log.held_lost(&self.receiver.entity_info(), Some(&held.message));
+        self.options.log.held_lost(&self.incoming.receiver.entity_info(), Some(&held.message));
         self.slots.set_all_free(slot.into_iter().chain(freed));
-        if self.batch.is_empty() {
+        if self.incoming.is_empty() {
             self.give_up_place();
         }
     }
@@ -314,7 +314,7 @@ where
                     let Unsettled { lease, message, .. } = held;
                     self.slots[slot].before = before;
                     self.slots.set_free(slot);
-                    self.batch.push(Delivery { message, lease });
+                    self.incoming.push(Delivery { message, lease });
                     return true;
                 }
             }

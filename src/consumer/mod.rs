@@ -62,6 +62,7 @@
 //!
 //! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.
 
+mod buffered_receiver;
 mod cause;
 mod completion_batch;
 mod deadline;

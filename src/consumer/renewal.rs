@@ -73,7 +73,7 @@ where
                 self.deadline.include(renewing.due);
                 self.options.stats.count_timed_out();
                 let unanswered = Unanswered::after(self.options.operation).into();
-                renewal_failed(&mut self.options, &self.receiver, Some(&held.message), &unanswered);
+                renewal_failed(&mut self.options, &self.incoming.receiver, Some(&held.message), &unanswered);
             }
         }
     }
@@ -95,7 +95,7 @@ where
             Err(error) if error.is_lock_lost() => return self.lock_lost(slot),
             Err(error) => {
                 let message = place.held.as_ref().map(|held| &held.message);
-                renewal_failed(&mut self.options, &self.receiver, message, &error);
+                renewal_failed(&mut self.options, &self.incoming.receiver, message, &error);
                 renewing.schedule_retry(self.deadline.epoch, Instant::now());
             }
         }
@@ -107,7 +107,7 @@ where
     fn lock_lost(&mut self, slot: usize) {
         let place = &self.slots[slot];
         let message = place.held.as_ref().map(|held| &held.message);
-        self.options.log.lock_lost(&self.receiver.entity_info(), message);
+        self.options.log.lock_lost(&self.incoming.receiver.entity_info(), message);
         if place.renewing.as_ref().is_some_and(|renewing| renewing.asked.is_some()) {
             self.options.stats.count_timed_out();
         }

@@ -12,12 +12,12 @@ use tower_service::Service;
 
 use super::{
     ConsumeError, NotSettled, Options, Stats,
+    buffered_receiver::BufferedReceiver,
     completion_batch::CompletionBatch,
     deadline::Deadline,
     drain::Drain,
     health::{ConsumerState, Share},
     held::HeldMessages,
-    pace::Pace,
     slot::Unsettled,
     slots::Slots,
     stack::Stack,
@@ -37,23 +37,16 @@ where
     R: Receiver,
     S: Service<Message, Response = Disposition>,
 {
-    pub(super) receiver: R,
+    pub(super) incoming: BufferedReceiver<R>,
     pub(super) stack: Stack<S>,
     pub(super) options: Options,
     shutdown: Pin<Box<F>>,
     pub(super) slots: Slots<S::Future, R::Lease>,
-    /// What was received and no handler has seen, the oldest last.
-    pub(super) batch: Vec<Delivery<R::Lease>>,
-    /// When the batch was received, if it may have to wait.
-    pub(super) batch_at: Option<Instant>,
-    pub(super) pace: Pace,
     pub(super) completions: CompletionBatch<R::Lease>,
     pub(super) held: HeldMessages<R::Lease>,
     /// Whether a layer may request that a message is kept.
     pub(super) holding: Holding,
     pub(super) releases: FuturesUnordered<Timed<<R::Lease as Lease>::Settle>>,
-    pub(super) paused_until: Option<Instant>,
-    pub(super) receive_failures: u32,
     pub(super) deadline: Deadline,
     pub(super) drain: Option<Drain>,
     share: Share,
@@ -95,19 +88,14 @@ where
     ) -> Self {
         let count = options.concurrency;
         Self {
-            receiver,
+            incoming: BufferedReceiver::new(receiver, count + options.prefetch),
             stack: Stack::new(service, clone_service),
             shutdown: Box::pin(shutdown),
             slots: Slots::new(count),
-            batch: Vec::with_capacity(count + options.prefetch),
-            batch_at: None,
-            pace: Pace::default(),
             completions: CompletionBatch::with_capacity(count + options.prefetch, options.operation),
             held: HeldMessages::default(),
             holding: if options.max_held > 0 { Holding::May } else { Holding::No },
             releases: FuturesUnordered::new(),
-            paused_until: None,
-            receive_failures: 0,
             deadline: Deadline::new(),
             drain: None,
             share: Share::default(),
@@ -214,7 +202,7 @@ where
         self.held_due(now, cx);
         self.give_up_completions(now);
         while self.release_if_old() {}
-        if !self.batch.is_empty() {
+        if !self.incoming.is_empty() {
             self.batch_waits(turn);
         }
         true
@@ -245,7 +233,7 @@ where
             cx.waker().wake_by_ref();
         }
         let in_use = self.slots.in_use();
-        let (waiting, is_draining) = (self.batch.len() + self.held.len(), self.drain.is_some());
+        let (waiting, is_draining) = (self.incoming.len() + self.held.len(), self.drain.is_some());
         let Self { options, share, .. } = &mut *self;
         options.health.show(share, in_use, waiting);
         options.health.is(match polled {
@@ -266,14 +254,14 @@ where
         for slot in self.slots.iter_mut() {
             let held = slot.end_call();
             if let Some(Unsettled { message, .. }) = held.filter(|held| held.lease.lock_duration().is_none()) {
-                self.options.undeliverable(&self.receiver, &message, NotSettled::Otherwise(Changes::NONE));
+                self.options.undeliverable(&self.incoming.receiver, &message, NotSettled::Otherwise(Changes::NONE));
             }
         }
-        for Delivery { message, lease } in self.held.drain().chain(self.batch.drain(..)) {
+        for Delivery { message, lease } in self.held.drain().chain(self.incoming.take_all()) {
             if lease.lock_duration().is_some() {
                 drop(lease.release());
             } else {
-                self.options.undeliverable(&self.receiver, &message, NotSettled::Otherwise(Changes::NONE));
+                self.options.undeliverable(&self.incoming.receiver, &message, NotSettled::Otherwise(Changes::NONE));
             }
         }
         self.options.log.end();

@@ -73,8 +73,8 @@ where
     #[inline]
     pub(super) fn is_batched(&self, lease: &R::Lease) -> bool {
         // The last of a batch is completed next, if no other handler goes on.
-        let is_next = || self.batch.is_empty() && self.slots.free() + 1 == self.slots.len();
-        R::Lease::COMPLETES_TOGETHER && (self.pace.is_quick() || is_next()) && lease.lock_duration().is_some()
+        let is_next = || self.incoming.is_empty() && self.slots.free() + 1 == self.slots.len();
+        R::Lease::COMPLETES_TOGETHER && (self.incoming.pace.is_quick() || is_next()) && lease.lock_duration().is_some()
     }
 
     /// Completes what has been gathered.
@@ -86,7 +86,7 @@ where
     }
 
     fn complete_open_batch(&mut self) {
-        let (options, receiver) = (&mut self.options, &self.receiver);
+        let (options, receiver) = (&mut self.options, &self.incoming.receiver);
         let completed = self
             .completions
             .complete(|failure| settle_failed(options, receiver, Settling::Complete, &failure, None, None));
@@ -116,7 +116,7 @@ where
     #[cold]
     pub(super) fn unanswered(&mut self, settlements: u64, message: Option<&Message>) {
         let messages = message.is_none().then_some(settlements);
-        self.options.log.not_answered(&self.receiver.entity_info(), message, messages);
+        self.options.log.not_answered(&self.incoming.receiver.entity_info(), message, messages);
         self.options.health.failed(Failure::Settle(ErrorKind::ServiceTimeout));
         self.options.stats.count_all_unanswered(settlements);
     }
@@ -135,7 +135,7 @@ where
             match answer {
                 Ok(()) => self.options.stats.count_all_completed(messages),
                 Err(error) => {
-                    let info = self.receiver.entity_info();
+                    let info = self.incoming.receiver.entity_info();
                     self.options.log.settle_failed(&info, None, &error, "complete", Some(messages), None);
                     self.options.health.failed(Failure::Settle(error.kind()));
                     self.options.stats.count_all_settle_failed(messages);
@@ -259,7 +259,7 @@ where
             _ if !is_locked => NotSettled::Otherwise(Changes::NONE),
             disposition => return Some(disposition),
         };
-        self.options.undeliverable(&self.receiver, message, not);
+        self.options.undeliverable(&self.incoming.receiver, message, not);
         is_locked.then_some(Disposition::DEFER)
     }
 
@@ -281,7 +281,7 @@ where
 
     /// Whether the message is dead-lettered when it is abandoned.
     pub(super) fn is_last(&self, message: &Message) -> bool {
-        let max = self.receiver.entity_info().max_delivery_count;
+        let max = self.incoming.receiver.entity_info().max_delivery_count;
         let received = message.received().filter(|received| !received.dead_lettered);
         received.is_some_and(|received| max.is_some_and(|max| received.delivery_count >= max))
     }
@@ -292,7 +292,7 @@ where
         if lease.lock_duration().is_some() {
             self.releases.push(Timed::new(lease.release(), self.options.operation));
         } else {
-            self.options.undeliverable(&self.receiver, &message, NotSettled::Otherwise(Changes::NONE));
+            self.options.undeliverable(&self.incoming.receiver, &message, NotSettled::Otherwise(Changes::NONE));
         }
     }
 
@@ -323,7 +323,7 @@ where
         message: Option<&Message>,
     ) {
         let cause = self.slots[slot].cause.take();
-        let Self { options, receiver, .. } = self;
+        let (options, receiver) = (&mut self.options, &self.incoming.receiver);
         if let Err(error) = result {
             settle_failed(options, receiver, settling, &error, message, cause.as_deref());
             return;
@@ -356,7 +356,9 @@ where
     pub(super) fn released(&mut self, result: Result<(), SettleError>) {
         match result {
             Ok(()) => self.options.stats.count_released(),
-            Err(error) => settle_failed(&mut self.options, &self.receiver, Settling::Release, &error, None, None),
+            Err(error) => {
+                settle_failed(&mut self.options, &self.incoming.receiver, Settling::Release, &error, None, None)
+            }
         }
     }
 }

@@ -1,0 +1,165 @@
+//! The receiver of a consumer, and what it has received that no handler has seen.
+
+use std::{
+    mem,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{
+    pace::Pace,
+    run::Turn,
+    slot::{Before, lock_of},
+};
+use crate::{
+    Message,
+    transport::{Delivery, ErrorKind, ReceiveError, Receiver},
+};
+
+/// A receiver with a batch of received messages, which are released before their locks are lost.
+pub(super) struct BufferedReceiver<R: Receiver> {
+    pub(super) receiver: R,
+    /// The oldest last.
+    batch: Vec<Delivery<R::Lease>>,
+    /// When the batch was received, if it may have to wait.
+    received_at: Option<Instant>,
+    pub(super) pace: Pace,
+    paused_until: Option<Instant>,
+    /// Failures in a row.
+    failures: u32,
+}
+
+impl<R: Receiver> BufferedReceiver<R> {
+    pub(super) fn new(receiver: R, capacity: usize) -> Self {
+        Self {
+            receiver,
+            batch: Vec::with_capacity(capacity),
+            received_at: None,
+            pace: Pace::default(),
+            paused_until: None,
+            failures: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// When the messages were received, if that was not just now.
+    #[inline]
+    pub(super) fn received_at(&self) -> Option<Instant> {
+        self.received_at
+    }
+
+    /// The message that is dispatched next.
+    #[inline]
+    pub(super) fn next_mut(&mut self) -> Option<&mut Delivery<R::Lease>> {
+        self.batch.last_mut()
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Delivery<R::Lease>> {
+        self.batch.pop()
+    }
+
+    /// Puts a message before the others.
+    pub(super) fn push(&mut self, delivery: Delivery<R::Lease>) {
+        self.batch.push(delivery);
+    }
+
+    pub(super) fn take_all(&mut self) -> Vec<Delivery<R::Lease>> {
+        mem::take(&mut self.batch)
+    }
+
+    /// Until when nothing is received, after a failure.
+    #[inline]
+    pub(super) fn paused(&mut self, turn: &mut Turn) -> Option<Instant> {
+        let until = self.paused_until?;
+        if turn.now() < until {
+            return Some(until);
+        }
+        self.paused_until = None;
+        None
+    }
+
+    /// Fills the batch, which is empty.
+    #[inline]
+    pub(super) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        wanted: usize,
+        turn: &mut Turn,
+    ) -> Poll<Result<(), ReceiveError>> {
+        match self.receiver.poll_receive(cx, wanted, &mut self.batch) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(_)) if !self.batch.is_empty() => {
+                self.batch.reverse();
+                // These locks begin now, and not when the turn began.
+                turn.forget();
+                // One message is dispatched at once; of more, the later ones wait for the earlier, which may block.
+                self.received_at = (self.batch.len() > 1).then(|| turn.now());
+                if let Some(now) = self.received_at {
+                    self.pace.received(now);
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(result) => {
+                let nothing = || ReceiveError::new(ErrorKind::General).with_detail("the receiver delivered nothing");
+                Poll::Ready(Err(result.err().unwrap_or_else(nothing)))
+            }
+        }
+    }
+
+    /// How many receives have failed before this one, if any.
+    #[inline]
+    pub(super) fn take_failures(&mut self) -> Option<u32> {
+        if self.failures > 0 { Some(mem::take(&mut self.failures)) } else { None }
+    }
+
+    /// Receives nothing for a while after a failure: 100 ms, doubled each time up to 10 s. Returns how long, and until
+    /// when.
+    pub(super) fn pause(&mut self) -> (Duration, Instant) {
+        self.receiver.stop();
+        let pause = Duration::from_millis(100 << self.failures.min(7)).min(Duration::from_secs(10));
+        self.failures += 1;
+        let until = Instant::now() + pause;
+        self.paused_until = Some(until);
+        (pause, until)
+    }
+
+    /// Whether the age of the batch is to be looked at before one more message is dispatched.
+    #[inline]
+    pub(super) fn is_look_due(&mut self) -> bool {
+        self.received_at.is_some() && self.pace.is_due()
+    }
+
+    /// Takes out the oldest message if too little of its lock is left for a handler. A handler before it may have held
+    /// the thread, so the time of the turn does not do.
+    pub(super) fn take_old(&mut self, before: impl FnOnce(&Message) -> Option<Before>) -> Option<Delivery<R::Lease>> {
+        let (at, oldest) = (self.received_at?, self.batch.last()?);
+        let lock = lock_of(&oldest.lease)?;
+        // The lock of a held message is not that of the batch, and the stack was ready for it.
+        let (at, longest) = before(&oldest.message).map_or((at, lock / 2), |held| (held.locked_at, lock));
+        let now = Instant::now();
+        self.pace.looked(now);
+        if now.saturating_duration_since(at) < longest {
+            return None;
+        }
+        self.pace.is_slow();
+        self.batch.pop()
+    }
+
+    /// The batch waits for the stack or for slots. Returns when too little of its locks is left.
+    pub(super) fn wait(&mut self, turn: &mut Turn) -> Option<Instant> {
+        let at = *self.received_at.get_or_insert_with(|| turn.now());
+        self.batch.last().and_then(|oldest| lock_of(&oldest.lease)).map(|lock| at + lock / 2)
+    }
+}
