@@ -35,13 +35,13 @@ where
             return true;
         }
         if let Some(until) = self.incoming.paused(turn) {
-            self.deadline.include(until);
+            self.timers.include(until);
             return false;
         }
         self.complete_batch();
         // Releases that do not end hold receiving up, rather than to pile up. Those that are left have this task's waker.
         self.poll_releases(cx);
-        let wanted = (self.slots.free() + self.options.prefetch).saturating_sub(self.releases.len());
+        let wanted = (self.slots.free() + self.options.prefetch).saturating_sub(self.settlements.releases());
         if wanted == 0 {
             self.incoming.receiver.stop();
             return false;
@@ -78,7 +78,7 @@ where
         }
         let (pause, until) = self.incoming.pause();
         self.options.log.receive_failed(&info, Receiving::Messages, &error, Some(pause));
-        self.deadline.include(until);
+        self.timers.include(until);
     }
 
     /// Dispatches the batch while there are slots and the stack is ready. `false` if the stack is not. The stack is called
@@ -100,7 +100,7 @@ where
                 }
             }
             let Some(next) = self.incoming.next_mut() else { break };
-            if next.message.hand_out(self.holding) {
+            if next.message.hand_out(self.settlements.held.holding()) {
                 self.options.stats.count_handled();
             }
             let Some(Delivery { message, lease }) = self.incoming.pop() else { break };
@@ -113,7 +113,7 @@ where
                     // Nothing in it is to be dropped. The drop of any disposition would look for that first.
                     mem::forget(done);
                     self.slots.set_free(slot);
-                    self.completions.push(lease);
+                    self.settlements.completions.push(lease);
                 }
                 Poll::Ready(ended) => {
                     let before = self.slots[slot].before(&kept);
@@ -171,7 +171,7 @@ where
     /// released.
     pub(super) fn batch_waits(&mut self, turn: &mut Turn) {
         if let Some(until) = self.incoming.wait(turn) {
-            self.deadline.include(until);
+            self.timers.include(until);
         }
     }
 }

@@ -3,28 +3,14 @@
 
 use std::{
     future::Future,
-    pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
-use futures_util::StreamExt;
-use tokio::time::{Sleep, sleep};
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{ConsumeError, Stats, run::ConsumerRun};
+use super::{ConsumeError, Stats, run::ConsumerRun, timers::Expired};
 use crate::{Disposition, Message, settlement::Changes, transport::Receiver};
-
-/// How long settlements may take after the last handler was dropped.
-pub(super) const SETTLE_GRACE: Duration = Duration::from_secs(1);
-
-/// A consumer that stops.
-pub(super) struct Drain {
-    cause: Option<ConsumeError>,
-    timer: Pin<Box<Sleep>>,
-    is_over: bool,
-}
 
 impl<R, S, F> ConsumerRun<R, S, F>
 where
@@ -42,47 +28,44 @@ where
         }
         self.release_held();
         self.give_up_place();
-        let timer = Box::pin(sleep(self.options.drain));
-        self.drain = Some(Drain { cause, timer, is_over: false });
+        self.timers.begin_drain(cause, self.options.drain);
     }
 
     /// Ends when everything is settled. It never ends while the consumer is not draining.
     pub(super) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stats, ConsumeError>> {
         loop {
             self.poll_releases(cx);
-            if self.drain.is_some() {
+            if self.timers.is_draining() {
                 self.complete_batch();
             }
             self.poll_completions(cx);
-            let is_answered = self.releases.is_empty() && self.completions.is_answered();
-            if self.drain.is_some() && is_answered && self.slots.is_idle() {
-                return Poll::Ready(self.drained());
-            }
-            let Some(drain) = &mut self.drain else { return Poll::Pending };
-            if drain.timer.as_mut().poll(cx).is_pending() {
+            if !self.timers.is_draining() {
                 return Poll::Pending;
             }
-            if drain.is_over {
-                self.give_up_all();
+            if self.settlements.is_answered() && self.slots.is_idle() {
                 return Poll::Ready(self.drained());
             }
-            drain.is_over = true;
-            drain.timer = Box::pin(sleep(SETTLE_GRACE));
-            self.cancel_all();
+            match self.timers.poll_drain(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Expired::Handlers) => self.cancel_all(),
+                Poll::Ready(Expired::Settlements) => {
+                    self.give_up_all();
+                    return Poll::Ready(self.drained());
+                }
+            }
         }
     }
 
     #[inline]
     pub(super) fn poll_releases(&mut self, cx: &mut Context<'_>) {
-        if !self.releases.is_empty() {
+        if self.settlements.releases() > 0 {
             self.poll_open_releases(cx);
         }
     }
 
     #[cold]
     fn poll_open_releases(&mut self, cx: &mut Context<'_>) {
-        while !self.releases.is_empty() {
-            let Poll::Ready(Some(answer)) = self.releases.poll_next_unpin(cx) else { return };
+        while let Some(answer) = self.settlements.poll_release(cx) {
             match answer {
                 Ok(result) => self.released(result),
                 Err(_) => self.unanswered(1, None),
@@ -93,8 +76,7 @@ where
     /// Waits for no answer any more.
     #[cold]
     fn give_up_all(&mut self) {
-        let mut unanswered = self.releases.len() as u64 + self.completions.give_up();
-        self.releases.clear();
+        let mut unanswered = self.settlements.give_up();
         for slot in self.slots.iter_mut().filter(|slot| slot.is_settling()) {
             slot.forget_settling();
             unanswered += 1;
@@ -105,7 +87,7 @@ where
     }
 
     fn drained(&mut self) -> Result<Stats, ConsumeError> {
-        match self.drain.as_mut().and_then(|drain| drain.cause.take()) {
+        match self.timers.take_cause() {
             Some(error) => Err(error),
             None => Ok(self.options.stats.clone()),
         }

@@ -78,10 +78,12 @@ mod run;
 mod sessions;
 mod settings;
 mod settle;
+mod settlements;
 mod slot;
 mod slots;
 mod stack;
 mod stats;
+mod timers;
 mod woken;
 
 use std::{

@@ -39,8 +39,8 @@ where
         let Some(lock) = lock_of(&held.lease) else { return };
         let last = place.locked_at.unwrap_or_else(|| turn.now());
         let mut renewing = Renewing { lock, started: last, last, asked: None, due: last };
-        renewing.schedule(self.deadline.epoch, self.options.renewal, turn.now());
-        self.deadline.include(renewing.due);
+        renewing.schedule(self.timers.deadline.epoch, self.options.renewal, turn.now());
+        self.timers.include(renewing.due);
         self.slots[slot].renewing = Some(renewing);
     }
 
@@ -50,7 +50,7 @@ where
             let place = &mut self.slots[slot];
             if let Some(by) = place.settle_by {
                 if now < by {
-                    self.deadline.include(by);
+                    self.timers.include(by);
                 } else {
                     self.give_settlement_up(slot);
                 }
@@ -58,19 +58,19 @@ where
             }
             let (Some(renewing), Some(held)) = (&mut place.renewing, &place.held) else { continue };
             if now < renewing.due {
-                self.deadline.include(renewing.due);
+                self.timers.include(renewing.due);
             } else if now >= renewing.ends() {
                 self.lock_lost(slot);
             } else if renewing.asked.is_none() {
                 renewing.asked = Some((now, Box::pin(held.lease.renew())));
                 // An answer that does not come must not outlive the lock.
                 renewing.due = renewing.ends().min(now + self.options.operation);
-                self.deadline.include(renewing.due);
+                self.timers.include(renewing.due);
                 self.poll_renewal(slot);
             } else {
                 renewing.asked = None;
-                renewing.schedule_retry(self.deadline.epoch, now);
-                self.deadline.include(renewing.due);
+                renewing.schedule_retry(self.timers.deadline.epoch, now);
+                self.timers.include(renewing.due);
                 self.options.stats.count_timed_out();
                 let unanswered = Unanswered::after(self.options.operation).into();
                 renewal_failed(&mut self.options, &self.incoming.receiver, Some(&held.message), &unanswered);
@@ -90,16 +90,16 @@ where
             Ok(_) => {
                 self.options.stats.count_renewed();
                 renewing.last = asked_at;
-                renewing.schedule(self.deadline.epoch, self.options.renewal, asked_at);
+                renewing.schedule(self.timers.deadline.epoch, self.options.renewal, asked_at);
             }
             Err(error) if error.is_lock_lost() => return self.lock_lost(slot),
             Err(error) => {
                 let message = place.held.as_ref().map(|held| &held.message);
                 renewal_failed(&mut self.options, &self.incoming.receiver, message, &error);
-                renewing.schedule_retry(self.deadline.epoch, Instant::now());
+                renewing.schedule_retry(self.timers.deadline.epoch, Instant::now());
             }
         }
-        self.deadline.include(renewing.due);
+        self.timers.include(renewing.due);
     }
 
     /// Drops a handler that has no right to its message any more. The lease goes with it; the broker knows.

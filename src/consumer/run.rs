@@ -5,7 +5,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 use tower::BoxError;
 use tower_service::Service;
@@ -14,19 +13,18 @@ use super::{
     ConsumeError, NotSettled, Options, Stats,
     buffered_receiver::BufferedReceiver,
     completion_batch::CompletionBatch,
-    deadline::Deadline,
-    drain::Drain,
     health::{ConsumerState, Share},
     held::HeldMessages,
+    settlements::Settlements,
     slot::Unsettled,
     slots::Slots,
     stack::Stack,
+    timers::Timers,
 };
 use crate::{
     Disposition, Message,
-    message::Holding,
     settlement::Changes,
-    transport::{Delivery, Lease, Receiver, deadline::Timed},
+    transport::{Delivery, Lease, Receiver},
 };
 
 /// A running consumer: a future that ends when the consumer has drained. Dropped, it drops its handlers, abandons their
@@ -40,15 +38,9 @@ where
     pub(super) incoming: BufferedReceiver<R>,
     pub(super) stack: Stack<S>,
     pub(super) options: Options,
-    shutdown: Pin<Box<F>>,
     pub(super) slots: Slots<S::Future, R::Lease>,
-    pub(super) completions: CompletionBatch<R::Lease>,
-    pub(super) held: HeldMessages<R::Lease>,
-    /// Whether a layer may request that a message is kept.
-    pub(super) holding: Holding,
-    pub(super) releases: FuturesUnordered<Timed<<R::Lease as Lease>::Settle>>,
-    pub(super) deadline: Deadline,
-    pub(super) drain: Option<Drain>,
+    pub(super) settlements: Settlements<R::Lease>,
+    pub(super) timers: Timers<F>,
     share: Share,
 }
 
@@ -90,14 +82,12 @@ where
         Self {
             incoming: BufferedReceiver::new(receiver, count + options.prefetch),
             stack: Stack::new(service, clone_service),
-            shutdown: Box::pin(shutdown),
             slots: Slots::new(count),
-            completions: CompletionBatch::with_capacity(count + options.prefetch, options.operation),
-            held: HeldMessages::default(),
-            holding: if options.max_held > 0 { Holding::May } else { Holding::No },
-            releases: FuturesUnordered::new(),
-            deadline: Deadline::new(),
-            drain: None,
+            settlements: Settlements::new(
+                CompletionBatch::with_capacity(count + options.prefetch, options.operation),
+                HeldMessages::new(options.max_held),
+            ),
+            timers: Timers::new(shutdown),
             share: Share::default(),
             options,
         }
@@ -107,7 +97,7 @@ where
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stats, ConsumeError>> {
         let mut turn = Turn::default();
         let mut left = TURN;
-        if self.drain.is_none() && self.shutdown.as_mut().poll(cx).is_ready() {
+        if self.timers.poll_shutdown(cx) {
             self.begin_drain(None);
         }
         // Timers first: while messages keep coming nothing below is reached, and handlers may leave nothing of what tokio
@@ -119,9 +109,9 @@ where
         self.poll_woken(&mut turn);
         self.poll_held(cx);
         loop {
-            if self.drain.is_none() {
-                let is_held = self.held.is_due() && self.bring_held(cx);
-                if self.drain.is_some() {
+            if !self.timers.is_draining() {
+                let is_held = self.settlements.held.is_due() && self.bring_held(cx);
+                if self.timers.is_draining() {
                     continue;
                 }
                 let is_fed = is_held || self.slots.has_free() && self.receive(cx, &mut turn);
@@ -134,7 +124,7 @@ where
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                if is_ready && self.drain.is_none() && (is_held || self.slots.has_free()) {
+                if is_ready && !self.timers.is_draining() && (is_held || self.slots.has_free()) {
                     if !self.slots.is_idle() {
                         self.poll_woken(&mut turn);
                     }
@@ -145,7 +135,7 @@ where
                 return Poll::Ready(result);
             }
             if let Some(due) = self.options.log.due() {
-                self.deadline.include(due);
+                self.timers.include(due);
             }
             if self.slots.register(cx.waker()) {
                 // A handler that wakes itself must not keep the thread.
@@ -183,18 +173,18 @@ where
 
     /// Gives up the place that the stack may hold, unless a held message is due, which needs it.
     pub(super) fn give_up_place(&mut self) {
-        if !self.held.is_due() {
+        if !self.settlements.held.is_due() {
             self.stack.give_up_place();
         }
     }
 
     /// Whether a timer has run out, and what was due has been done.
     fn poll_deadline(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> bool {
-        if !self.deadline.poll(cx) {
+        if !self.timers.deadline.poll(cx) {
             return false;
         }
         let now = *turn.now.insert(Instant::now());
-        self.deadline.next = None;
+        self.timers.deadline.next = None;
         if self.options.log.due().is_some() {
             self.options.log.summaries();
         }
@@ -229,11 +219,11 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.turn(cx);
         self.complete_batch();
-        if polled.is_pending() && self.poll_completions(cx) && self.drain.is_some() {
+        if polled.is_pending() && self.poll_completions(cx) && self.timers.is_draining() {
             cx.waker().wake_by_ref();
         }
         let in_use = self.slots.in_use();
-        let (waiting, is_draining) = (self.incoming.len() + self.held.len(), self.drain.is_some());
+        let (waiting, is_draining) = (self.incoming.len() + self.settlements.held.len(), self.timers.is_draining());
         let Self { options, share, .. } = &mut *self;
         options.health.show(share, in_use, waiting);
         options.health.is(match polled {
@@ -257,7 +247,7 @@ where
                 self.options.undeliverable(&self.incoming.receiver, &message, NotSettled::Otherwise(Changes::NONE));
             }
         }
-        for Delivery { message, lease } in self.held.drain().chain(self.incoming.take_all()) {
+        for Delivery { message, lease } in self.settlements.held.drain().chain(self.incoming.take_all()) {
             if lease.lock_duration().is_some() {
                 drop(lease.release());
             } else {
@@ -279,7 +269,7 @@ where
         f.debug_struct("ConsumerRun")
             .field("slots", &self.slots.len())
             .field("free", &self.slots.free())
-            .field("draining", &self.drain.is_some())
+            .field("draining", &self.timers.is_draining())
             .finish_non_exhaustive()
     }
 }

@@ -80,7 +80,7 @@ where
     /// Completes what has been gathered.
     #[inline]
     pub(super) fn complete_batch(&mut self) {
-        if !self.completions.is_empty() {
+        if !self.settlements.completions.is_empty() {
             self.complete_open_batch();
         }
     }
@@ -88,25 +88,26 @@ where
     fn complete_open_batch(&mut self) {
         let (options, receiver) = (&mut self.options, &self.incoming.receiver);
         let completed = self
+            .settlements
             .completions
             .complete(|failure| settle_failed(options, receiver, Settling::Complete, &failure, None, None));
         options.stats.count_all_completed(completed);
-        if let Some(by) = self.completions.due() {
-            self.deadline.include(by);
+        if let Some(by) = self.settlements.completions.due() {
+            self.timers.include(by);
         }
     }
 
     /// Gives up completions that should have been answered.
     #[inline]
     pub(super) fn give_up_completions(&mut self, now: Instant) {
-        match self.completions.due() {
+        match self.settlements.completions.due() {
             None => {}
-            Some(by) if now < by => self.deadline.include(by),
+            Some(by) if now < by => self.timers.include(by),
             Some(_) => {
-                let messages = self.completions.give_up_due(now);
+                let messages = self.settlements.completions.give_up_due(now);
                 self.unanswered(messages, None);
-                if let Some(next) = self.completions.due() {
-                    self.deadline.include(next);
+                if let Some(next) = self.settlements.completions.due() {
+                    self.timers.include(next);
                 }
             }
         }
@@ -124,13 +125,13 @@ where
     /// Counts completions that the broker has answered. Returns whether there was one.
     #[inline]
     pub(super) fn poll_completions(&mut self, cx: &mut Context<'_>) -> bool {
-        !self.completions.is_answered() && self.poll_answers(cx)
+        !self.settlements.completions.is_answered() && self.poll_answers(cx)
     }
 
     #[cold]
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
         let mut is_any = false;
-        while let Poll::Ready(Some((answer, messages))) = self.completions.poll_answer(cx) {
+        while let Poll::Ready(Some((answer, messages))) = self.settlements.completions.poll_answer(cx) {
             is_any = true;
             match answer {
                 Ok(()) => self.options.stats.count_all_completed(messages),
@@ -216,7 +217,7 @@ where
         let by = Instant::now() + lock.min(self.options.operation);
         self.slots[slot].settled = Some(message);
         self.slots[slot].settle_by = Some(by);
-        self.deadline.include(by);
+        self.timers.include(by);
     }
 
     #[cold]
@@ -290,7 +291,7 @@ where
     pub(super) fn release(&mut self, delivery: Delivery<R::Lease>) {
         let Delivery { message, lease } = delivery;
         if lease.lock_duration().is_some() {
-            self.releases.push(Timed::new(lease.release(), self.options.operation));
+            self.settlements.push_release(Timed::new(lease.release(), self.options.operation));
         } else {
             self.options.undeliverable(&self.incoming.receiver, &message, NotSettled::Otherwise(Changes::NONE));
         }

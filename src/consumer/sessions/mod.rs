@@ -26,10 +26,10 @@ use tower_service::Service;
 use self::{receiver::SessionReceiver, sink::Sink};
 use super::{
     ConsumeError, ConsumerState, Health, Options, Stats, Undeliverable,
-    drain::SETTLE_GRACE,
     health::Failure,
     log::{Log, Receiving},
     run::ConsumerRun,
+    timers::SETTLE_GRACE,
 };
 use crate::{
     Disposition, Message,

@@ -1,9 +1,7 @@
-//! Messages that are held outside of the slots, under locks that are renewed: those whose id another consumer is handling, and
-//! those whose delay the transport cannot keep.
+//! Holds messages, renews their locks, and dispatches them again.
 
 use std::{
     future::Future,
-    mem,
     task::{Context, Poll},
     time::Duration,
 };
@@ -12,12 +10,13 @@ use tokio::time::Instant;
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{
+use super::{HeldMessage, Next};
+use crate::consumer::{
     cause::Cause,
     health::Failure,
     renewal::renewal_failed,
     run::ConsumerRun,
-    slot::{Before, Renewing, Settling, Unsettled, lock_of},
+    slot::{Before, LONGEST_LOCK, Renewing, Settling, Unsettled, lock_of},
 };
 use crate::{
     Disposition, Message,
@@ -36,72 +35,6 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// How long a message is released for, if no more can be held: at least, and at most.
 const RELEASED: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
-/// The messages that are held.
-pub(super) struct HeldMessages<L: Lease> {
-    all: Vec<HeldMessage<L>>,
-    /// How many of them are due.
-    due: usize,
-    /// How many renewals are not answered.
-    asked: usize,
-}
-
-struct HeldMessage<L: Lease> {
-    held: Unsettled<L>,
-    since: Instant,
-    /// The slot that it occupies, because no more could be held outside of the slots.
-    slot: Option<usize>,
-    next: Next,
-    due: Instant,
-    is_due: bool,
-    renewing: Option<Renewing<L>>,
-}
-
-/// What becomes of it when it is due.
-enum Next {
-    Call,
-    Abandon(Changes),
-}
-
-impl<L: Lease> Default for HeldMessages<L> {
-    fn default() -> Self {
-        Self { all: Vec::new(), due: 0, asked: 0 }
-    }
-}
-
-impl<L: Lease> HeldMessages<L> {
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    /// Whether one waits for the stack.
-    pub(super) fn is_due(&self) -> bool {
-        self.due > 0
-    }
-
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Delivery<L>> {
-        (self.due, self.asked) = (0, 0);
-        self.all.drain(..).map(|HeldMessage { held: Unsettled { message, lease, .. }, .. }| Delivery { message, lease })
-    }
-
-    /// Takes one out, with the slot that has become free by that.
-    fn take(&mut self, at: usize) -> (HeldMessage<L>, Option<usize>) {
-        let keep = self.all.remove(at);
-        self.due -= usize::from(keep.is_due);
-        self.asked -= usize::from(keep.is_renewing());
-        let freed = match keep.slot {
-            Some(_) => None,
-            None => self.all.iter_mut().find_map(|other| other.slot.take()),
-        };
-        (keep, freed)
-    }
-}
-
-impl<L: Lease> HeldMessage<L> {
-    fn is_renewing(&self) -> bool {
-        self.renewing.as_ref().is_some_and(|renewing| renewing.asked.is_some())
-    }
-}
-
 impl<R, S, F> ConsumerRun<R, S, F>
 where
     R: Receiver,
@@ -111,7 +44,7 @@ where
 {
     /// What becomes of an abandoned message that is to wait.
     #[cold]
-    pub(super) fn keep(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
+    pub(in crate::consumer) fn keep(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
         let now = Instant::now();
         match changes.then() {
             Some(Then::Delay(delay)) if !self.is_last(&held.message) => {
@@ -133,11 +66,11 @@ where
             Err(lease) => lease,
         };
         let held = Unsettled { lease, message, before };
-        if self.drain.is_some() {
+        if self.timers.is_draining() {
             return self.settle(slot, held, Disposition::Abandon(changes));
         }
         tracing::debug!("the transport has no delay: the consumer keeps the message meanwhile");
-        let due = now.checked_add(delay).unwrap_or_else(|| now + super::slot::LONGEST_LOCK);
+        let due = now.checked_add(delay).unwrap_or_else(|| now + LONGEST_LOCK);
         self.put_aside(slot, held, now, due, Next::Abandon(changes));
     }
 
@@ -147,12 +80,12 @@ where
             self.options.stats.count_held();
         }
         let lock = lock_of(&lease);
-        if self.drain.is_some() {
+        if self.timers.is_draining() {
             self.slots.set_free(slot);
             return self.release(Delivery { message, lease });
         }
         let lease = match lock {
-            Some(lock) if self.held.len() >= self.options.max_held => {
+            Some(lock) if self.settlements.held.len() >= self.options.max_held => {
                 let [least, most] = RELEASED;
                 match lease.release_after(left.clamp(least, most)) {
                     Ok(settle) => {
@@ -181,49 +114,50 @@ where
                 None if self.options.renewal.is_zero() => (now, now + lock / 2),
                 None => (now, now),
             };
-            self.deadline.include(due);
+            self.timers.include(due);
             Renewing { lock, started: last, last, due, asked: None }
         });
-        self.deadline.include(due);
-        let is_full = self.held.len() >= self.options.max_held;
+        self.timers.include(due);
+        let is_full = self.settlements.held.len() >= self.options.max_held;
         if !is_full {
             self.slots.set_free(slot);
         }
         let slot = is_full.then_some(slot);
-        self.held.all.push(HeldMessage { held, since, slot, next, due, is_due: false, renewing });
+        self.settlements.held.all.push(HeldMessage { held, since, slot, next, due, is_due: false, renewing });
     }
 
     /// Looks for what is due.
-    pub(super) fn held_due(&mut self, now: Instant, cx: &mut Context<'_>) {
-        for at in (0..self.held.all.len()).rev() {
-            let keep = &mut self.held.all[at];
+    pub(in crate::consumer) fn held_due(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for at in (0..self.settlements.held.all.len()).rev() {
+            let keep = &mut self.settlements.held.all[at];
             if !keep.is_due {
                 if now >= keep.due {
                     keep.is_due = true;
-                    self.held.due += 1;
+                    self.settlements.held.due += 1;
                 } else {
-                    self.deadline.include(keep.due);
+                    self.timers.include(keep.due);
                 }
             }
             let Some(renewing) = &mut keep.renewing else { continue };
             if now < renewing.due {
-                self.deadline.include(renewing.due);
+                self.timers.include(renewing.due);
             } else if now >= renewing.ends() {
                 self.lose_held(at);
             } else if self.options.renewal.is_zero() {
-                let (HeldMessage { held: Unsettled { lease, message, .. }, slot, .. }, freed) = self.held.take(at);
+                let (HeldMessage { held: Unsettled { lease, message, .. }, slot, .. }, freed) =
+                    self.settlements.held.take(at);
                 self.slots.set_all_free(slot.into_iter().chain(freed));
                 self.release(Delivery { message, lease });
             } else if renewing.asked.is_none() {
                 renewing.asked = Some((now, Box::pin(keep.held.lease.renew())));
                 renewing.due = renewing.ends().min(now + self.options.operation);
-                self.deadline.include(renewing.due);
-                self.held.asked += 1;
+                self.timers.include(renewing.due);
+                self.settlements.held.asked += 1;
             } else {
                 renewing.asked = None;
-                self.held.asked -= 1;
-                renewing.schedule_retry(self.deadline.epoch, now);
-                self.deadline.include(renewing.due);
+                self.settlements.held.asked -= 1;
+                renewing.schedule_retry(self.timers.deadline.epoch, now);
+                self.timers.include(renewing.due);
                 self.options.stats.count_timed_out();
                 let unanswered = Unanswered::after(self.options.operation).into();
                 renewal_failed(&mut self.options, &self.incoming.receiver, Some(&keep.held.message), &unanswered);
@@ -234,22 +168,22 @@ where
 
     /// Polls the renewals of held messages.
     #[inline]
-    pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) {
-        if self.held.asked > 0 {
+    pub(in crate::consumer) fn poll_held(&mut self, cx: &mut Context<'_>) {
+        if self.settlements.held.asked > 0 {
             self.poll_open_renewals(cx);
         }
     }
 
     #[cold]
     fn poll_open_renewals(&mut self, cx: &mut Context<'_>) {
-        for at in (0..self.held.all.len()).rev() {
-            let HeldMessage { held, renewing, .. } = &mut self.held.all[at];
+        for at in (0..self.settlements.held.all.len()).rev() {
+            let HeldMessage { held, renewing, .. } = &mut self.settlements.held.all[at];
             let Some(renewing) = renewing else { continue };
             let Some((asked_at, future)) = &mut renewing.asked else { continue };
             let asked_at = *asked_at;
             let Poll::Ready(result) = future.as_mut().poll(cx) else { continue };
             renewing.asked = None;
-            self.held.asked -= 1;
+            self.settlements.held.asked -= 1;
             match result {
                 Ok(until) => {
                     // A layer may look at it when the stack is called again.
@@ -264,10 +198,10 @@ where
                 }
                 Err(error) => {
                     renewal_failed(&mut self.options, &self.incoming.receiver, Some(&held.message), &error);
-                    renewing.schedule_retry(self.deadline.epoch, Instant::now());
+                    renewing.schedule_retry(self.timers.deadline.epoch, Instant::now());
                 }
             }
-            self.deadline.include(renewing.due);
+            self.timers.include(renewing.due);
         }
     }
 
@@ -276,7 +210,7 @@ where
     fn lose_held(&mut self, at: usize) {
         self.options.stats.count_lock_lost();
         self.options.health.failed(Failure::LockLost);
-        let (HeldMessage { held, slot, .. }, freed) = self.held.take(at);
+        let (HeldMessage { held, slot, .. }, freed) = self.settlements.held.take(at);
         self.options.log.held_lost(&self.incoming.receiver.entity_info(), Some(&held.message));
         self.slots.set_all_free(slot.into_iter().chain(freed));
         if self.incoming.is_empty() {
@@ -287,10 +221,10 @@ where
     /// Puts a held message that is due before the batch, with its slot before the free ones, if the stack is ready for
     /// it: it is dispatched next. Abandons those before it that only had to wait. `false` if there is none.
     #[cold]
-    pub(super) fn bring_held(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(in crate::consumer) fn bring_held(&mut self, cx: &mut Context<'_>) -> bool {
         let mut at = 0;
-        while self.held.due > 0
-            && let Some(keep) = self.held.all.get(at)
+        while self.settlements.held.due > 0
+            && let Some(keep) = self.settlements.held.all.get(at)
         {
             // A renewal is not dropped half-way.
             if !keep.is_due || keep.is_renewing() || keep.slot.is_none() && !self.slots.has_free() {
@@ -301,7 +235,7 @@ where
             if is_called && self.poll_stack(cx) != Poll::Ready(true) {
                 return false;
             }
-            let (HeldMessage { held, since, slot, next, renewing, .. }, freed) = self.held.take(at);
+            let (HeldMessage { held, since, slot, next, renewing, .. }, freed) = self.settlements.held.take(at);
             self.slots.set_all_free(freed);
             let Some(slot) = slot.or_else(|| self.slots.take_free()) else { return false };
             let locked_at = renewing.map_or(since, |renewing| renewing.last);
@@ -323,14 +257,14 @@ where
     }
 
     /// Gives back everything that is held: no handler has seen it. What waits for a delay has failed.
-    pub(super) fn release_held(&mut self) {
-        let all = mem::take(&mut self.held).all;
+    pub(in crate::consumer) fn release_held(&mut self) {
+        let all = self.settlements.held.take_all();
         for HeldMessage { held: Unsettled { lease, message, .. }, slot, next, .. } in all {
             self.slots.set_all_free(slot);
             match next {
                 Next::Abandon(changes) => {
                     let settle = lease.settle(Disposition::Abandon(changes));
-                    self.releases.push(Timed::new(settle, self.options.operation));
+                    self.settlements.push_release(Timed::new(settle, self.options.operation));
                 }
                 Next::Call => self.release(Delivery { message, lease }),
             }

@@ -1,0 +1,59 @@
+//! The settlements of a run that occupy no slot.
+
+use std::task::{Context, Poll};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+
+use super::{completion_batch::CompletionBatch, held::HeldMessages};
+use crate::transport::{
+    Lease, SettleError,
+    deadline::{Timed, Unanswered},
+};
+
+/// Messages whose settlement is still to come, or is not answered.
+pub(super) struct Settlements<L: Lease> {
+    pub(super) completions: CompletionBatch<L>,
+    pub(super) held: HeldMessages<L>,
+    releases: FuturesUnordered<Timed<L::Settle>>,
+}
+
+impl<L: Lease> Settlements<L> {
+    pub(super) fn new(completions: CompletionBatch<L>, held: HeldMessages<L>) -> Self {
+        Self { completions, held, releases: FuturesUnordered::new() }
+    }
+
+    /// Releases that are not answered.
+    #[inline]
+    pub(super) fn releases(&self) -> usize {
+        self.releases.len()
+    }
+
+    /// Waits for the answer to a release, or to what is settled in place of one.
+    pub(super) fn push_release(&mut self, release: Timed<L::Settle>) {
+        self.releases.push(release);
+    }
+
+    /// The next answer to a release. `None` if there is none to wait for, for now.
+    pub(super) fn poll_release(&mut self, cx: &mut Context<'_>) -> Option<Result<Result<(), SettleError>, Unanswered>> {
+        if self.releases.is_empty() {
+            return None;
+        }
+        match self.releases.poll_next_unpin(cx) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => None,
+        }
+    }
+
+    /// Whether the broker has answered everything.
+    #[inline]
+    pub(super) fn is_answered(&self) -> bool {
+        self.releases.is_empty() && self.completions.is_answered()
+    }
+
+    /// Waits for no answer any more. Returns how many there were not.
+    pub(super) fn give_up(&mut self) -> u64 {
+        let unanswered = self.releases.len() as u64 + self.completions.give_up();
+        self.releases.clear();
+        unanswered
+    }
+}
