@@ -14,7 +14,7 @@ use super::{
     health::Failure,
     log::Receiving,
     run::Turn,
-    slot::{Ended, Unsettled, caught},
+    slot::{Ended, Unsettled},
 };
 use crate::{
     Disposition, Message,
@@ -146,10 +146,7 @@ where
 
     #[cold]
     fn stack_failed(&mut self, error: BoxError) -> Poll<bool> {
-        self.options.health.failed(Failure::Stack);
-        let (log, info) = (&mut self.options.log, self.incoming.receiver.entity_info());
-        // Showing the error is the user's code.
-        caught(|| log.stack_failed(&info, &*error));
+        self.report().stack_failed(&error);
         self.begin_drain(Some(ConsumeError::service(error)));
         Poll::Ready(false)
     }

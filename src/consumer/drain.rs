@@ -19,7 +19,7 @@ where
     S::Error: Into<BoxError>,
     F: Future,
 {
-    /// Stops receiving and gives back what no handler has seen.
+    /// Stops receiving and releases what no handler has seen.
     #[cold]
     pub(super) fn begin_drain(&mut self, cause: Option<ConsumeError>) {
         self.incoming.receiver.stop();
@@ -68,7 +68,7 @@ where
         while let Some(answer) = self.settlements.poll_release(cx) {
             match answer {
                 Ok(result) => self.released(result),
-                Err(_) => self.unanswered(1, None),
+                Err(_) => self.report().unanswered(1, None),
             }
         }
     }
@@ -82,7 +82,7 @@ where
             unanswered += 1;
         }
         if unanswered > 0 {
-            self.unanswered(unanswered, None);
+            self.report().unanswered(unanswered, None);
         }
     }
 

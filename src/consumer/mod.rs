@@ -74,6 +74,7 @@ mod held;
 mod log;
 mod pace;
 mod renewal;
+mod report;
 mod run;
 mod sessions;
 mod settings;

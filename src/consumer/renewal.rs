@@ -6,80 +6,76 @@ use std::{
 };
 
 use tokio::time::Instant;
-use tower::BoxError;
-use tower_service::Service;
 
 use super::{
-    Options,
-    health::Failure,
-    run::{ConsumerRun, Turn},
+    deadline::Deadline,
+    report::Report,
+    run::Turn,
     slot::{Renewing, lock_of},
+    slots::Slots,
 };
 use crate::{
-    Disposition, Message,
     middleware::renewal::Renewal,
-    transport::{Lease, Receiver, SettleError, deadline::Unanswered},
+    transport::{Lease, Receiver},
 };
 
-impl<R, S, F> ConsumerRun<R, S, F>
-where
-    R: Receiver,
-    S: Service<Message, Response = Disposition>,
-    S::Error: Into<BoxError>,
-    F: Future,
-{
+impl<F: Future, L: Lease> Slots<F, L> {
     /// A handler was polled and goes on. The first time, its lock is put under renewal.
-    pub(super) fn still_running(&mut self, slot: usize, turn: &mut Turn) {
-        if self.slots[slot].renewing.is_some() {
-            self.poll_renewal(slot);
+    pub(super) fn still_running<R: Receiver>(
+        &mut self,
+        slot: usize,
+        turn: &mut Turn,
+        deadline: &mut Deadline,
+        report: &mut Report<'_, R>,
+    ) {
+        if self[slot].renewing.is_some() {
+            self.poll_renewal(slot, deadline, report);
             return;
         }
-        let place = &self.slots[slot];
-        let Some(held) = &place.held else { return };
-        let Some(lock) = lock_of(&held.lease) else { return };
+        let place = &self[slot];
+        let Some(unsettled) = &place.held else { return };
+        let Some(lock) = lock_of(&unsettled.lease) else { return };
         let last = place.locked_at.unwrap_or_else(|| turn.now());
         let mut renewing = Renewing { lock, started: last, last, asked: None, due: last };
-        renewing.schedule(self.timers.deadline.epoch, self.options.renewal, turn.now());
-        self.timers.include(renewing.due);
-        self.slots[slot].renewing = Some(renewing);
+        renewing.schedule(deadline.epoch, report.options.renewal, turn.now());
+        deadline.include(renewing.due);
+        self[slot].renewing = Some(renewing);
     }
 
     /// Renews what is due, and ends handlers whose lock has run out and settlements without an answer.
-    pub(super) fn renew_due(&mut self, now: Instant) {
-        for slot in 0..self.slots.len() {
-            let place = &mut self.slots[slot];
+    pub(super) fn renew_due<R: Receiver>(&mut self, now: Instant, deadline: &mut Deadline, report: &mut Report<'_, R>) {
+        for slot in 0..self.len() {
+            let place = &mut self[slot];
             if let Some(by) = place.settle_by {
                 if now < by {
-                    self.timers.include(by);
+                    deadline.include(by);
                 } else {
-                    self.give_settlement_up(slot);
+                    self.give_settlement_up(slot, report);
                 }
                 continue;
             }
-            let (Some(renewing), Some(held)) = (&mut place.renewing, &place.held) else { continue };
+            let (Some(renewing), Some(unsettled)) = (&mut place.renewing, &place.held) else { continue };
             if now < renewing.due {
-                self.timers.include(renewing.due);
+                deadline.include(renewing.due);
             } else if now >= renewing.ends() {
-                self.lock_lost(slot);
+                self.lock_lost(slot, report);
             } else if renewing.asked.is_none() {
-                renewing.asked = Some((now, Box::pin(held.lease.renew())));
+                renewing.asked = Some((now, Box::pin(unsettled.lease.renew())));
                 // An answer that does not come must not outlive the lock.
-                renewing.due = renewing.ends().min(now + self.options.operation);
-                self.timers.include(renewing.due);
-                self.poll_renewal(slot);
+                renewing.due = renewing.ends().min(now + report.options.operation);
+                deadline.include(renewing.due);
+                self.poll_renewal(slot, deadline, report);
             } else {
                 renewing.asked = None;
-                renewing.schedule_retry(self.timers.deadline.epoch, now);
-                self.timers.include(renewing.due);
-                self.options.stats.count_timed_out();
-                let unanswered = Unanswered::after(self.options.operation).into();
-                renewal_failed(&mut self.options, &self.incoming.receiver, Some(&held.message), &unanswered);
+                renewing.schedule_retry(deadline.epoch, now);
+                deadline.include(renewing.due);
+                report.renewal_unanswered(Some(&unsettled.message));
             }
         }
     }
 
-    fn poll_renewal(&mut self, slot: usize) {
-        let place = &mut self.slots[slot];
+    fn poll_renewal<R: Receiver>(&mut self, slot: usize, deadline: &mut Deadline, report: &mut Report<'_, R>) {
+        let place = &mut self[slot];
         let waker = place.waker().clone();
         let Some(renewing) = &mut place.renewing else { return };
         let Some((asked_at, future)) = &mut renewing.asked else { return };
@@ -88,47 +84,36 @@ where
         renewing.asked = None;
         match result {
             Ok(_) => {
-                self.options.stats.count_renewed();
+                report.options.stats.count_renewed();
                 renewing.last = asked_at;
-                renewing.schedule(self.timers.deadline.epoch, self.options.renewal, asked_at);
+                renewing.schedule(deadline.epoch, report.options.renewal, asked_at);
             }
-            Err(error) if error.is_lock_lost() => return self.lock_lost(slot),
+            Err(error) if error.is_lock_lost() => return self.lock_lost(slot, report),
             Err(error) => {
-                let message = place.held.as_ref().map(|held| &held.message);
-                renewal_failed(&mut self.options, &self.incoming.receiver, message, &error);
-                renewing.schedule_retry(self.timers.deadline.epoch, Instant::now());
+                report.renewal_failed(place.held.as_ref().map(|unsettled| &unsettled.message), &error);
+                renewing.schedule_retry(deadline.epoch, Instant::now());
             }
         }
-        self.timers.include(renewing.due);
+        deadline.include(renewing.due);
     }
 
-    /// Drops a handler that has no right to its message any more. The lease goes with it; the broker knows.
+    /// Drops a handler that has no right to its message any more. The lease goes with it; the broker has taken it back.
     #[cold]
-    fn lock_lost(&mut self, slot: usize) {
-        let place = &self.slots[slot];
-        let message = place.held.as_ref().map(|held| &held.message);
-        self.options.log.lock_lost(&self.incoming.receiver.entity_info(), message);
-        if place.renewing.as_ref().is_some_and(|renewing| renewing.asked.is_some()) {
-            self.options.stats.count_timed_out();
-        }
-        self.options.stats.count_cancelled();
-        self.options.stats.count_lock_lost();
-        self.options.health.failed(Failure::LockLost);
-        drop(self.slots[slot].end_call());
-        self.slots.set_free(slot);
+    fn lock_lost<R: Receiver>(&mut self, slot: usize, report: &mut Report<'_, R>) {
+        let place = &mut self[slot];
+        let is_renewing = place.renewing.as_ref().is_some_and(|renewing| renewing.asked.is_some());
+        report.lock_lost(place.held.as_ref().map(|unsettled| &unsettled.message), is_renewing);
+        drop(place.end_call());
+        self.set_free(slot);
     }
-}
 
-/// A renewal failed that is repeated while the lock holds.
-#[cold]
-pub(super) fn renewal_failed(
-    options: &mut Options,
-    receiver: &impl Receiver,
-    message: Option<&Message>,
-    error: &SettleError,
-) {
-    options.log.not_renewed(&receiver.entity_info(), message, error);
-    options.health.failed(Failure::Renew(error.kind()));
+    #[cold]
+    fn give_settlement_up<R: Receiver>(&mut self, slot: usize, report: &mut Report<'_, R>) {
+        let message = self[slot].settled.take();
+        report.unanswered(1, message.as_ref());
+        self[slot].forget_settling();
+        self.set_free(slot);
+    }
 }
 
 impl<L: Lease> Renewing<L> {

@@ -10,11 +10,12 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    ConsumeError, NotSettled, Options, Stats,
+    ConsumeError, Options, Stats,
     buffered_receiver::BufferedReceiver,
     completion_batch::CompletionBatch,
     health::{ConsumerState, Share},
     held::HeldMessages,
+    report::Report,
     settlements::Settlements,
     slot::Unsettled,
     slots::Slots,
@@ -23,7 +24,6 @@ use super::{
 };
 use crate::{
     Disposition, Message,
-    settlement::Changes,
     transport::{Delivery, Lease, Receiver},
 };
 
@@ -91,6 +91,18 @@ where
             share: Share::default(),
             options,
         }
+    }
+
+    #[inline]
+    pub(super) fn report(&mut self) -> Report<'_, R> {
+        Report { options: &mut self.options, receiver: &self.incoming.receiver }
+    }
+
+    /// A handler was polled and goes on.
+    #[inline]
+    pub(super) fn still_running(&mut self, slot: usize, turn: &mut Turn) {
+        let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
+        self.slots.still_running(slot, turn, &mut self.timers.deadline, &mut report);
     }
 
     /// One poll of the driver.
@@ -188,7 +200,8 @@ where
         if self.options.log.due().is_some() {
             self.options.log.summaries();
         }
-        self.renew_due(now);
+        let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
+        self.slots.renew_due(now, &mut self.timers.deadline, &mut report);
         self.held_due(now, cx);
         self.give_up_completions(now);
         while self.release_if_old() {}
@@ -241,17 +254,19 @@ where
     S: Service<Message, Response = Disposition>,
 {
     fn drop(&mut self) {
+        let batch = self.incoming.take_all();
+        let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
         for slot in self.slots.iter_mut() {
-            let held = slot.end_call();
-            if let Some(Unsettled { message, .. }) = held.filter(|held| held.lease.lock_duration().is_none()) {
-                self.options.undeliverable(&self.incoming.receiver, &message, NotSettled::Otherwise(Changes::NONE));
+            let unsettled = slot.end_call().filter(|unsettled| unsettled.lease.lock_duration().is_none());
+            if let Some(Unsettled { message, .. }) = unsettled {
+                report.unlocked(&message);
             }
         }
-        for Delivery { message, lease } in self.settlements.held.drain().chain(self.incoming.take_all()) {
+        for Delivery { message, lease } in self.settlements.held.drain().chain(batch) {
             if lease.lock_duration().is_some() {
                 drop(lease.release());
             } else {
-                self.options.undeliverable(&self.incoming.receiver, &message, NotSettled::Otherwise(Changes::NONE));
+                report.unlocked(&message);
             }
         }
         self.options.log.end();

@@ -11,17 +11,16 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    NotSettled, Options,
+    NotSettled,
     cause::Cause,
-    health::Failure,
+    report::{Report, is_last},
     run::{ConsumerRun, Turn},
-    slot::{Ended, Settling, Unsettled, caught, lock_of},
+    slot::{Ended, Settling, Unsettled, lock_of},
 };
 use crate::{
     Disposition, Message,
-    middleware::catch_panic::Panicked,
-    settlement::{Changes, IntoDisposition, cause_of},
-    transport::{Delivery, ErrorKind, Lease, Receiver, SettleError, deadline::Timed},
+    settlement::Changes,
+    transport::{Delivery, Lease, Receiver, SettleError, deadline::Timed},
 };
 
 impl<R, S, F> ConsumerRun<R, S, F>
@@ -59,11 +58,11 @@ where
         match ended {
             Ended::Answered(Ok(disposition)) => self.settle(slot, held, disposition),
             Ended::Answered(Err(error)) => {
-                let disposition = self.call_failed(error);
+                let disposition = self.report().call_failed(error);
                 self.settle(slot, held, disposition);
             }
             Ended::Panicked(panicked) => {
-                let disposition = self.call_panicked(&panicked);
+                let disposition = self.report().call_panicked(&panicked);
                 self.settle(slot, held, disposition);
             }
         }
@@ -77,7 +76,7 @@ where
         R::Lease::COMPLETES_TOGETHER && (self.incoming.pace.is_quick() || is_next()) && lease.lock_duration().is_some()
     }
 
-    /// Completes what has been gathered.
+    /// Completes the messages of the completion batch.
     #[inline]
     pub(super) fn complete_batch(&mut self) {
         if !self.settlements.completions.is_empty() {
@@ -86,12 +85,12 @@ where
     }
 
     fn complete_open_batch(&mut self) {
-        let (options, receiver) = (&mut self.options, &self.incoming.receiver);
+        let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
         let completed = self
             .settlements
             .completions
-            .complete(|failure| settle_failed(options, receiver, Settling::Complete, &failure, None, None));
-        options.stats.count_all_completed(completed);
+            .complete(|failure| report.settle_failed(Settling::Complete, &failure, None, None));
+        self.options.stats.count_all_completed(completed);
         if let Some(by) = self.settlements.completions.due() {
             self.timers.include(by);
         }
@@ -105,21 +104,12 @@ where
             Some(by) if now < by => self.timers.include(by),
             Some(_) => {
                 let messages = self.settlements.completions.give_up_due(now);
-                self.unanswered(messages, None);
+                self.report().unanswered(messages, None);
                 if let Some(next) = self.settlements.completions.due() {
                     self.timers.include(next);
                 }
             }
         }
-    }
-
-    /// So many settlements or releases were not answered in time.
-    #[cold]
-    pub(super) fn unanswered(&mut self, settlements: u64, message: Option<&Message>) {
-        let messages = message.is_none().then_some(settlements);
-        self.options.log.not_answered(&self.incoming.receiver.entity_info(), message, messages);
-        self.options.health.failed(Failure::Settle(ErrorKind::ServiceTimeout));
-        self.options.stats.count_all_unanswered(settlements);
     }
 
     /// Counts completions that the broker has answered. Returns whether there was one.
@@ -135,52 +125,19 @@ where
             is_any = true;
             match answer {
                 Ok(()) => self.options.stats.count_all_completed(messages),
-                Err(error) => {
-                    let info = self.incoming.receiver.entity_info();
-                    self.options.log.settle_failed(&info, None, &error, "complete", Some(messages), None);
-                    self.options.health.failed(Failure::Settle(error.kind()));
-                    self.options.stats.count_all_settle_failed(messages);
-                }
+                Err(error) => self.report().completions_failed(messages, &error),
             }
         }
         is_any
-    }
-
-    /// Converting, showing and dropping the error is the user's code.
-    #[cold]
-    fn call_failed(&mut self, error: S::Error) -> Disposition {
-        let disposition = caught(|| {
-            let error: BoxError = error.into();
-            let code = if error.is::<Panicked>() { "Panicked" } else { Changes::HANDLER_FAILED };
-            match error.into_disposition() {
-                Disposition::Abandon(changes) if code != Changes::HANDLER_FAILED => {
-                    Disposition::Abandon(Changes::coded(code, changes.cause().unwrap_or_default()))
-                }
-                disposition => disposition,
-            }
-        });
-        match disposition {
-            Some(disposition) => {
-                self.options.stats.count_failed();
-                self.options.health.failed(Failure::Handler);
-                disposition
-            }
-            None => self.call_panicked(&Panicked::in_error()),
-        }
-    }
-
-    #[cold]
-    fn call_panicked(&mut self, panicked: &Panicked) -> Disposition {
-        self.options.stats.count_panicked();
-        self.options.health.failed(Failure::Panic);
-        Disposition::Abandon(Changes::coded("Panicked", cause_of(panicked)))
     }
 
     /// Settles the message of a call that is over.
     #[inline]
     pub(super) fn settle(&mut self, slot: usize, held: Unsettled<R::Lease>, disposition: Disposition) {
         let disposition = match disposition {
-            Disposition::Abandon(changes) if changes.then().is_some() => return self.keep(slot, held, changes),
+            Disposition::Abandon(changes) if changes.then().is_some() => {
+                return self.hold_or_delay(slot, held, changes);
+            }
             other => other,
         };
         let Unsettled { lease, message, .. } = held;
@@ -220,14 +177,6 @@ where
         self.timers.include(by);
     }
 
-    #[cold]
-    pub(super) fn give_settlement_up(&mut self, slot: usize) {
-        let message = self.slots[slot].settled.take();
-        self.unanswered(1, message.as_ref());
-        self.slots[slot].forget_settling();
-        self.slots.set_free(slot);
-    }
-
     /// The settlement of a message that has no lock, or for an outcome other than complete. `None` if the message is
     /// gone and cannot be settled.
     #[cold]
@@ -260,7 +209,7 @@ where
             _ if !is_locked => NotSettled::Otherwise(Changes::NONE),
             disposition => return Some(disposition),
         };
-        self.options.undeliverable(&self.incoming.receiver, message, not);
+        self.report().undeliverable(message, not);
         is_locked.then_some(Disposition::DEFER)
     }
 
@@ -270,7 +219,7 @@ where
         if cause.is_none() || is_dead {
             return (Disposition::Abandon(changes), cause);
         }
-        match message.received().filter(|_| self.is_last(message)) {
+        match message.received().filter(|_| is_last(&self.incoming.receiver, message)) {
             Some(received) => {
                 let (cause, mut dead_letter) = Cause::last(received, changes);
                 dead_letter.fit(message.properties());
@@ -280,20 +229,13 @@ where
         }
     }
 
-    /// Whether the message is dead-lettered when it is abandoned.
-    pub(super) fn is_last(&self, message: &Message) -> bool {
-        let max = self.incoming.receiver.entity_info().max_delivery_count;
-        let received = message.received().filter(|received| !received.dead_lettered);
-        received.is_some_and(|received| max.is_some_and(|max| received.delivery_count >= max))
-    }
-
-    /// Gives a message back that no handler has seen.
+    /// Releases a message that no handler has seen.
     pub(super) fn release(&mut self, delivery: Delivery<R::Lease>) {
         let Delivery { message, lease } = delivery;
         if lease.lock_duration().is_some() {
             self.settlements.push_release(Timed::new(lease.release(), self.options.operation));
         } else {
-            self.options.undeliverable(&self.incoming.receiver, &message, NotSettled::Otherwise(Changes::NONE));
+            self.report().unlocked(&message);
         }
     }
 
@@ -324,63 +266,14 @@ where
         message: Option<&Message>,
     ) {
         let cause = self.slots[slot].cause.take();
-        let (options, receiver) = (&mut self.options, &self.incoming.receiver);
-        if let Err(error) = result {
-            settle_failed(options, receiver, settling, &error, message, cause.as_deref());
-            return;
-        }
-        let stats = &options.stats;
-        match settling {
-            Settling::Complete => stats.count_completed(),
-            Settling::Abandon => stats.count_abandoned(),
-            Settling::DeadLetter => stats.count_dead_lettered(),
-            Settling::Defer => stats.count_deferred(),
-            Settling::Release => stats.count_released(),
-        }
-        match (settling, cause) {
-            (Settling::DeadLetter, Some(cause)) => options.log.dead_lettered(&receiver.entity_info(), message, &cause),
-            (Settling::Abandon, Some(cause)) => options.log.abandoned(&receiver.entity_info(), message, &cause),
-            (Settling::Abandon, None) => {
-                let info = receiver.entity_info();
-                let received = message.and_then(Message::received).filter(|received| !received.dead_lettered);
-                if received
-                    .is_some_and(|received| info.max_delivery_count.is_some_and(|max| received.delivery_count >= max))
-                {
-                    options.log.abandoned_last(&info, message);
-                }
-            }
-            _ => {}
-        }
+        self.report().settled(settling, result, message, cause.as_deref());
     }
 
-    /// A message that no handler has seen was given back, or was not.
+    /// A message that no handler has seen was released, or was not.
     pub(super) fn released(&mut self, result: Result<(), SettleError>) {
         match result {
             Ok(()) => self.options.stats.count_released(),
-            Err(error) => {
-                settle_failed(&mut self.options, &self.incoming.receiver, Settling::Release, &error, None, None)
-            }
+            Err(error) => self.report().settle_failed(Settling::Release, &error, None, None),
         }
-    }
-}
-
-#[cold]
-fn settle_failed(
-    options: &mut Options,
-    receiver: &impl Receiver,
-    settling: Settling,
-    error: &SettleError,
-    message: Option<&Message>,
-    cause: Option<&Cause>,
-) {
-    let info = receiver.entity_info();
-    if error.is_lock_lost() {
-        options.health.failed(Failure::LockLost);
-        options.stats.count_lock_lost();
-        options.log.settled_too_late(&info, message, settling.name(), cause);
-    } else {
-        options.health.failed(Failure::Settle(error.kind()));
-        options.stats.count_settle_failed();
-        options.log.settle_failed(&info, message, error, settling.name(), None, cause);
     }
 }

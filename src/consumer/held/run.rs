@@ -14,7 +14,7 @@ use super::{HeldMessage, Next};
 use crate::consumer::{
     cause::Cause,
     health::Failure,
-    renewal::renewal_failed,
+    report::{Report, is_last},
     run::ConsumerRun,
     slot::{Before, LONGEST_LOCK, Renewing, Settling, Unsettled, lock_of},
 };
@@ -22,10 +22,7 @@ use crate::{
     Disposition, Message,
     message::Holding,
     settlement::{Changes, Then},
-    transport::{
-        Delivery, Lease, Receiver,
-        deadline::{Timed, Unanswered},
-    },
+    transport::{Delivery, Lease, Receiver, deadline::Timed},
 };
 
 /// The shortest and the longest time from one call of the stack to the next. In between it is half of the time that the
@@ -44,10 +41,10 @@ where
 {
     /// What becomes of an abandoned message that is to wait.
     #[cold]
-    pub(in crate::consumer) fn keep(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
+    pub(in crate::consumer) fn hold_or_delay(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
         let now = Instant::now();
         match changes.then() {
-            Some(Then::Delay(delay)) if !self.is_last(&held.message) => {
+            Some(Then::Delay(delay)) if !is_last(&self.incoming.receiver, &held.message) => {
                 self.delay(slot, held, now, delay, changes.at_once());
             }
             Some(Then::Hold(left)) => self.hold(slot, held, now, left),
@@ -71,7 +68,7 @@ where
         }
         tracing::debug!("the transport has no delay: the consumer keeps the message meanwhile");
         let due = now.checked_add(delay).unwrap_or_else(|| now + LONGEST_LOCK);
-        self.put_aside(slot, held, now, due, Next::Abandon(changes));
+        self.keep_outside(slot, held, now, due, Next::Abandon(changes));
     }
 
     fn hold(&mut self, slot: usize, held: Unsettled<R::Lease>, now: Instant, left: Duration) {
@@ -101,11 +98,11 @@ where
         let waited = before.map_or(Duration::ZERO, |before| now.saturating_duration_since(before.since));
         let pause = (waited / 2).clamp(SHORTEST, LONGEST);
         let pause = if left.is_zero() { pause } else { pause.min(left.max(Duration::from_millis(1))) };
-        self.put_aside(slot, Unsettled { lease, message, before }, now, now + pause, Next::Call);
+        self.keep_outside(slot, Unsettled { lease, message, before }, now, now + pause, Next::Call);
     }
 
     /// Keeps a message outside of its slot, or in it if no more can be held.
-    fn put_aside(&mut self, slot: usize, held: Unsettled<R::Lease>, now: Instant, due: Instant, next: Next) {
+    fn keep_outside(&mut self, slot: usize, held: Unsettled<R::Lease>, now: Instant, due: Instant, next: Next) {
         let since = held.before.map_or(now, |before| before.since);
         let renewing = lock_of(&held.lease).map(|lock| {
             // How much of the lock is left the first time is not known, so it is renewed at once.
@@ -158,9 +155,8 @@ where
                 self.settlements.held.asked -= 1;
                 renewing.schedule_retry(self.timers.deadline.epoch, now);
                 self.timers.include(renewing.due);
-                self.options.stats.count_timed_out();
-                let unanswered = Unanswered::after(self.options.operation).into();
-                renewal_failed(&mut self.options, &self.incoming.receiver, Some(&keep.held.message), &unanswered);
+                let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
+                report.renewal_unanswered(Some(&keep.held.message));
             }
         }
         self.poll_held(cx);
@@ -197,7 +193,8 @@ where
                     continue;
                 }
                 Err(error) => {
-                    renewal_failed(&mut self.options, &self.incoming.receiver, Some(&held.message), &error);
+                    let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
+                    report.renewal_failed(Some(&held.message), &error);
                     renewing.schedule_retry(self.timers.deadline.epoch, Instant::now());
                 }
             }
@@ -242,7 +239,7 @@ where
             let before = Some(Before { since, locked_at });
             match next {
                 Next::Abandon(changes) => {
-                    self.settle(slot, Unsettled { before, ..held }, Disposition::Abandon(changes))
+                    self.settle(slot, Unsettled { before, ..held }, Disposition::Abandon(changes));
                 }
                 Next::Call => {
                     let Unsettled { lease, message, .. } = held;
@@ -256,7 +253,7 @@ where
         false
     }
 
-    /// Gives back everything that is held: no handler has seen it. What waits for a delay has failed.
+    /// Releases everything that is held: no handler has seen it. What waits for a delay has failed.
     pub(in crate::consumer) fn release_held(&mut self) {
         let all = self.settlements.held.take_all();
         for HeldMessage { held: Unsettled { lease, message, .. }, slot, next, .. } in all {
