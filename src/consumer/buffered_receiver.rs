@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::{
     pace::Pace,
-    run::Turn,
     slot::{Before, lock_of},
+    turn::Turn,
 };
 use crate::{
     Message,

@@ -10,11 +10,12 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    ConsumeError, ConsumerRun,
+    error::ConsumeError,
     health::Failure,
     log::Receiving,
-    run::Turn,
+    run::ConsumerRun,
     slot::{Ended, Unsettled},
+    turn::Turn,
 };
 use crate::{
     Disposition, Message,

@@ -9,7 +9,7 @@ use std::{
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{ConsumeError, Stats, run::ConsumerRun, timers::Expired};
+use super::{error::ConsumeError, run::ConsumerRun, stats::Stats, timers::Expired};
 use crate::{Disposition, Message, settlement::Changes, transport::Receiver};
 
 impl<R, S, F> ConsumerRun<R, S, F>

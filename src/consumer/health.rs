@@ -10,7 +10,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::Stats;
+use super::stats::Stats;
 use crate::transport::ErrorKind;
 
 /// A live handle to the health of a consumer. Clones show the same, while the consumer runs and after it has

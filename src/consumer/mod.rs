@@ -71,7 +71,9 @@ mod drain;
 mod error;
 mod health;
 mod held;
+mod hold;
 mod log;
+mod options;
 mod pace;
 mod renewal;
 mod report;
@@ -85,6 +87,8 @@ mod slots;
 mod stack;
 mod stats;
 mod timers;
+mod turn;
+mod undeliverable;
 mod woken;
 
 use std::{
@@ -96,7 +100,7 @@ use std::{
 use tower::BoxError;
 use tower_service::Service;
 
-use self::log::Log;
+use self::options::Options;
 pub use self::{
     error::{ConsumeError, ConsumeErrorKind},
     health::{ConsumerSnapshot, ConsumerState, Failure, Health},
@@ -104,10 +108,10 @@ pub use self::{
     sessions::SessionConsumer,
     settings::{Settings, SettingsError, SettingsErrorKind},
     stats::Stats,
+    undeliverable::Undeliverable,
 };
 use crate::{
     Disposition, Message,
-    settlement::{Changes, DeadLetter},
     transport::{Receiver, deadline as operation},
 };
 
@@ -118,60 +122,6 @@ pub struct Consumer<R, S> {
     service: S,
     clone_service: Option<fn(&S) -> S>,
     options: Options,
-}
-
-pub(crate) struct Options {
-    concurrency: usize,
-    prefetch: usize,
-    renewal: Duration,
-    drain: Duration,
-    max_held: usize,
-    operation: Duration,
-    stats: Stats,
-    health: Health,
-    undeliverable: Option<Box<dyn FnMut(Undeliverable) + Send>>,
-    log: Log,
-}
-
-/// The outcome of a message that cannot have it.
-enum NotSettled {
-    DeadLetter(DeadLetter),
-    Otherwise(Changes),
-}
-
-impl Options {
-    /// Passes a message to the sink. A panic of it is caught.
-    #[cold]
-    fn undeliverable(&mut self, receiver: &impl Receiver, message: &Message, not: NotSettled) {
-        self.stats.count_undeliverable();
-        let info = receiver.entity_info();
-        let error = match &not {
-            NotSettled::DeadLetter(letter) => Some(&*letter.description),
-            NotSettled::Otherwise(changes) => changes.cause(),
-        };
-        self.log.undeliverable(&info, message, error, self.undeliverable.is_some());
-        let Some(sink) = &mut self.undeliverable else { return };
-        let dead_letter = match not {
-            NotSettled::DeadLetter(letter) => Some(letter),
-            NotSettled::Otherwise(_) => None,
-        };
-        let undeliverable = Undeliverable { message: message.clone(), dead_letter };
-        if slot::caught(|| sink(undeliverable)).is_none() {
-            self.log.sink_panicked(&info, Some(message));
-        }
-    }
-}
-
-/// A message that a handler, or a decoder, dead-lettered where no dead-letter sub-queue can take it: it was removed when
-/// it was received, or it is a dead letter already.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Undeliverable {
-    /// The message, as it was received.
-    pub message: Message,
-    /// Its intended settlement: a dead letter, or for a message that was received and deleted any outcome other than
-    /// complete.
-    pub dead_letter: Option<DeadLetter>,
 }
 
 impl<R, S> Consumer<R, S>

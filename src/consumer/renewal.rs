@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use super::{
     deadline::Deadline,
     report::Report,
-    run::Turn,
     slot::{Renewing, lock_of},
     slots::Slots,
+    turn::Turn,
 };
 use crate::{
     middleware::renewal::Renewal,

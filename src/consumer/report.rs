@@ -3,10 +3,11 @@
 use tower::BoxError;
 
 use super::{
-    NotSettled, Options,
     cause::Cause,
     health::Failure,
+    options::Options,
     slot::{Settling, caught},
+    undeliverable::NotSettled,
 };
 use crate::{
     Disposition, Message,

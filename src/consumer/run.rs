@@ -5,22 +5,24 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::time::Instant;
 use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    ConsumeError, Options, Stats,
     buffered_receiver::BufferedReceiver,
     completion_batch::CompletionBatch,
+    error::ConsumeError,
     health::{ConsumerState, Share},
-    held::HeldMessages,
+    held::{HeldMessage, HeldMessages},
+    options::Options,
     report::Report,
     settlements::Settlements,
     slot::Unsettled,
     slots::Slots,
     stack::Stack,
+    stats::Stats,
     timers::Timers,
+    turn::Turn,
 };
 use crate::{
     Disposition, Message,
@@ -42,23 +44,6 @@ where
     pub(super) settlements: Settlements<R::Lease>,
     pub(super) timers: Timers<F>,
     share: Share,
-}
-
-/// One poll of the driver. Its time is read once, and only if something is left waiting.
-#[derive(Default)]
-pub(super) struct Turn {
-    now: Option<Instant>,
-}
-
-impl Turn {
-    pub(super) fn now(&mut self) -> Instant {
-        *self.now.get_or_insert_with(Instant::now)
-    }
-
-    /// What was read is old: a handler may have held the thread since.
-    pub(super) fn forget(&mut self) {
-        self.now = None;
-    }
 }
 
 /// Messages that are dispatched or released before the task yields.
@@ -195,7 +180,7 @@ where
         if !self.timers.deadline.poll(cx) {
             return false;
         }
-        let now = *turn.now.insert(Instant::now());
+        let now = turn.read_again();
         self.timers.deadline.next = None;
         if self.options.log.due().is_some() {
             self.options.log.summaries();
@@ -255,6 +240,7 @@ where
 {
     fn drop(&mut self) {
         let batch = self.incoming.take_all();
+        let held = self.settlements.held.take_all().into_iter().map(HeldMessage::into_delivery);
         let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
         for slot in self.slots.iter_mut() {
             let unsettled = slot.end_call().filter(|unsettled| unsettled.lease.lock_duration().is_none());
@@ -262,7 +248,7 @@ where
                 report.unlocked(&message);
             }
         }
-        for Delivery { message, lease } in self.settlements.held.drain().chain(batch) {
+        for Delivery { message, lease } in held.chain(batch) {
             if lease.lock_duration().is_some() {
                 drop(lease.release());
             } else {

@@ -2,7 +2,7 @@ use std::{error, fmt, time::Duration};
 
 use serde::Serialize;
 
-use super::{Consumer, Options, Stats, health::Health, log::Log};
+use super::{Consumer, health::Health, log::Log, options::Options, stats::Stats};
 use crate::{
     time::as_millis,
     transport::deadline::{self as operation, OPERATION_TIMEOUT},

@@ -11,11 +11,12 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
-    NotSettled,
     cause::Cause,
     report::{Report, is_last},
-    run::{ConsumerRun, Turn},
+    run::ConsumerRun,
     slot::{Ended, Settling, Unsettled, lock_of},
+    turn::Turn,
+    undeliverable::NotSettled,
 };
 use crate::{
     Disposition, Message,

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::{ConsumeError, deadline::Deadline};
+use super::{deadline::Deadline, error::ConsumeError};
 
 /// How long settlements may take after the last handler was dropped.
 pub(super) const SETTLE_GRACE: Duration = Duration::from_secs(1);
@@ -43,6 +43,12 @@ impl<F> Timers<F> {
     #[inline]
     pub(super) fn include(&mut self, at: Instant) {
         self.deadline.include(at);
+    }
+
+    pub(super) fn include_some(&mut self, at: Option<Instant>) {
+        if let Some(at) = at {
+            self.include(at);
+        }
     }
 
     #[inline]

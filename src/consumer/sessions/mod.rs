@@ -25,9 +25,10 @@ use tower_service::Service;
 
 use self::{receiver::SessionReceiver, sink::Sink};
 use super::{
-    ConsumeError, ConsumerState, Health, Options, Stats, Undeliverable,
+    ConsumeError, ConsumerState, Health, Stats, Undeliverable,
     health::Failure,
     log::{Log, Receiving},
+    options::Options,
     run::ConsumerRun,
     timers::SETTLE_GRACE,
 };

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 use super::super::log::Log;
 use crate::{
     Disposition,
-    consumer::{Health, Options, Stats, health::Failure},
+    consumer::{Health, Stats, health::Failure, options::Options},
     message::LockToken,
     settlement::Changes,
     time::Timestamp,

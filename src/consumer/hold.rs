@@ -1,4 +1,4 @@
-//! Holds messages, renews their locks, and dispatches them again.
+//! Holds messages outside of the slots, renews their locks, and dispatches them again.
 
 use std::{
     future::Future,
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{HeldMessage, Next};
-use crate::consumer::{
+use super::{
     cause::Cause,
     health::Failure,
+    held::{HeldMessage, LockState, Next},
     report::{Report, is_last},
     run::ConsumerRun,
     slot::{Before, LONGEST_LOCK, Renewing, Settling, Unsettled, lock_of},
@@ -41,7 +41,7 @@ where
 {
     /// What becomes of an abandoned message that is to wait.
     #[cold]
-    pub(in crate::consumer) fn hold_or_delay(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
+    pub(super) fn hold_or_delay(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
         let now = Instant::now();
         match changes.then() {
             Some(Then::Delay(delay)) if !is_last(&self.incoming.receiver, &held.message) => {
@@ -120,43 +120,29 @@ where
             self.slots.set_free(slot);
         }
         let slot = is_full.then_some(slot);
-        self.settlements.held.all.push(HeldMessage { held, since, slot, next, due, is_due: false, renewing });
+        self.settlements.held.push(HeldMessage::new(held, since, slot, next, due, renewing));
     }
 
     /// Looks for what is due.
-    pub(in crate::consumer) fn held_due(&mut self, now: Instant, cx: &mut Context<'_>) {
-        for at in (0..self.settlements.held.all.len()).rev() {
-            let keep = &mut self.settlements.held.all[at];
-            if !keep.is_due {
-                if now >= keep.due {
-                    keep.is_due = true;
-                    self.settlements.held.due += 1;
-                } else {
-                    self.timers.include(keep.due);
+    pub(super) fn held_due(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for at in (0..self.settlements.held.len()).rev() {
+            let held = &mut self.settlements.held;
+            self.timers.include_some(held.look(at, now));
+            match held.lock_state(at, now) {
+                LockState::Unlocked => {}
+                LockState::Waits(until) => self.timers.include(until),
+                LockState::Lost => self.lose_held(at),
+                LockState::Due if self.options.renewal.is_zero() => {
+                    let (delivery, freed) = held.remove(at);
+                    self.slots.set_all_free(freed);
+                    self.release(delivery);
                 }
-            }
-            let Some(renewing) = &mut keep.renewing else { continue };
-            if now < renewing.due {
-                self.timers.include(renewing.due);
-            } else if now >= renewing.ends() {
-                self.lose_held(at);
-            } else if self.options.renewal.is_zero() {
-                let (HeldMessage { held: Unsettled { lease, message, .. }, slot, .. }, freed) =
-                    self.settlements.held.take(at);
-                self.slots.set_all_free(slot.into_iter().chain(freed));
-                self.release(Delivery { message, lease });
-            } else if renewing.asked.is_none() {
-                renewing.asked = Some((now, Box::pin(keep.held.lease.renew())));
-                renewing.due = renewing.ends().min(now + self.options.operation);
-                self.timers.include(renewing.due);
-                self.settlements.held.asked += 1;
-            } else {
-                renewing.asked = None;
-                self.settlements.held.asked -= 1;
-                renewing.schedule_retry(self.timers.deadline.epoch, now);
-                self.timers.include(renewing.due);
-                let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
-                report.renewal_unanswered(Some(&keep.held.message));
+                LockState::Due => self.timers.include_some(held.begin_renewal(at, now, self.options.operation)),
+                LockState::Unanswered => {
+                    self.timers.include_some(held.retry_renewal(at, self.timers.deadline.epoch, now));
+                    let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
+                    report.renewal_unanswered(Some(held.message(at)));
+                }
             }
         }
         self.poll_held(cx);
@@ -164,41 +150,29 @@ where
 
     /// Polls the renewals of held messages.
     #[inline]
-    pub(in crate::consumer) fn poll_held(&mut self, cx: &mut Context<'_>) {
-        if self.settlements.held.asked > 0 {
+    pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) {
+        if self.settlements.held.is_renewing() {
             self.poll_open_renewals(cx);
         }
     }
 
     #[cold]
     fn poll_open_renewals(&mut self, cx: &mut Context<'_>) {
-        for at in (0..self.settlements.held.all.len()).rev() {
-            let HeldMessage { held, renewing, .. } = &mut self.settlements.held.all[at];
-            let Some(renewing) = renewing else { continue };
-            let Some((asked_at, future)) = &mut renewing.asked else { continue };
-            let asked_at = *asked_at;
-            let Poll::Ready(result) = future.as_mut().poll(cx) else { continue };
-            renewing.asked = None;
-            self.settlements.held.asked -= 1;
+        for at in (0..self.settlements.held.len()).rev() {
+            let held = &mut self.settlements.held;
+            let Some((began, result)) = held.poll_renewal(at, cx) else { continue };
             match result {
                 Ok(until) => {
-                    // A layer may look at it when the stack is called again.
-                    held.message.set_locked_until(until);
                     self.options.stats.count_renewed();
-                    renewing.last = asked_at;
-                    renewing.due = asked_at + renewing.lock / 2;
+                    self.timers.include_some(held.renewed(at, began, until));
                 }
-                Err(error) if error.is_lock_lost() => {
-                    self.lose_held(at);
-                    continue;
-                }
+                Err(error) if error.is_lock_lost() => self.lose_held(at),
                 Err(error) => {
                     let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
-                    report.renewal_failed(Some(&held.message), &error);
-                    renewing.schedule_retry(self.timers.deadline.epoch, Instant::now());
+                    report.renewal_failed(Some(held.message(at)), &error);
+                    self.timers.include_some(held.retry_renewal(at, self.timers.deadline.epoch, Instant::now()));
                 }
             }
-            self.timers.include(renewing.due);
         }
     }
 
@@ -207,9 +181,9 @@ where
     fn lose_held(&mut self, at: usize) {
         self.options.stats.count_lock_lost();
         self.options.health.failed(Failure::LockLost);
-        let (HeldMessage { held, slot, .. }, freed) = self.settlements.held.take(at);
-        self.options.log.held_lost(&self.incoming.receiver.entity_info(), Some(&held.message));
-        self.slots.set_all_free(slot.into_iter().chain(freed));
+        let (lost, freed) = self.settlements.held.remove(at);
+        self.options.log.held_lost(&self.incoming.receiver.entity_info(), Some(&lost.message));
+        self.slots.set_all_free(freed);
         if self.incoming.is_empty() {
             self.give_up_place();
         }
@@ -218,31 +192,24 @@ where
     /// Puts a held message that is due before the batch, with its slot before the free ones, if the stack is ready for
     /// it: it is dispatched next. Abandons those before it that only had to wait. `false` if there is none.
     #[cold]
-    pub(in crate::consumer) fn bring_held(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut at = 0;
-        while self.settlements.held.due > 0
-            && let Some(keep) = self.settlements.held.all.get(at)
-        {
-            // A renewal is not dropped half-way.
-            if !keep.is_due || keep.is_renewing() || keep.slot.is_none() && !self.slots.has_free() {
-                at += 1;
-                continue;
-            }
-            let is_called = matches!(keep.next, Next::Call);
-            if is_called && self.poll_stack(cx) != Poll::Ready(true) {
+    pub(super) fn bring_held(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut from = 0;
+        while let Some(at) = self.settlements.held.next_due(from, self.slots.has_free()) {
+            from = at;
+            if self.settlements.held.is_called(at) && self.poll_stack(cx) != Poll::Ready(true) {
                 return false;
             }
-            let (HeldMessage { held, since, slot, next, renewing, .. }, freed) = self.settlements.held.take(at);
+            let (held, freed) = self.settlements.held.take(at);
             self.slots.set_all_free(freed);
+            let before = Some(held.before());
+            let HeldMessage { unsettled, slot, next, .. } = held;
             let Some(slot) = slot.or_else(|| self.slots.take_free()) else { return false };
-            let locked_at = renewing.map_or(since, |renewing| renewing.last);
-            let before = Some(Before { since, locked_at });
             match next {
                 Next::Abandon(changes) => {
-                    self.settle(slot, Unsettled { before, ..held }, Disposition::Abandon(changes));
+                    self.settle(slot, Unsettled { before, ..unsettled }, Disposition::Abandon(changes));
                 }
                 Next::Call => {
-                    let Unsettled { lease, message, .. } = held;
+                    let Unsettled { lease, message, .. } = unsettled;
                     self.slots[slot].before = before;
                     self.slots.set_free(slot);
                     self.incoming.push(Delivery { message, lease });
@@ -254,9 +221,9 @@ where
     }
 
     /// Releases everything that is held: no handler has seen it. What waits for a delay has failed.
-    pub(in crate::consumer) fn release_held(&mut self) {
-        let all = self.settlements.held.take_all();
-        for HeldMessage { held: Unsettled { lease, message, .. }, slot, next, .. } in all {
+    pub(super) fn release_held(&mut self) {
+        for HeldMessage { unsettled, slot, next, .. } in self.settlements.held.take_all() {
+            let Unsettled { lease, message, .. } = unsettled;
             self.slots.set_all_free(slot);
             match next {
                 Next::Abandon(changes) => {

@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+use super::{
+    health::Health,
+    log::Log,
+    slot::caught,
+    stats::Stats,
+    undeliverable::{NotSettled, Undeliverable},
+};
+use crate::{Message, transport::Receiver};
+
+/// The settings of one run, and where it reports what happens.
+pub(super) struct Options {
+    pub(super) concurrency: usize,
+    pub(super) prefetch: usize,
+    pub(super) renewal: Duration,
+    pub(super) drain: Duration,
+    pub(super) max_held: usize,
+    pub(super) operation: Duration,
+    pub(super) stats: Stats,
+    pub(super) health: Health,
+    pub(super) undeliverable: Option<Box<dyn FnMut(Undeliverable) + Send>>,
+    pub(super) log: Log,
+}
+
+impl Options {
+    /// Passes a message to the sink. A panic of it is caught.
+    #[cold]
+    pub(super) fn undeliverable(&mut self, receiver: &impl Receiver, message: &Message, not: NotSettled) {
+        self.stats.count_undeliverable();
+        let info = receiver.entity_info();
+        let error = match &not {
+            NotSettled::DeadLetter(letter) => Some(&*letter.description),
+            NotSettled::Otherwise(changes) => changes.cause(),
+        };
+        self.log.undeliverable(&info, message, error, self.undeliverable.is_some());
+        let Some(sink) = &mut self.undeliverable else { return };
+        let dead_letter = match not {
+            NotSettled::DeadLetter(letter) => Some(letter),
+            NotSettled::Otherwise(_) => None,
+        };
+        let undeliverable = Undeliverable { message: message.clone(), dead_letter };
+        if caught(|| sink(undeliverable)).is_none() {
+            self.log.sink_panicked(&info, Some(message));
+        }
+    }
+}
