@@ -16,7 +16,7 @@ use super::{
     held::{HeldMessage, LockState, Next},
     report::{Report, is_last},
     run::ConsumerRun,
-    slot::{Before, LONGEST_LOCK, Renewing, Settling, Unsettled, lock_of},
+    slot::{Before, LONGEST_LOCK, Renewing, Settling, Unsettled, lock_of, settled_within},
 };
 use crate::{
     Disposition, Message,
@@ -53,12 +53,14 @@ where
     }
 
     fn delay(&mut self, slot: usize, held: Unsettled<R::Lease>, now: Instant, delay: Duration, changes: Changes) {
-        let Some(lock) = lock_of(&held.lease) else { return self.settle(slot, held, Disposition::Abandon(changes)) };
+        let Some(within) = settled_within(&held.lease) else {
+            return self.settle(slot, held, Disposition::Abandon(changes));
+        };
         let Unsettled { lease, message, before } = held;
         let lease = match lease.abandon_after(changes.clone(), delay) {
             Ok(settle) => {
                 self.slots[slot].cause = Cause::abandon(&changes).map(Box::new);
-                return self.settle_by(slot, message, Settling::Abandon, settle, lock);
+                return self.settle_by(slot, message, Settling::Abandon, settle, within);
             }
             Err(lease) => lease,
         };
@@ -76,18 +78,18 @@ where
         if before.is_none() {
             self.options.stats.count_held();
         }
-        let lock = lock_of(&lease);
+        let within = settled_within(&lease);
         if self.timers.is_draining() {
             self.slots.set_free(slot);
             return self.release(Delivery { message, lease });
         }
-        let lease = match lock {
-            Some(lock) if self.settlements.held.len() >= self.options.max_held => {
+        let lease = match within {
+            Some(within) if self.settlements.held.len() >= self.options.max_held => {
                 let [least, most] = RELEASED;
                 match lease.release_after(left.clamp(least, most)) {
                     Ok(settle) => {
                         self.slots[slot].cause = None;
-                        return self.settle_by(slot, message, Settling::Release, settle, lock);
+                        return self.settle_by(slot, message, Settling::Release, settle, within);
                     }
                     Err(lease) => lease,
                 }

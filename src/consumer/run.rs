@@ -243,13 +243,13 @@ where
         let held = self.settlements.held.take_all().into_iter().map(HeldMessage::into_delivery);
         let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
         for slot in self.slots.iter_mut() {
-            let unsettled = slot.end_call().filter(|unsettled| unsettled.lease.lock_duration().is_none());
+            let unsettled = slot.end_call().filter(|unsettled| !unsettled.lease.must_settle());
             if let Some(Unsettled { message, .. }) = unsettled {
                 report.unlocked(&message);
             }
         }
         for Delivery { message, lease } in held.chain(batch) {
-            if lease.lock_duration().is_some() {
+            if lease.must_settle() {
                 drop(lease.release());
             } else {
                 report.unlocked(&message);

@@ -14,7 +14,7 @@ use super::{
     cause::Cause,
     report::{Report, is_last},
     run::ConsumerRun,
-    slot::{Ended, Settling, Unsettled, lock_of},
+    slot::{Ended, Settling, Unsettled, settled_within},
     turn::Turn,
     undeliverable::NotSettled,
 };
@@ -74,7 +74,7 @@ where
     pub(super) fn is_batched(&self, lease: &R::Lease) -> bool {
         // The last of a batch is completed next, if no other handler goes on.
         let is_next = || self.incoming.is_empty() && self.slots.free() + 1 == self.slots.len();
-        R::Lease::COMPLETES_TOGETHER && (self.incoming.pace.is_quick() || is_next()) && lease.lock_duration().is_some()
+        R::Lease::COMPLETES_TOGETHER && (self.incoming.pace.is_quick() || is_next()) && lease.must_settle()
     }
 
     /// Completes the messages of the completion batch.
@@ -142,15 +142,21 @@ where
             other => other,
         };
         let Unsettled { lease, message, .. } = held;
-        let lock = lock_of(&lease);
+        let within = settled_within(&lease);
         let disposition = match disposition {
-            Disposition::Complete if lock.is_some() => Disposition::Complete,
-            other => match self.settle_otherwise(slot, &message, lock.is_some(), other) {
+            Disposition::Complete if within.is_some() => Disposition::Complete,
+            other => match self.settle_otherwise(slot, &message, within.is_some(), other) {
                 Some(disposition) => disposition,
                 None => return self.slots.set_free(slot),
             },
         };
-        self.settle_by(slot, message, Settling::by(&disposition), lease.settle(disposition), lock.unwrap_or_default());
+        self.settle_by(
+            slot,
+            message,
+            Settling::by(&disposition),
+            lease.settle(disposition),
+            within.unwrap_or_default(),
+        );
     }
 
     #[inline]
@@ -160,19 +166,19 @@ where
         message: Message,
         settling: Settling,
         settle: <R::Lease as Lease>::Settle,
-        lock: Duration,
+        within: Duration,
     ) {
         self.slots[slot].start_settling(settling, settle);
         match self.slots[slot].poll_settle() {
             Poll::Ready((settling, result)) => self.settled(slot, settling, result, Some(&message)),
-            Poll::Pending => self.await_settlement(slot, message, lock),
+            Poll::Pending => self.await_settlement(slot, message, within),
         }
     }
 
     /// A settlement that is not answered in time is given up; within a lock in any case: it would have come too late.
     #[cold]
-    fn await_settlement(&mut self, slot: usize, message: Message, lock: Duration) {
-        let by = Instant::now() + lock.min(self.options.operation);
+    fn await_settlement(&mut self, slot: usize, message: Message, within: Duration) {
+        let by = Instant::now() + within.min(self.options.operation);
         self.slots[slot].settled = Some(message);
         self.slots[slot].settle_by = Some(by);
         self.timers.include(by);
@@ -233,7 +239,7 @@ where
     /// Releases a message that no handler has seen.
     pub(super) fn release(&mut self, delivery: Delivery<R::Lease>) {
         let Delivery { message, lease } = delivery;
-        if lease.lock_duration().is_some() {
+        if lease.must_settle() {
             self.settlements.push_release(Timed::new(lease.release(), self.options.operation));
         } else {
             self.report().unlocked(&message);

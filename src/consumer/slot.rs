@@ -123,6 +123,12 @@ pub(super) fn lock_of(lease: &impl Lease) -> Option<Duration> {
     lease.lock_duration().map(|lock| lock.min(LONGEST_LOCK))
 }
 
+/// How long a settlement may take at most: within the lock, if it runs out. `None` if the delivery cannot be settled.
+#[inline]
+pub(super) fn settled_within(lease: &impl Lease) -> Option<Duration> {
+    lease.must_settle().then(|| lock_of(lease).unwrap_or(LONGEST_LOCK))
+}
+
 impl<F: Future, L: Lease> Slot<F, L> {
     pub(super) fn new(set: &Arc<WokenSet>, index: usize) -> Self {
         Self {

@@ -38,6 +38,8 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) lock: Option<Duration>,
+    /// Whether it has to be settled although its lock does not run out.
+    pub(crate) is_locked_until_settled: bool,
     pub(crate) settle: Answer,
     pub(crate) release: Answer,
     /// One answer for each renewal; later ones succeed.
@@ -46,7 +48,13 @@ pub(crate) struct Script {
 
 impl Default for Script {
     fn default() -> Self {
-        Self { lock: Some(Duration::from_secs(60)), settle: Answer::Now, release: Answer::Now, renew: vec![] }
+        Self {
+            lock: Some(Duration::from_secs(60)),
+            is_locked_until_settled: false,
+            settle: Answer::Now,
+            release: Answer::Now,
+            renew: vec![],
+        }
     }
 }
 
@@ -207,6 +215,11 @@ impl Lease for FakeLease {
 
     fn lock_duration(&self) -> Option<Duration> {
         self.script.lock().unwrap().lock
+    }
+
+    fn must_settle(&self) -> bool {
+        let script = self.script.lock().unwrap();
+        script.lock.is_some() || script.is_locked_until_settled
     }
 }
 

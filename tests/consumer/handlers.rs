@@ -16,12 +16,12 @@ use consign::{
     consumer::{ConsumeErrorKind, Consumer},
     transport::ReceiverExt,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tower::{BoxError, Service, ServiceBuilder, service_fn};
 
 use crate::{
     Gauge, assert_empty, delivery,
-    fake::{Asked, Fake, Script, Step},
+    fake::{Answer, Asked, Fake, Script, Step},
     fill, hush, number, panic_on_purpose, queue_with_lock, seconds, until, within,
 };
 
@@ -152,6 +152,50 @@ async fn a_panic_of_the_sink_stays_there() {
     let consumer = Consumer::new(fake.receiver(), handler).concurrency(1).on_undeliverable(|_| panic_on_purpose());
     let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
     assert_eq!((stats.handled(), stats.undeliverable()), (3, 3));
+}
+
+fn locked_until_settled(settle: Answer) -> Step {
+    Step::Deliver(Script { lock: None, is_locked_until_settled: true, settle, ..Script::default() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_whose_lock_does_not_run_out_is_settled_and_not_renewed() {
+    for disposition in [Disposition::Complete, Disposition::ABANDON, Disposition::DEFER] {
+        let fake = Fake::new([locked_until_settled(Answer::Now)]);
+        let answer = disposition.clone();
+        let handler = service_fn(move |_| {
+            let answer = answer.clone();
+            async move {
+                sleep(seconds(600)).await;
+                Ok::<_, Infallible>(answer)
+            }
+        });
+        let consumer = Consumer::new(fake.receiver(), handler);
+        let stats = within(700, consumer.run_until(sleep(seconds(601)))).await.unwrap();
+        assert_eq!(fake.asked(), [Asked::Settle(1, disposition)]);
+        assert_eq!((stats.handled(), stats.undeliverable()), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_whose_lock_does_not_run_out_is_released_by_a_drain() {
+    let fake = Fake::new([locked_until_settled(Answer::Now)]);
+    let consumer = Consumer::new(fake.receiver(), Broken { left: 0, then: Readiness::Waits });
+    within(60, consumer.run_until(sleep(seconds(10)))).await.unwrap();
+    assert_eq!(fake.asked(), [Asked::Release(1)]);
+    let fake = Fake::new([locked_until_settled(Answer::Now)]);
+    let consumer = Consumer::new(fake.receiver(), Broken { left: 0, then: Readiness::Waits });
+    assert!(timeout(seconds(10), consumer.run()).await.is_err());
+    assert_eq!(fake.asked(), [Asked::Release(1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_of_a_lock_that_does_not_run_out_has_the_deadline_of_an_operation() {
+    let fake = Fake::new([locked_until_settled(Answer::Never)]);
+    let handler = service_fn(|_| ready(Ok::<_, Infallible>(Disposition::Complete)));
+    let consumer = Consumer::new(fake.receiver(), handler).operation_timeout(seconds(5));
+    let stats = within(60, consumer.run_until(sleep(seconds(6)))).await.unwrap();
+    assert_eq!((stats.completed(), stats.timed_out()), (0, 1));
 }
 
 /// How a stack answers when it is asked whether it is ready.
