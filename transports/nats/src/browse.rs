@@ -11,7 +11,7 @@ use consign_core::{
     message::{MessageState, Received, SequenceNumber},
     settlement::DeadLetter,
     time::Timestamp,
-    transport::ManageError,
+    transport::{Lease, ManageError, SettleError},
 };
 
 use crate::{
@@ -31,6 +31,7 @@ pub(crate) async fn purge(
     max: usize,
     accepted_before: Option<Timestamp>,
 ) -> Result<usize, ManageError> {
+    let managed = |error: SettleError| ManageError::new(error.kind()).with_source(error);
     let mut removed = 0;
     while removed < max {
         let batch = if accepted_before.is_some() { 1 } else { (max - removed).min(BATCH) };
@@ -41,11 +42,10 @@ pub(crate) async fn purge(
         for delivery in there {
             let stored = delivery.message.received().map(|received| received.enqueued_time);
             if accepted_before.is_some_and(|before| stored.is_some_and(|stored| stored >= before)) {
-                drop(delivery);
+                Lease::release(delivery.lease).await.map_err(managed)?;
                 return Ok(removed);
             }
-            let completed = delivery.complete().await;
-            completed.map_err(|error| ManageError::new(error.kind()).with_source(error))?;
+            delivery.complete().await.map_err(managed)?;
             removed += 1;
         }
     }
