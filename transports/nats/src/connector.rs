@@ -3,7 +3,10 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, TransportUrl};
 
-use crate::{Nats, Options, options, servers::Servers};
+use crate::{
+    Nats, Options, options,
+    servers::{self, Servers},
+};
 
 /// Returns the connector of NATS JetStream.
 ///
@@ -62,6 +65,9 @@ impl Connector for JetStream {
 async fn connect(mut url: TransportUrl) -> Result<DynTransport, ConnectError> {
     let options = parameters(&mut url).await?;
     url.finish()?;
+    if !url.address().starts_with("//") {
+        return Err(ConnectError::invalid_url(servers::FORM));
+    }
     let servers = format!("{}:{}", url.scheme(), url.address());
     let servers = Servers::parse(&servers).map_err(ConnectError::invalid_url)?;
     Ok(options.connect_to(servers).await?.into())

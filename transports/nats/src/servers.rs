@@ -17,7 +17,9 @@ pub(crate) enum Identity {
     Token(String),
 }
 
-const FORM: &str = "expected `nats://` or `tls://`, and then hosts with or without a port, separated by commas";
+/// The form of a URL.
+pub(crate) const FORM: &str =
+    "expected `nats://` or `tls://`, and then hosts with or without a port, separated by commas";
 const ONE_SCHEME: &str = "expected the same scheme for all servers";
 const ONE_IDENTITY: &str = "expected the same user for all servers";
 const ESCAPES: &str = "expected two hexadecimal digits after each `%` of the user and the password, and UTF-8";

@@ -26,13 +26,13 @@ pub(crate) async fn connect() -> Option<DynTransport> {
 
 /// A path that no other test has.
 pub(crate) fn new_path() -> EntityPath {
-    EntityPath::new(&format!("T{:016x}", fastrand::u64(..))).unwrap()
+    EntityPath::new(&format!("T{:016x}", fastrand::u64(..))).expect("it is valid")
 }
 
 /// A queue, a topic and its subscription, in an order in which they can be created.
 fn entities() -> [(EntityPath, EntitySettings); 3] {
     let (queue, topic) = (new_path(), new_path());
-    let subscription = topic.subscription_of("All").unwrap();
+    let subscription = topic.subscription_of("All").expect("it is valid");
     let lock = Duration::from_secs(30);
     [
         (queue, QueueSettings::default().with_lock_duration(lock).with_duplicate_detection(lock).into()),
@@ -45,7 +45,7 @@ fn entities() -> [(EntityPath, EntitySettings); 3] {
 async fn delete_all(transport: &DynTransport, entities: &[(EntityPath, EntitySettings)]) {
     for (path, settings) in entities {
         if settings.kind() != EntityKind::Subscription {
-            transport.delete(path).await.unwrap();
+            transport.delete(path).await.expect("it exists");
         }
     }
 }
@@ -60,19 +60,19 @@ fn stream(path: &EntityPath) -> String {
 }
 
 async fn receive(transport: &DynTransport, path: &EntityPath) -> Delivery<DynLease> {
-    let mut receiver = transport.receiver(path, ReceiveMode::PeekLock).await.unwrap();
-    receiver.receive_within(LONG).await.unwrap()
+    let mut receiver = transport.receiver(path, ReceiveMode::PeekLock).await.expect("an answer");
+    receiver.receive_within(LONG).await.expect("an answer")
 }
 
 /// Sends to one entity, and takes the message from another through its dead letters.
 async fn exchange(transport: &DynTransport, to: &EntityPath, from: &EntityPath) {
-    transport.sender(to).await.unwrap().send(Message::new("a")).await.unwrap();
+    transport.sender(to).await.expect("an answer").send(Message::new("a")).await.expect("an answer");
     receive(transport, from)
         .await
         .dead_letter(DeadLetter::new(DeadLetterReason::Application("why".into()), ""))
         .await
-        .unwrap();
-    receive(transport, &from.dead_letter()).await.complete().await.unwrap();
+        .expect("an answer");
+    receive(transport, &from.dead_letter()).await.complete().await.expect("an answer");
 }
 
 #[tokio::test]

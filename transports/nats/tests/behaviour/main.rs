@@ -1,5 +1,6 @@
 //! What the suite of all transports does not ask: what is given up half-way, a server that goes, messages of others.
 
+mod by_url;
 mod declare;
 mod drops;
 mod entities;
@@ -15,6 +16,7 @@ mod sessions;
 mod shutdown;
 mod tls;
 mod topics;
+mod urls;
 mod wrapped;
 
 use std::time::Duration;

@@ -11,7 +11,7 @@ use consign_nats::{Nats, Options, QueueSettings, async_nats::ConnectOptions};
 use crate::{LONG, own::OwnServer};
 
 /// A certificate for `localhost`, and its key.
-fn certify(folder: &Path) {
+pub(crate) fn certify(folder: &Path) {
     let certified = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
         .args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"])
