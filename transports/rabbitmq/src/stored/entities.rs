@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use super::Known;
 use crate::{client::Shared, error::Failure, log};
 
-/// How many entities are kept. One more makes room by dropping those that can be read again.
+/// How many entities are kept. One more drops those that can be read again.
 const MOST: usize = 4_096;
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Entities {
     fn insert(&self, path: &EntityPath, known: Known, is_registered: bool) {
         let entity = Entity { known: Arc::new(OnceCell::new_with(Some(known))), is_registered };
         let mut entities = self.0.lock();
-        make_room(&mut entities);
+        limit(&mut entities);
         entities.insert(path.as_str().to_owned(), entity);
     }
 
@@ -48,7 +48,7 @@ impl Entities {
         self.0.lock().remove(path.as_str());
     }
 
-    /// Forgets what the server is asked for again: the entity was not where it should have been.
+    /// Forgets settings that can be read again, because the entity was not found.
     pub(crate) fn doubt(&self, path: &EntityPath) {
         self.0.lock().retain(|key, entity| key != path.as_str() || entity.is_registered);
     }
@@ -59,7 +59,7 @@ impl Entities {
     pub(crate) async fn find(&self, shared: &Shared, path: &EntityPath) -> Result<Known, Failure> {
         let cell = {
             let mut entities = self.0.lock();
-            make_room(&mut entities);
+            limit(&mut entities);
             Arc::clone(&entities.entry(path.as_str().to_owned()).or_default().known)
         };
         let found = cell.get_or_try_init(|| load(shared, path)).await.cloned();
@@ -70,7 +70,7 @@ impl Entities {
     }
 }
 
-fn make_room(entities: &mut HashMap<String, Entity>) {
+fn limit(entities: &mut HashMap<String, Entity>) {
     if entities.len() >= MOST {
         entities.retain(|_, entity| entity.is_registered);
     }

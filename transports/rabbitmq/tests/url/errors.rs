@@ -1,8 +1,12 @@
 //! URLs: several addresses, parameters, and errors without secrets.
 
-use consign::transport::{ConnectErrorKind, ErrorKind, ManageError, ReceiveMode, ReceiverExt, Sender, Transport};
-use consign::{Message, administration::Administration};
+use consign::{
+    Message,
+    administration::Administration,
+    transport::{ConnectErrorKind, ErrorKind, ManageError, ReceiveMode, ReceiverExt, Sender, Transport},
+};
 use consign_conformance::faults::Proxy;
+use consign_rabbitmq::lapin::{Connection, ConnectionProperties, options::QueueDeclareOptions, types::FieldTable};
 
 use crate::{SOON, connect, declared, end, registry, settings, support};
 
@@ -114,5 +118,11 @@ async fn the_session_slots_of_a_url_are_those_of_what_it_declares() {
     four.sender(&bills).await.unwrap().send(message("b")).await.unwrap();
     assert_eq!(transport.counts(&bills).await.unwrap().active, 2);
     four.close().await.unwrap();
+    let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+    let last = format!("{bills}/$slot-01-02");
+    channel.queue_declare(last.as_str().into(), passive, FieldTable::default()).await.unwrap();
+    connection.close(200, "OK".into()).await.unwrap();
     end(transport, &[&bills]).await;
 }
