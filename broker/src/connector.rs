@@ -30,14 +30,14 @@ impl Connector for Embedded {
             match url.scheme() {
                 "memory" if url.address().is_empty() => Ok(Broker::new().into()),
                 "memory" => Err(ConnectError::invalid_url("expected `memory:` with nothing after it")),
-                _ => open(url.address()).await,
+                _ => open(url.address()),
             }
         })
     }
 }
 
 #[cfg(feature = "durable")]
-async fn open(path: &str) -> Result<DynTransport, ConnectError> {
+fn open(path: &str) -> Result<DynTransport, ConnectError> {
     use consign_core::transport::ManageError;
 
     // `file:///var/orders` is `file:/var/orders`.
@@ -49,6 +49,6 @@ async fn open(path: &str) -> Result<DynTransport, ConnectError> {
 }
 
 #[cfg(not(feature = "durable"))]
-async fn open(_: &str) -> Result<DynTransport, ConnectError> {
+fn open(_: &str) -> Result<DynTransport, ConnectError> {
     Err(ConnectError::invalid_url("expected `memory:`"))
 }

@@ -85,7 +85,6 @@ pub mod as_millis {
         serializer.serialize_u64(super::millis(*duration))
     }
 
-    #[expect(clippy::ref_option, reason = "serde calls it so")]
     #[doc(hidden)]
     pub fn some<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         match duration {

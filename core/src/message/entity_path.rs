@@ -139,6 +139,7 @@ impl EntityPath {
 
     /// What equal paths share: lower case.
     #[doc(hidden)]
+    #[must_use]
     pub fn key(&self) -> Box<str> {
         self.text.to_lowercase().into()
     }
@@ -146,12 +147,14 @@ impl EntityPath {
 
 /// What would look like another path, or mean something in an address or a log.
 #[doc(hidden)]
+#[must_use]
 pub fn is_forbidden(char: char) -> bool {
     matches!(char, '@' | '?' | '#' | '*' | '\\') || is_hidden(char) || char.is_control()
 }
 
 /// What is not seen, or turns what follows around.
 #[doc(hidden)]
+#[must_use]
 pub fn is_hidden(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }

@@ -57,6 +57,15 @@ forwarded! {
     application -> &ApplicationProperties;
     /// Returns the properties that a broker stores and returns unchanged.
     pass_through -> Option<&PassThrough>;
-    /// Returns how long the sender of a request waits for the reply: [`Properties::timeout`](super::Properties::timeout).
-    timeout -> Result<Option<Duration>, InvalidArgument>;
+}
+
+impl Message {
+    /// Returns how long the sender of a request waits for the reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`Properties::timeout`](super::Properties::timeout).
+    pub fn timeout(&self) -> Result<Option<Duration>, InvalidArgument> {
+        self.properties().timeout()
+    }
 }

@@ -86,6 +86,7 @@ pub enum Problem {
 
 impl InvalidArgument {
     #[doc(hidden)]
+    #[must_use]
     pub fn new(field: Field, problem: Problem) -> Self {
         Self { field, problem }
     }

@@ -17,6 +17,7 @@ pub const MESSAGE_BYTES: usize = 256 << 10;
 
 /// UTF-16 code units of `text`, and whether they are more than `limit`.
 #[doc(hidden)]
+#[must_use]
 pub fn is_longer_than(text: &str, limit: usize) -> bool {
     // A UTF-8 byte is at most one UTF-16 unit, so short text needs no count.
     text.len() > limit && text.encode_utf16().count() > limit

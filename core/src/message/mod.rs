@@ -176,6 +176,7 @@ impl Message {
 
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn holding(&self) -> Holding {
         self.received.as_ref().map_or(Holding::No, |received| received.holding)
     }
@@ -259,6 +260,7 @@ impl Stored {
     }
 
     #[doc(hidden)]
+    #[must_use]
     pub fn new(message: Message) -> Self {
         Self(message.content)
     }
@@ -273,16 +275,19 @@ impl Stored {
     /// The message as it is delivered: one reference count.
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn deliver(&self, received: Received) -> Message {
         Message { content: Arc::clone(&self.0), received: Some(received) }
     }
 
     #[doc(hidden)]
+    #[must_use]
     pub fn size(&self) -> usize {
         self.0.properties.size() + self.0.body.size()
     }
 
     #[doc(hidden)]
+    #[must_use]
     pub fn properties(&self) -> &Properties {
         &self.0.properties
     }
@@ -294,18 +299,21 @@ impl Stored {
 
     /// The message as it was stored.
     #[doc(hidden)]
+    #[must_use]
     pub fn into_message(self) -> Message {
         Message { content: self.0, received: None }
     }
 
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn body(&self) -> &Body {
         &self.0.body
     }
 
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn dead_letter_source(&self) -> Option<&str> {
         self.0.dead_letter_source.as_deref()
     }

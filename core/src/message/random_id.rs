@@ -6,12 +6,14 @@ use super::text::Token;
 /// are random, so only a receiver of a request can answer it.
 #[inline]
 #[doc(hidden)]
+#[must_use]
 pub fn random_id() -> Token {
     Token::new(random_uuid())
 }
 
 #[inline]
 #[doc(hidden)]
+#[must_use]
 pub fn random_uuid() -> [u8; BYTES] {
     let mut bytes = random_bytes();
     // RFC 9562, 5.4: the version and the variant.

@@ -82,6 +82,7 @@ impl Token {
     /// The digits of 16 bytes.
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn new(bytes: [u8; Self::LENGTH / 2]) -> Self {
         let mut digits = [0; Self::LENGTH];
         for (four, eight) in bytes.as_chunks::<4>().0.iter().zip(digits.as_chunks_mut::<8>().0) {
@@ -92,6 +93,7 @@ impl Token {
 
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn as_bytes(&self) -> &[u8; Self::LENGTH] {
         &self.0
     }

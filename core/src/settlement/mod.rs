@@ -96,6 +96,7 @@ impl Changes {
 
     /// The same changes, and no delay.
     #[doc(hidden)]
+    #[must_use]
     pub fn at_once(mut self) -> Self {
         if let Some(inner) = &mut self.0 {
             inner.then = None;
@@ -105,17 +106,20 @@ impl Changes {
 
     /// The message is to be kept and handed to the stack again.
     #[doc(hidden)]
+    #[must_use]
     pub fn hold(left: Duration) -> Self {
         Self(Some(Box::new(Inner { then: Some(Then::Hold(left)), ..Inner::default() })))
     }
 
     #[doc(hidden)]
+    #[must_use]
     pub fn then(&self) -> Option<Then> {
         self.0.as_ref()?.then
     }
 
     /// Whether no handler has seen the message. A layer passes such an answer on as it is.
     #[doc(hidden)]
+    #[must_use]
     pub fn is_hold(&self) -> bool {
         matches!(self.then(), Some(Then::Hold(_)))
     }
@@ -139,6 +143,7 @@ impl Changes {
 
     /// The code of the cause.
     #[doc(hidden)]
+    #[must_use]
     pub fn cause_code(&self) -> Option<&'static str> {
         Some(self.0.as_ref()?.cause.as_ref()?.code)
     }

@@ -19,6 +19,7 @@ pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The range of an operation timeout. Zero would fail whatever does not answer at once; more than a year overflows instants.
 #[doc(hidden)]
+#[must_use]
 pub fn clamped(timeout: Duration) -> Duration {
     timeout.clamp(Duration::from_millis(1), Duration::from_secs(365 * 24 * 3_600))
 }
@@ -78,6 +79,7 @@ impl<F: Future> Future for Timed<F> {
 
 impl Unanswered {
     #[doc(hidden)]
+    #[must_use]
     pub const fn after(timeout: Duration) -> Self {
         Self(timeout)
     }

@@ -73,13 +73,13 @@ impl<'r, L: Lease> Pass<'r, L> {
                 return Ok(None);
             }
             Some(_) => received.sequence_number,
-            None => match self.numbers.of(&delivery.message) {
-                Some(number) => number,
-                None => {
+            None => {
+                let Some(number) = self.numbers.of(&delivery.message) else {
                     self.held.push(lease);
                     return Ok(None);
-                }
-            },
+                };
+                number
+            }
         };
         self.report.examined += 1;
         let fate = self.fates.of(number);

@@ -165,6 +165,7 @@ impl Properties {
     /// Whether anything is set that most messages have not.
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn has_rare(&self) -> bool {
         self.rare.is_some()
     }
@@ -177,6 +178,7 @@ impl Properties {
     /// Whether there is a `MessageId`, which is quicker to say than which.
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn has_message_id(&self) -> bool {
         self.message_id.is_some()
     }
@@ -184,6 +186,7 @@ impl Properties {
     /// The `CorrelationId` as it is compared with tokens.
     #[inline]
     #[doc(hidden)]
+    #[must_use]
     pub fn correlation_bytes(&self) -> Option<&[u8; Token::LENGTH]> {
         self.correlation_id.as_ref()?.token_bytes()
     }

@@ -126,10 +126,12 @@ impl<T: PurgeMessages> Purge for T {
 /// The twin of a trait whose methods take a path and settings.
 macro_rules! administer {
     ($($name:ident($($arg:ident: $type:ty),*) -> $ok:ty;)*) => {
+        #[allow(clippy::elidable_lifetime_names, clippy::needless_lifetimes, reason = "one operation takes no argument")]
         pub(super) trait Administer: Send + Sync {
             $(fn $name<'a>(&'a self, $($arg: $type),*) -> Boxed<'a, Result<$ok, ManageError>>;)*
         }
 
+        #[allow(clippy::elidable_lifetime_names, clippy::needless_lifetimes, reason = "one operation takes no argument")]
         impl<T: Administration> Administer for T {
             $(
                 fn $name<'a>(&'a self, $($arg: $type),*) -> Boxed<'a, Result<$ok, ManageError>> {
