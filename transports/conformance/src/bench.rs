@@ -8,9 +8,9 @@ use consign::{
     Message,
     message::{EntityPath, Received, SequenceNumber},
     time::Timestamp,
-    transport::{Capability, Delivery, ErrorKind, Receiver, ReceiverExt, Sender},
+    transport::{Capability, Delivery, ErrorKind, ReceiveError, Receiver, ReceiverExt, Sender},
 };
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, task::JoinHandle};
 
 use crate::{Backend, Failure, Mode, QueueSpec, SubscriptionSpec, Timing, TopicSpec, Verdict};
 
@@ -187,6 +187,16 @@ impl<'b, B: Backend> Bench<'b, B> {
         received
     }
 
+    /// Begins a receive in a task of its own. Nothing but the receiver wakes it: a time-out around a receive polls it once more
+    /// when the time is over, and would find a message whose wake-up was lost.
+    pub(crate) fn receive_in_task(&self, mut receiver: B::Receiver) -> Receiving<B::Receiver> {
+        let task = tokio::spawn(async move {
+            let received = receiver.receive().await;
+            (receiver, received)
+        });
+        Receiving { task, wait: self.timing.lock }
+    }
+
     pub(crate) async fn try_receive_by<R: Receiver>(
         &self,
         receiver: &mut R,
@@ -292,6 +302,31 @@ impl<'b, B: Backend> Bench<'b, B> {
     /// Returns everything that a peek shows, in its order.
     pub(crate) async fn peek(&self, at: &EntityPath) -> Result<Vec<Message>, Failure> {
         Ok(self.backend.peek(at, SequenceNumber::new(0), 1_000).await?)
+    }
+}
+
+type ReceiveResult<R> = Result<Delivery<<R as Receiver>::Lease>, ReceiveError>;
+
+/// A receive in a task of its own. Dropping it ends the receive.
+pub(crate) struct Receiving<R: Receiver> {
+    task: JoinHandle<(R, ReceiveResult<R>)>,
+    wait: Duration,
+}
+
+impl<R: Receiver> Receiving<R> {
+    /// Returns the receiver, which some locks need, and its delivery.
+    pub(crate) async fn received(mut self) -> Result<(R, Delivery<R::Lease>), Failure> {
+        match tokio::time::timeout(self.wait, &mut self.task).await {
+            Ok(Ok((receiver, received))) => Ok((receiver, received?)),
+            Ok(Err(_)) => Err(Failure::broken("the receiver panicked")),
+            Err(_) => Err(Failure::behaviour("the receiver was not woken")),
+        }
+    }
+}
+
+impl<R: Receiver> Drop for Receiving<R> {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
