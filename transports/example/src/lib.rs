@@ -162,3 +162,7 @@ impl Connector for ChannelConnector {
         })
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/writing-a-transport.md")]
+struct WritingATransport;
