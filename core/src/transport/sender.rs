@@ -32,6 +32,56 @@ pub trait Sender: Send + Sync + 'static {
 #[derive(Clone, Debug, Default)]
 pub struct Batch(pub Vec<Message>);
 
+impl Batch {
+    /// Returns the number of messages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether the batch has no message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the bytes of all messages: bodies and properties.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.iter().fold(0, |sum, message| sum.saturating_add(message.size()))
+    }
+
+    /// Returns the messages.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.0
+    }
+
+    /// Returns the messages.
+    #[must_use]
+    pub fn into_messages(self) -> Vec<Message> {
+        self.0
+    }
+}
+
+impl From<Vec<Message>> for Batch {
+    fn from(messages: Vec<Message>) -> Self {
+        Self(messages)
+    }
+}
+
+impl<const N: usize> From<[Message; N]> for Batch {
+    fn from(messages: [Message; N]) -> Self {
+        Self(messages.into())
+    }
+}
+
+impl FromIterator<Message> for Batch {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        Self(messages.into_iter().collect())
+    }
+}
+
 /// A request of a sending stack: one message, a batch, or a value that is still to be encoded. A layer that works
 /// through this trait cannot skip a path.
 pub trait Outbound {
