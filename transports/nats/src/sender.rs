@@ -194,7 +194,8 @@ impl Sender for NatsSender {
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        let ready: Result<Vec<_>, _> = batch.0.into_iter().map(|message| self.target.check(message)).collect();
+        let ready: Result<Vec<_>, _> =
+            batch.into_messages().into_iter().map(|message| self.target.check(message)).collect();
         let target = Arc::clone(&self.target);
         Box::pin(async move { target.publish_all(ready?).await })
     }

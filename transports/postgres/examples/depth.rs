@@ -36,7 +36,7 @@ async fn measure(postgres: &Postgres, schema: &str, depth: u64) -> Result<Durati
     let (queue, clock) = (format!("depth-{depth}"), SystemClock::new());
     postgres.create_queue(&queue, QueueSettings::default()).await?;
     let sender = postgres.sender(&queue).await?;
-    sender.send_batch(Batch(vec![Message::new("0123456789")])).await?;
+    sender.send_batch(Batch::from([Message::new("0123456789")])).await?;
     // The rest are rows as sends would have made them, of copies of the first.
     let client = postgres.pool().get().await?;
     let fill = format!(

@@ -312,13 +312,13 @@ impl Sender for PostgresSender {
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        let size: usize = batch.0.iter().map(Message::size).sum();
-        if batch.0.len() > 1 && size > Self::MAX_BATCH {
+        let size = batch.size();
+        if batch.len() > 1 && size > Self::MAX_BATCH {
             let detail = format!("{size} bytes in one batch, at most {}", Self::MAX_BATCH);
             let refused = SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail);
             return self.request(Err(refused));
         }
-        self.request(batch.0.into_iter().map(|message| Prepared::new(message, None)).collect())
+        self.request(batch.into_messages().into_iter().map(|message| Prepared::new(message, None)).collect())
     }
 
     fn capabilities(&self) -> Capabilities {

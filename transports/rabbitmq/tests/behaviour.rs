@@ -466,7 +466,7 @@ async fn k_01_a_batch_that_is_stored_in_part_is_not_said_to_be_refused() {
     // One after the other, for a quorum queue takes what is on its way when it is full.
     let Some(bench) = Bench::with(support::options().sends_in_flight(1), settings).await else { return };
     let sender = bench.rabbit.sender(&bench.queue).unwrap();
-    let batch = || Batch((0..MESSAGES).map(|_| Message::new(vec![0; 1_000])).collect());
+    let batch = || (0..MESSAGES).map(|_| Message::new(vec![0; 1_000])).collect::<Batch>();
     let error = sender.send_batch(batch()).await.unwrap_err();
     let stored = bench.drain().await.len();
     assert!((1..MESSAGES).contains(&stored), "{stored} are stored");

@@ -47,7 +47,7 @@ async fn x_06_sends_at_the_same_time_are_all_stored<B: Backend>(bench: &Bench<'_
 
 async fn t_82_a_batch_is_stored_as_a_whole_and_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
-    let batch = Batch(["a", "b", "c", "d"].map(Message::new).into());
+    let batch = Batch::from(["a", "b", "c", "d"].map(Message::new));
     bench.backend.sender(&queue).await?.send_batch(batch).await?;
     ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
     Ok(())

@@ -100,7 +100,7 @@ async fn t_49_ids_are_compared_as_they_are<B: Backend>(bench: &Bench<'_, B>) -> 
 
 async fn t_48_the_first_of_a_batch_wins<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
-    let batch = Batch(vec![with_id("one", "a")?, with_id("two", "b")?, with_id("one", "c")?]);
+    let batch = Batch::from([with_id("one", "a")?, with_id("two", "b")?, with_id("one", "c")?]);
     bench.backend.sender(&queue).await?.send_batch(batch).await?;
     ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
     Ok(())
@@ -110,7 +110,7 @@ async fn t_48_what_is_refused_is_not_remembered<B: Backend>(bench: &Bench<'_, B>
     let queue = detecting(bench).await?;
     let mut bad = with_id("two", "bad")?;
     bad.properties_mut().application_mut().insert("k", "x".repeat(33_000));
-    let batch = Batch(vec![with_id("one", "a")?, bad]);
+    let batch = Batch::from([with_id("one", "a")?, bad]);
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
     refused(bench.backend.sender(&queue).await?.send_batch(batch).await, &kinds)?;
     for (id, body) in [("one", "a"), ("two", "b")] {

@@ -59,7 +59,7 @@ async fn t_60_the_source_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> 
 async fn t_60_messages_stay_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&source, ["a", "b", "c"]).await?;
-    bench.backend.sender(&source).await?.send_batch(Batch(["d", "e"].map(Message::new).into())).await?;
+    bench.backend.sender(&source).await?.send_batch(Batch::from(["d", "e"].map(Message::new))).await?;
     ensure_eq!(bench.drain(&destination).await?, ["a", "b", "c", "d", "e"]);
     Ok(())
 }

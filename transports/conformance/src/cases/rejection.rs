@@ -103,7 +103,7 @@ async fn s_103_nothing_is_sent_to_a_dead_letter_queue<B: Backend>(bench: &Bench<
 async fn t_82_a_batch_with_one_bad_message_is_refused_as_a_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { max_message_size: Some(64 << 10), ..QueueSpec::default() };
     let queue = bench.queue(spec).await?;
-    let batch = Batch(vec![Message::new("a"), Message::new(vec![0; 65 << 10]), Message::new("c")]);
+    let batch = Batch::from(vec![Message::new("a"), Message::new(vec![0; 65 << 10]), Message::new("c")]);
     let sent = bench.backend.sender(&queue).await?.send_batch(batch).await;
     refused(sent, &[ErrorKind::MessageSizeExceeded])?;
     bench.gone(&queue).await

@@ -34,7 +34,7 @@ async fn q_02_numbers_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
 
 async fn q_02_numbers_of_a_batch_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
-    bench.backend.sender(&queue).await?.send_batch(Batch(["a", "b", "c"].map(Message::new).into())).await?;
+    bench.backend.sender(&queue).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
     let messages = bench.drain_messages(&queue).await?;
     ensure_eq!(texts(&messages), ["a", "b", "c"]);
     let numbers = numbers(&messages)?;
@@ -50,7 +50,7 @@ async fn q_03_what_is_refused_has_no_number<B: Backend>(bench: &Bench<'_, B>) ->
     let bad = || Message::from_parts(properties.clone(), "bad".into());
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
     refused(bench.send(&queue, bad()).await, &kinds)?;
-    let batch = Batch(vec![Message::new("b"), bad()]);
+    let batch = Batch::from([Message::new("b"), bad()]);
     refused(bench.backend.sender(&queue).await?.send_batch(batch).await, &kinds)?;
     bench.send_bodies(&queue, ["c"]).await?;
     let numbers = numbers(&bench.drain_messages(&queue).await?)?;

@@ -161,7 +161,7 @@ async fn q_24_a_message_for_later_waits_at_the_topic<B: Backend>(bench: &Bench<'
 
 async fn t_82_a_batch_is_copied_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
-    bench.backend.sender(&topic).await?.send_batch(Batch(["a", "b", "c"].map(Message::new).into())).await?;
+    bench.backend.sender(&topic).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
     ensure_eq!(bench.drain(&one).await?, ["a", "b", "c"]);
     ensure_eq!(bench.drain(&two).await?, ["a", "b", "c"]);
     Ok(())

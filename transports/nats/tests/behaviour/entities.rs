@@ -3,7 +3,7 @@
 use consign::{
     Message,
     message::{EntityPath, SequenceNumber},
-    transport::{Batch, ErrorKind, PeekMessages, Sender},
+    transport::{ErrorKind, PeekMessages, Sender},
 };
 use consign_nats::{
     QueueSettings,
@@ -33,7 +33,7 @@ async fn a_stream_of_another_outlives_a_queue_that_would_have_its_name() {
 async fn a_large_batch_keeps_its_order() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let batch = (0..3_000).map(|number| Message::new(format!("{number:04}"))).collect();
-    nats.sender(&path).await.unwrap().send_batch(Batch(batch)).await.unwrap();
+    nats.sender(&path).await.unwrap().send_batch(batch).await.unwrap();
     let stored = nats.peek(&EntityPath::new(&path).unwrap(), SequenceNumber::new(0), usize::MAX).await.unwrap();
     assert_eq!(stored.len(), 3_000);
     let out_of_order = stored.windows(2).find(|pair| pair[0].payload() > pair[1].payload());

@@ -93,7 +93,7 @@ async fn a_batch_that_is_stored_in_part_is_of_unknown_outcome() {
     settings.max_bytes = Some(64 << 10);
     let Some((nats, path)) = queue(settings).await else { return };
     let sender = nats.sender(&path).await.unwrap();
-    let batch = || consign::transport::Batch((0..10).map(|_| consign::Message::new(vec![0; 10 << 10])).collect());
+    let batch = || (0..10).map(|_| consign::Message::new(vec![0; 10 << 10])).collect::<consign::transport::Batch>();
     let error = sender.send_batch(batch()).await.unwrap_err();
     assert!(error.is_outcome_unknown() && !error.is_retryable(), "{error}");
     assert!(nats.purge(&EntityPath::new(&path).unwrap(), 1, None).await.unwrap() == 1);

@@ -11,7 +11,7 @@ use std::{
 use consign::{
     Disposition, Message,
     consumer::Consumer,
-    transport::{Batch, ErrorKind, ReceiverExt, Sender, Session},
+    transport::{ErrorKind, ReceiverExt, Sender, Session},
 };
 use consign_nats::{Nats, QueueSettings};
 use tokio::sync::Notify;
@@ -24,7 +24,7 @@ async fn i_37_a_drained_consumer_leaves_nothing_locked() {
     const SENT: usize = 100;
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
-    sender.send_batch(Batch((0..SENT).map(|number| Message::new(format!("{number}"))).collect())).await.unwrap();
+    sender.send_batch((0..SENT).map(|number| Message::new(format!("{number}"))).collect()).await.unwrap();
 
     let (handled, shutdown) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
     let (counted, enough) = (Arc::clone(&handled), Arc::clone(&shutdown));

@@ -122,7 +122,7 @@ async fn copies_that_a_death_has_left_out_are_made_and_those_that_are_there_are_
     headers.insert("Sb-Message-Id", "m-0");
     let subject = format!("test.{}.m", stream_token(&two));
     context.publish_with_headers(subject, headers, "0".into()).await.unwrap().await.unwrap();
-    nats.sender(&path).await.unwrap().send_batch(Batch(["1", "2"].map(Message::new).into())).await.unwrap();
+    nats.sender(&path).await.unwrap().send_batch(Batch::from(["1", "2"].map(Message::new))).await.unwrap();
 
     let mut receiver = nats.receiver(&two).await.unwrap();
     let mut copies = Vec::new();
@@ -154,7 +154,7 @@ async fn receivers_of_several_connections_get_each_copy_once_and_the_copies_are_
     let sender = Arc::new(nats.sender(&path).await.unwrap());
     for first in (0..600).step_by(60) {
         let batch = (first..first + 60).map(|number| Message::new(format!("{number:03}")));
-        sender.send_batch(Batch(batch.collect())).await.unwrap();
+        sender.send_batch(batch.collect()).await.unwrap();
     }
     let mut numbers = Vec::new();
     while numbers.len() < 600 {

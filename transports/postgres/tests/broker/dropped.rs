@@ -59,7 +59,7 @@ async fn i_35_a_dropped_delivery_comes_again_and_counts() {
 async fn a_dropped_receiver_gives_back_what_nobody_has_seen() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
-    let batch = Batch((0..10).map(|_| Message::new("a")).collect());
+    let batch = (0..10).map(|_| Message::new("a")).collect::<Batch>();
     postgres.sender(QUEUE).await.unwrap().send_batch(batch).await.unwrap();
     let mut receiver = postgres.receiver(QUEUE).await.unwrap();
     let mut receiving = Box::pin(receiver.receive_batch(10));

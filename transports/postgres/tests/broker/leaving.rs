@@ -190,7 +190,7 @@ async fn k_254_a_send_does_not_wait_for_those_of_others() {
     never_stop(&fixture).await;
     let sender = fixture.postgres.sender(TOPIC).await.unwrap();
     // More than one transaction copies.
-    let batch = Batch((0..150).map(|number| Message::new(format!("{number}"))).collect());
+    let batch = (0..150).map(|number| Message::new(format!("{number}"))).collect::<Batch>();
     in_time(sender.send_batch(batch)).await.unwrap();
     // Its own are there.
     assert!(in_time(fixture.postgres.counts(ONE)).await.unwrap().active >= 150);

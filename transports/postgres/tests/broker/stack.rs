@@ -22,7 +22,7 @@ use crate::{Fixture, QUEUE, until};
 async fn i_37_a_consumer_drains() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
-    let batch = Batch((0..40).map(|_| Message::new("a")).collect());
+    let batch = (0..40).map(|_| Message::new("a")).collect::<Batch>();
     postgres.sender(QUEUE).await.unwrap().send_batch(batch).await.unwrap();
     let (handled, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
     let counted = Arc::clone(&handled);
@@ -56,7 +56,7 @@ async fn i_37_a_consumer_drains() {
 async fn k_34_nothing_is_locked_ahead() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
-    let batch = Batch((0..20).map(|_| Message::new("a")).collect());
+    let batch = (0..20).map(|_| Message::new("a")).collect::<Batch>();
     postgres.sender(QUEUE).await.unwrap().send_batch(batch).await.unwrap();
     let (most, at_work) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
     let told = Arc::clone(&at_work);

@@ -6,7 +6,7 @@ use consign::{
     Message,
     administration::QueueSettings,
     time::Timestamp,
-    transport::{Batch, ErrorKind, ReceiverExt, Sender, Session},
+    transport::{ErrorKind, ReceiverExt, Sender, Session},
 };
 use consign_postgres::{
     Postgres,
@@ -24,7 +24,7 @@ async fn mass_expiry_is_done_in_portions() {
     let sender = fixture.postgres.sender(QUEUE).await.unwrap();
     let message = || Message::builder().time_to_live(Duration::from_secs(3_600)).build("a").unwrap();
     for _ in 0..5 {
-        sender.send_batch(Batch((0..500).map(|_| message()).collect())).await.unwrap();
+        sender.send_batch((0..500).map(|_| message()).collect()).await.unwrap();
     }
     let client = fixture.postgres.pool().get().await.unwrap();
     // Nobody else does it meanwhile.
