@@ -24,7 +24,7 @@ use consign::{
     administration::QueueSettings,
     broker::{Broker, Queue},
     message::SequenceNumber,
-    transport::{Batch, ReceiverExt, Sender},
+    transport::{ReceiverExt, Sender},
 };
 use futures_util::{
     StreamExt, TryStreamExt,
@@ -105,7 +105,7 @@ async fn fill(broker: &Broker, messages: usize) -> Result<(), Error> {
     let started = Instant::now();
     let batches = stream::iter((0..messages).step_by(BATCH)).map(|sent| {
         let size = BATCH.min(messages - sent);
-        sender.send_batch(Batch((0..size).map(|_| message()).collect()))
+        sender.send_batch((0..size).map(|_| message()).collect())
     });
     batches.buffered(BATCHES).try_collect::<()>().await?;
     print("fill_ms", milliseconds(started.elapsed()));

@@ -113,7 +113,7 @@ impl Sender for QueueSender {
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        let arrivals = batch.0.into_iter().map(|message| arrival(message, None)).collect();
+        let arrivals = batch.into_messages().into_iter().map(|message| arrival(message, None)).collect();
         self.with(|engine, now| engine.send_all(now, self.store, arrivals, true)).map(drop)
     }
 

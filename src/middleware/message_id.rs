@@ -45,10 +45,10 @@ use tower_service::Service;
 use super::SendFuture;
 use crate::{
     message::random_id::random_uuid,
-    transport::{Outbound, SendError},
+    transport::{SendError, SendRequest},
 };
 
-/// Where ids come from: [`RandomId`], a closure `Fn() -> String`, or your own type.
+/// Makes message ids: a closure `Fn() -> String`, or your own type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not make message ids",
     note = "give a closure `Fn() -> String`, or implement `MakeMessageId`"
@@ -69,6 +69,7 @@ where
 }
 
 /// Random ids: UUIDs of version 4, in lower case and with hyphens.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomId;
 
@@ -130,7 +131,7 @@ where
     S: Service<R, Response = ()>,
     S::Error: Into<SendError>,
     M: MakeMessageId,
-    R: Outbound,
+    R: SendRequest,
 {
     type Response = ();
     type Error = SendError;
@@ -142,18 +143,15 @@ where
     }
 
     fn call(&mut self, mut request: R) -> Self::Future {
-        if request.all_properties(&mut |properties| properties.message_id().is_some()) {
+        // Looked at first: a change copies a message that others share.
+        if request.all_properties().all(|properties| properties.message_id().is_some()) {
             return SendFuture::sending(self.inner.call(request));
         }
-        let mut refused = None;
-        request.each_properties(&mut |properties| {
-            if refused.is_none() && properties.message_id().is_none() {
-                refused = properties.set_message_id(self.make.make_message_id()).err();
+        for properties in request.all_properties_mut().filter(|properties| properties.message_id().is_none()) {
+            if let Err(error) = properties.set_message_id(self.make.make_message_id()) {
+                return SendFuture::refused(error.into());
             }
-        });
-        match refused {
-            Some(error) => SendFuture::refused(error.into()),
-            None => SendFuture::sending(self.inner.call(request)),
         }
+        SendFuture::sending(self.inner.call(request))
     }
 }

@@ -77,15 +77,6 @@ pub mod message_id;
 mod reading;
 pub mod renewal;
 pub mod retry;
-#[cfg(any(
-    feature = "gzip",
-    feature = "zstd",
-    feature = "deflate",
-    feature = "encryption",
-    feature = "signing",
-    feature = "claim-check"
-))]
-mod rewrite;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
 mod rewriting;
 mod send_future;
@@ -103,15 +94,6 @@ pub mod trace;
     feature = "interop"
 ))]
 use self::reading::Reader;
-#[cfg(any(
-    feature = "gzip",
-    feature = "zstd",
-    feature = "deflate",
-    feature = "encryption",
-    feature = "signing",
-    feature = "claim-check"
-))]
-pub use self::rewrite::Rewrite;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
 use self::rewriting::Rewriter;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]

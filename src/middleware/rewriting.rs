@@ -2,8 +2,11 @@ use std::task::{Context, Poll};
 
 use tower_service::Service;
 
-use super::{Rewrite, SendFuture};
-use crate::{Message, transport::SendError};
+use super::SendFuture;
+use crate::{
+    Message,
+    transport::{EncodedRequest, SendError},
+};
 
 /// The change that a sending layer makes to a message.
 pub trait Rewriter {
@@ -12,6 +15,7 @@ pub trait Rewriter {
 }
 
 /// Sends messages as the layer `L` rewrites them: the service of those layers that change one message by itself.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Rewriting<S, L> {
     inner: S,
@@ -29,7 +33,7 @@ where
     S: Service<R, Response = ()>,
     S::Error: Into<SendError>,
     L: Rewriter,
-    R: Rewrite,
+    R: EncodedRequest,
 {
     type Response = ();
     type Error = SendError;
@@ -42,7 +46,7 @@ where
 
     #[inline]
     fn call(&mut self, request: R) -> Self::Future {
-        match request.try_each(&mut |message| self.layer.rewrite(message)) {
+        match request.try_map(|message| self.layer.rewrite(message)) {
             Ok(request) => SendFuture::sending(self.inner.call(request)),
             Err(error) => SendFuture::refused(error),
         }

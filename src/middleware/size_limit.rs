@@ -37,33 +37,9 @@ use tower_service::Service;
 
 use super::SendFuture;
 use crate::{
-    Message,
     message::limits,
-    transport::{Batch, ErrorKind, SendError},
+    transport::{EncodedRequest, ErrorKind, SendError},
 };
-
-/// A request whose encoded size is known.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` has no size yet",
-    note = "the size limit comes after encode: a `Message` or a `Batch` has a size, a value that is still to be encoded has none"
-)]
-pub trait Measure {
-    /// Bytes of bodies and properties.
-    fn size(&self) -> usize;
-}
-
-impl Measure for Message {
-    fn size(&self) -> usize {
-        Self::size(self)
-    }
-}
-
-/// All messages together, for they are one transfer.
-impl Measure for Batch {
-    fn size(&self) -> usize {
-        self.0.iter().fold(0, |sum, message| sum.saturating_add(message.size()))
-    }
-}
 
 /// Makes [`SizeLimit`] services. The default is 256 KiB.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +84,7 @@ impl<S, R> Service<R> for SizeLimit<S>
 where
     S: Service<R, Response = ()>,
     S::Error: Into<SendError>,
-    R: Measure,
+    R: EncodedRequest,
 {
     type Response = ();
     type Error = SendError;
@@ -121,7 +97,8 @@ where
 
     #[inline]
     fn call(&mut self, request: R) -> Self::Future {
-        let size = request.size();
+        // The messages of a batch are one transfer.
+        let size = request.items().iter().fold(0_usize, |sum, message| sum.saturating_add(message.size()));
         if size > self.limit {
             return SendFuture::refused(too_large(size, self.limit));
         }

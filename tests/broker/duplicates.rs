@@ -255,7 +255,7 @@ fn t_48_a_refused_send_leaves_no_id_and_a_commit_does() {
     let large = || Message::builder().message_id("a").build("x".repeat(200)).unwrap();
     bench.try_send(large()).unwrap_err();
     let sender = bench.queue.sender().unwrap();
-    sender.send_batch(Batch(vec![with_id("b"), large()])).wait().unwrap_err();
+    sender.send_batch(Batch::from([with_id("b"), large()])).wait().unwrap_err();
     bench.queue.schedule(vec![with_id("b"), large()], START.saturating_add(SECOND)).wait().unwrap_err();
     let mut transaction = bench.broker.transaction();
     transaction.send(&sender, with_id("b")).unwrap();
@@ -271,7 +271,7 @@ fn t_48_a_refused_send_leaves_no_id_and_a_commit_does() {
 fn t_48_of_equal_ids_in_one_batch_the_first_stays() {
     let bench = bench();
     let batch = vec![message("a", "1"), message("b", "2"), message("a", "3"), message("b", "4")];
-    bench.queue.sender().unwrap().send_batch(Batch(batch)).wait().unwrap();
+    bench.queue.sender().unwrap().send_batch(Batch::from(batch)).wait().unwrap();
     assert_eq!((bodies(&bench.queue), numbers(&bench.queue)), (vec!["1".into(), "2".to_owned()], vec![1, 2]));
 }
 
@@ -320,7 +320,7 @@ fn s_07_a_batch_needs_room_for_all_of_its_ids() {
     let bench = Bench::new(detecting().with_max_duplicate_ids(3));
     let sender = bench.queue.sender().unwrap();
     let send = |ids: &[&'static str]| {
-        let batch = Batch(ids.iter().map(|id| with_id(id)).collect());
+        let batch = ids.iter().map(|id| with_id(id)).collect::<Batch>();
         sender.send_batch(batch).wait().map_err(|error| error.kind())
     };
     assert_eq!(send(&["a", "b", "c", "d"]), Err(ErrorKind::QuotaExceeded));

@@ -75,7 +75,7 @@ fn the_owner_of_a_body_is_dropped_outside_of_the_lock() {
     assert_eq!(owners.dropped(), 2, "expired");
 
     bench.try_send(refused()).unwrap_err();
-    bench.queue.sender().unwrap().send_batch(Batch(vec![refused()])).wait().unwrap_err();
+    bench.queue.sender().unwrap().send_batch(Batch::from([refused()])).wait().unwrap_err();
     assert_eq!(owners.dropped(), 4, "refused");
 
     bench.try_send(Message::new(body())).unwrap();
@@ -113,7 +113,7 @@ fn the_owner_of_a_property_is_dropped_outside_of_the_lock() {
 
     let with_reason = || Message::builder().property(DeadLetter::REASON, owners.bytes(&bench)).build("").unwrap();
     bench.try_send(with_reason()).unwrap();
-    bench.queue.sender().unwrap().send_batch(Batch(vec![with_reason()])).wait().unwrap();
+    bench.queue.sender().unwrap().send_batch(Batch::from([with_reason()])).wait().unwrap();
     let mut transaction = bench.broker.transaction();
     transaction.send(&bench.queue.sender().unwrap(), with_reason()).unwrap();
     transaction.commit().wait().unwrap();

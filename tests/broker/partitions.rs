@@ -240,7 +240,7 @@ fn t_84_a_batch_has_one_key() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     let sender = queue.sender().unwrap();
-    let send = |messages: Vec<Message>| sender.send_batch(Batch(messages)).wait().map_err(|error| error.kind());
+    let send = |messages: Vec<Message>| sender.send_batch(Batch::from(messages)).wait().map_err(|error| error.kind());
     let session = |id: &'static str| Message::builder().session_id(id).build(id).unwrap();
     for mixed in [
         vec![keyed("a"), keyed("b")],
@@ -260,14 +260,14 @@ fn t_84_a_batch_has_one_key() {
     assert!(places.iter().all(|(partition, _)| *partition == places[0].0));
     // Elsewhere a batch may have any.
     let plain = namespace.queue("plain");
-    plain.sender().unwrap().send_batch(Batch(vec![keyed("a"), keyed("b")])).wait().unwrap();
+    plain.sender().unwrap().send_batch(Batch::from([keyed("a"), keyed("b")])).wait().unwrap();
 }
 
 #[test]
 fn t_84_a_batch_without_keys_is_accepted() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
-    let batch = Batch(vec![Message::new("a"), Message::new("b")]);
+    let batch = Batch::from([Message::new("a"), Message::new("b")]);
     queue.sender().unwrap().send_batch(batch).wait().unwrap();
     assert_eq!(counts(&queue), [2, 0, 0, 0, 0]);
 }

@@ -34,7 +34,7 @@ fn t_82_a_batch_is_accepted_or_refused_as_a_whole() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_max_size(3 * MESSAGE));
     let send = |messages| {
-        let sent = queue.sender().unwrap().send_batch(Batch(vec![message(); messages])).wait();
+        let sent = queue.sender().unwrap().send_batch(Batch::from(vec![message(); messages])).wait();
         sent.map_err(|error| error.kind())
     };
     assert_eq!(send(4), Err(ErrorKind::QuotaExceeded));
@@ -48,20 +48,26 @@ fn t_83_a_batch_of_several_has_1_mib_at_most() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_max_message_size(4 << 20));
     let send = |sizes: &[usize]| {
-        let messages = sizes.iter().map(|&size| Message::new("x".repeat(size))).collect();
-        queue.sender().unwrap().send_batch(Batch(messages)).wait().map_err(|error| error.kind())
+        let batch = sizes.iter().map(|&size| Message::new("x".repeat(size))).collect();
+        queue.sender().unwrap().send_batch(batch).wait().map_err(|error| error.kind())
     };
     let most = QueueSender::MAX_BATCH;
     assert_eq!(most, 1 << 20);
     send(&[most - 7, 7]).unwrap();
     assert_eq!(send(&[most - 7, 8]), Err(ErrorKind::MessageSizeExceeded));
     assert_eq!(send(&[most / 2, most / 2, 1]), Err(ErrorKind::MessageSizeExceeded));
-    assert_eq!(counts(&queue), [2, 0, 0, 0, 0]);
+    let mut batch = Batch::with_max_size(most);
+    for size in [most - 7, 7] {
+        batch.try_add(Message::new("x".repeat(size))).unwrap();
+    }
+    batch.try_add(Message::new("x")).unwrap_err();
+    queue.sender().unwrap().send_batch(batch).wait().unwrap();
+    assert_eq!(counts(&queue), [4, 0, 0, 0, 0]);
     // One message alone, and a schedule call, are no such batch.
     send(&[most + 1]).unwrap();
     let scheduled = [most, 1].map(|size| Message::new("x".repeat(size)));
     queue.schedule(scheduled.into(), START.saturating_add(SECOND)).wait().unwrap();
-    assert_eq!(counts(&queue), [3, 0, 0, 2, 0]);
+    assert_eq!(counts(&queue), [5, 0, 0, 2, 0]);
 }
 
 #[test]
@@ -70,7 +76,7 @@ fn t_82_duplicates_in_a_batch_are_dropped_one_by_one() {
     let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
     let body = |id: &'static str, body: &'static str| Message::builder().message_id(id).build(body).unwrap();
     try_send(&queue.sender().unwrap(), with_id("old")).unwrap();
-    let batch = Batch(vec![body("a", "1"), body("b", "2"), body("a", "3"), body("old", "4"), body("c", "5")]);
+    let batch = Batch::from([body("a", "1"), body("b", "2"), body("a", "3"), body("old", "4"), body("c", "5")]);
     queue.sender().unwrap().send_batch(batch).wait().unwrap();
     assert_eq!(
         (bodies(&queue), numbers(&queue)),
@@ -83,7 +89,7 @@ fn t_82_a_refused_batch_leaves_no_ids_behind() {
     let namespace = Namespace::new();
     let settings = settings().with_duplicate_detection(60 * SECOND).with_max_message_size(100);
     let queue = namespace.queue_with("orders", settings);
-    let batch = Batch(vec![with_id("a"), with_id("b"), Message::new("x".repeat(200))]);
+    let batch = Batch::from([with_id("a"), with_id("b"), Message::new("x".repeat(200))]);
     let refused = queue.sender().unwrap().send_batch(batch).wait().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
     try_send(&queue.sender().unwrap(), with_id("a")).unwrap();
@@ -204,7 +210,7 @@ fn t_86_t_41_what_adds_nothing_is_taken_by_an_entity_that_has_grown_past_its_lim
     assert!(queue.counts().size > 1_024);
     assert_eq!(try_send(&sender, with_id("other")), Err(ErrorKind::QuotaExceeded));
     assert_eq!(try_send(&sender, filling()), Ok(()));
-    sender.send_batch(Batch(Vec::new())).wait().unwrap();
+    sender.send_batch(Batch::from(Vec::new())).wait().unwrap();
 }
 
 #[test]
@@ -293,9 +299,9 @@ fn t_86_a_batch_that_a_topic_has_no_room_for_reaches_no_subscription() {
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscriptions = ["a", "b"].map(|name| subscribe(&topic, name));
     let before = namespace.snapshot();
-    let refused = topic.sender().send_batch(Batch(vec![message(); 3])).wait().unwrap_err();
+    let refused = topic.sender().send_batch(Batch::from(vec![message(); 3])).wait().unwrap_err();
     assert_eq!((refused.kind(), namespace.snapshot()), (ErrorKind::QuotaExceeded, before));
-    topic.sender().send_batch(Batch(vec![message(); 2])).wait().unwrap();
+    topic.sender().send_batch(Batch::from(vec![message(); 2])).wait().unwrap();
     assert!(subscriptions.iter().all(|subscription| numbers(subscription) == [1, 2]));
 }
 

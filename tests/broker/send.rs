@@ -60,7 +60,7 @@ fn t_86_a_full_queue_refuses() {
 #[test]
 fn t_86_a_batch_is_accepted_or_refused_as_a_whole() {
     let bench = Bench::new(settings().with_max_size(2 * (OVERHEAD + 500)));
-    let batch = |messages| Batch(vec![Message::new("x".repeat(500)); messages]);
+    let batch = |messages| Batch::from(vec![Message::new("x".repeat(500)); messages]);
     let sender = bench.queue.sender().unwrap();
     assert_eq!(sender.send_batch(batch(3)).wait().unwrap_err().kind(), ErrorKind::QuotaExceeded);
     assert_eq!(bench.queue.counts().size, 0);

@@ -46,7 +46,7 @@ fn q_02_numbers_ascend_by_one_from_one_and_are_not_used_again() {
         assert_eq!(facts(&delivery.message).sequence_number.get(), number);
         delivery.complete().ok();
     }
-    let batch = Batch(vec![Message::new("b"); 3]);
+    let batch = Batch::from(vec![Message::new("b"); 3]);
     bench.queue.sender().unwrap().send_batch(batch).wait().unwrap();
     let numbers: Vec<_> = peeked(&bench).iter().map(|message| facts(message).sequence_number.get()).collect();
     assert_eq!(numbers, [6, 7, 8]);
@@ -56,7 +56,7 @@ fn q_02_numbers_ascend_by_one_from_one_and_are_not_used_again() {
 fn q_03_a_refused_send_uses_up_no_number() {
     let bench = Bench::new(settings().with_max_message_size(1_000));
     bench.try_send(Message::new("x".repeat(2_000))).unwrap_err();
-    let batch = Batch(vec![Message::new("a"), Message::new("x".repeat(2_000))]);
+    let batch = Batch::from([Message::new("a"), Message::new("x".repeat(2_000))]);
     bench.queue.sender().unwrap().send_batch(batch).wait().unwrap_err();
     bench.send(["a"]);
     assert_eq!(facts(&bench.receive().message).sequence_number.get(), 1);

@@ -105,7 +105,7 @@ fn t_51_a_batch_is_copied_in_its_order() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let (first, second) = (subscribe(&topic, "first"), subscribe(&topic, "second"));
-    let batch = Batch(["a", "b", "c"].map(Message::new).into());
+    let batch = Batch::from(["a", "b", "c"].map(Message::new));
     topic.sender().send_batch(batch).wait().unwrap();
     assert_eq!([bodies(&first), bodies(&second)], [["a", "b", "c"], ["a", "b", "c"]]);
 }

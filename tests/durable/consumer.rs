@@ -7,7 +7,7 @@ use consign::{
     administration::QueueSettings,
     broker::{Broker, Queue},
     consumer::Consumer,
-    transport::{Batch, Sender},
+    transport::Sender,
 };
 use futures_util::task::noop_waker_ref;
 use tokio::sync::watch;
@@ -19,7 +19,7 @@ const MESSAGES: u64 = 100;
 async fn filled(broker: &Broker) -> Queue {
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
     let messages = (0..MESSAGES).map(|nth| Message::new(nth.to_string())).collect();
-    queue.sender().unwrap().send_batch(Batch(messages)).await.unwrap();
+    queue.sender().unwrap().send_batch(messages).await.unwrap();
     queue
 }
 

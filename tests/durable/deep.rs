@@ -37,7 +37,7 @@ async fn fill(queue: &Queue, ttl: Option<Duration>) {
             }
         };
         let batch: Vec<Message> = (first..first + 100).map(|number| message(number).unwrap()).collect();
-        sender.send_batch(Batch(batch)).await.unwrap();
+        sender.send_batch(Batch::from(batch)).await.unwrap();
     }
 }
 

@@ -17,7 +17,7 @@ use consign::{
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
-    transport::{Batch, ReceiverExt, Sender},
+    transport::{ReceiverExt, Sender},
 };
 
 use crate::support::{Disk, receive, text};
@@ -163,7 +163,7 @@ async fn room_comes_back_and_messages_stay() {
     let sender = queue.sender().unwrap();
     for first in (0..400).step_by(50) {
         let message = |number: u32| Message::builder().property("number", number).build(vec![7; 20_000]).unwrap();
-        sender.send_batch(Batch((first..first + 50).map(message).collect())).await.unwrap();
+        sender.send_batch((first..first + 50).map(message).collect()).await.unwrap();
     }
     let held = queue.receiver().receive_batch(400).await.unwrap();
     let mut settled = Vec::new();
@@ -231,7 +231,7 @@ async fn publish(broker: Broker, told: Arc<Told>) {
         let batch = (0..TOGETHER).map(|nth| Message::new((number + nth).to_string())).collect();
         number += TOGETHER;
         told.sent.store(number, SeqCst);
-        sender.send_batch(Batch(batch)).await.unwrap();
+        sender.send_batch(batch).await.unwrap();
         told.acknowledged.store(number, SeqCst);
     }
 }

@@ -64,7 +64,7 @@ macro_rules! sending {
         #[tokio::test(start_paused = true)]
         async fn $name() {
             exercise($layer.layer(Probe::new(())), || message("m")).await;
-            exercise($layer.layer(Probe::new(())), || Batch(vec![message("a"), message("b")])).await;
+            exercise($layer.layer(Probe::new(())), || Batch::from([message("a"), message("b")])).await;
             let mut stack = $layer.layer(service_fn(|_: Message| async { Ok::<_, SendError>(()) }));
             stack.call(message("m")).await.unwrap();
         }

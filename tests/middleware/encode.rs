@@ -104,7 +104,7 @@ fn one_value_that_cannot_be_encoded_stops_its_whole_batch() {
     }
     let broker = Broker::default();
     let mut stack = EncodeLayer::new(Codecs::json()).layer(SendService::new(broker.clone()));
-    let batch = OutgoingBatch(vec![Outgoing::new(Either::Good(1)), Outgoing::new(Either::Bad(Unwritable))]);
+    let batch = OutgoingBatch::from(vec![Outgoing::new(Either::Good(1)), Outgoing::new(Either::Bad(Unwritable))]);
     let error = assert_ready_err!(task::spawn(stack.call(batch)).poll());
     assert_eq!((error.kind(), broker.transfers()), (ErrorKind::Serialization, 0));
 }
@@ -158,7 +158,7 @@ async fn retries_of_a_value_repeat_id_and_bytes_and_a_failed_encode_is_not_retri
 
 #[test]
 fn i_40_debug_shows_no_value() {
-    let shown = format!("{:?}", OutgoingBatch(vec![Outgoing::new("canary").subject("s")]));
+    let shown = format!("{:?}", OutgoingBatch::from(vec![Outgoing::new("canary").subject("s")]));
     assert!(!shown.contains("canary"), "{shown}");
 }
 
@@ -167,7 +167,7 @@ async fn i_36_encode() {
     use super::{contract::exercise, support::Probe};
     let layer = EncodeLayer::new(Codecs::json());
     exercise(layer.layer(Probe::new(())), || Outgoing::new(1)).await;
-    exercise(layer.layer(Probe::new(())), || OutgoingBatch(vec![Outgoing::new(1), Outgoing::new(2)])).await;
+    exercise(layer.layer(Probe::new(())), || OutgoingBatch::from(vec![Outgoing::new(1), Outgoing::new(2)])).await;
     let mut stack = layer.layer(service_fn(|_: Batch| async { Ok::<_, SendError>(()) }));
-    stack.call(OutgoingBatch(vec![Outgoing::new(1)])).await.unwrap();
+    stack.call(OutgoingBatch::from(vec![Outgoing::new(1)])).await.unwrap();
 }

@@ -92,13 +92,13 @@ async fn a_sending_stack_takes_functions_of_messages_and_batches() {
     assert_ready_ok!(send.poll());
 
     let many = from_send_fn(async |batch: Batch, next| {
-        if batch.0.len() > 1 {
+        if batch.len() > 1 {
             return Err(SendError::new(ErrorKind::InvalidArgument));
         }
         next.run(batch).await
     })
     .layer(SendService::new(broker.clone()));
-    let error = many.oneshot(Batch(vec![message("a"), message("b")])).await.unwrap_err();
+    let error = many.oneshot(Batch::from([message("a"), message("b")])).await.unwrap_err();
     assert_eq!((error.kind(), broker.transfers()), (ErrorKind::InvalidArgument, 1));
 }
 

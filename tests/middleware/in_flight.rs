@@ -137,7 +137,7 @@ fn services_of_one_layer_share_its_bound() {
 #[test]
 fn a_batch_is_one_transfer_and_takes_one_permit() {
     let (broker, mut stack) = window(2);
-    let mut send = task::spawn(stack.call(Batch(vec![message("a"), message("b")])));
+    let mut send = task::spawn(stack.call(Batch::from([message("a"), message("b")])));
     assert_pending!(send.poll());
     assert_eq!((broker.transfers(), stack.available()), (1, 1));
     let subjects: Vec<_> = broker.messages(0).iter().map(|message| message.subject().map(ToOwned::to_owned)).collect();

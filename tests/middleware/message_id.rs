@@ -40,9 +40,9 @@ async fn a_message_that_has_an_id_is_not_copied() {
     let mut message = message("m");
     message.properties_mut().set_message_id("mine").unwrap();
     assert_ready_ok!(stack.poll_ready::<Batch>());
-    let _send = task::spawn(stack.call(Batch(vec![message.clone(), message.clone()])));
+    let _send = task::spawn(stack.call(Batch::from([message.clone(), message.clone()])));
     let (seen, _) = handle.next_request().await.unwrap();
-    assert!(seen.0.iter().all(|seen| std::ptr::eq(seen.properties(), message.properties())));
+    assert!(seen.messages().iter().all(|seen| std::ptr::eq(seen.properties(), message.properties())));
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn an_id_is_stamped_where_there_is_none() {
 fn every_message_of_a_batch_is_stamped() {
     let broker = Broker::default();
     let mut stack = MessageIdLayer::new().layer(SendService::new(broker.clone()));
-    let _send = stack.call(Batch(vec![message("a"), message("b"), message("c")]));
+    let _send = stack.call(Batch::from([message("a"), message("b"), message("c")]));
     let ids: HashSet<_> = broker.messages(0).iter().map(|message| message.message_id().unwrap().to_owned()).collect();
     assert_eq!(ids.len(), 3);
 }
@@ -88,7 +88,7 @@ async fn ids_come_from_a_closure_and_a_bad_one_is_refused() {
     let bad = MessageIdLayer::with(|| "x".repeat(129)).layer(SendService::new(broker.clone()));
     for error in [
         bad.clone().oneshot(message("m")).await.unwrap_err(),
-        bad.oneshot(Batch(vec![message("a"), message("b")])).await.unwrap_err(),
+        bad.oneshot(Batch::from([message("a"), message("b")])).await.unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }

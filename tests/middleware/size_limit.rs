@@ -45,10 +45,10 @@ fn properties_count() {
 fn a_batch_counts_as_a_whole() {
     let broker = Broker::default();
     let mut stack = SizeLimitLayer::new(100).layer(SendService::new(broker.clone()));
-    let error = assert_ready_err!(task::spawn(stack.call(Batch(vec![bytes(50), bytes(51)]))).poll());
+    let error = assert_ready_err!(task::spawn(stack.call(Batch::from([bytes(50), bytes(51)]))).poll());
     assert_eq!(error.kind(), ErrorKind::MessageSizeExceeded);
     assert_eq!(broker.transfers(), 0);
-    assert_pending!(task::spawn(stack.call(Batch(vec![bytes(50), bytes(50)]))).poll());
+    assert_pending!(task::spawn(stack.call(Batch::from([bytes(50), bytes(50)]))).poll());
     assert_eq!(broker.transfers(), 1);
 }
 

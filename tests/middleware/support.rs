@@ -112,7 +112,7 @@ impl Sender for Broker {
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        self.transfer(batch.0)
+        self.transfer(batch.into_messages())
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -180,7 +180,7 @@ fn o_31_a_send_and_a_batch_have_a_span() {
         let message = Message::builder().message_id("m-1").build("body").unwrap();
         TraceLayer::sending("orders").layer(transport).oneshot(message.clone()).await.unwrap();
         let transport = service_fn(async |_: Batch| Err::<(), _>(SendError::new(ErrorKind::QuotaExceeded)));
-        TraceLayer::sending("orders").layer(transport).oneshot(Batch(vec![message; 3])).await.unwrap_err();
+        TraceLayer::sending("orders").layer(transport).oneshot(Batch::from(vec![message; 3])).await.unwrap_err();
     });
     let [single, batch] = &*seen else { panic!("{seen:?}") };
     let rest = [

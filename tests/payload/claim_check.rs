@@ -117,7 +117,7 @@ fn h_40_a_batch_is_checked_in_before_any_of_it_is_sent() {
     let broker = Broker::default();
     let mut stack = CheckInLayer::new(blobs.clone()).threshold(5).layer(SendService::new(broker.clone()));
     let batch = ["first", "no", "third"].map(Message::new).to_vec();
-    assert_pending!(task::spawn(stack.call(Batch(batch))).poll());
+    assert_pending!(task::spawn(stack.call(Batch::from(batch))).poll());
     let messages = broker.messages(0);
     assert_eq!(messages.iter().map(|message| Claim::of(message).is_some()).collect::<Vec<_>>(), [true, false, true]);
     assert_ne!(claim(&messages[0]).id(), claim(&messages[2]).id());

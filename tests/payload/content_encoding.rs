@@ -93,7 +93,7 @@ fn h_01_what_others_have_written_is_read() {
 fn h_01_a_batch_is_compressed_message_by_message() {
     let broker = Broker::default();
     let mut stack = CompressLayer::new(Encoding::Gzip).layer(SendService::new(broker.clone()));
-    assert_pending!(task::spawn(stack.call(Batch(vec![Message::new(lines()), Message::new("short")]))).poll());
+    assert_pending!(task::spawn(stack.call(Batch::from([Message::new(lines()), Message::new("short")]))).poll());
     let messages = broker.messages(0);
     assert_eq!((encoding_of(&messages[0]), encoding_of(&messages[1])), (Some("gzip"), None));
 }

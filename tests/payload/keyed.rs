@@ -200,10 +200,10 @@ where
 
     let broker = Broker::default();
     let mut stack = layer.layer(SendService::new(broker.clone()));
-    let batch = Batch(vec![bound(), Message::new(Value::from("text"))]);
+    let batch = Batch::from([bound(), Message::new(Value::from("text"))]);
     assert_eq!(assert_ready_err!(task::spawn(stack.call(batch)).poll()).kind(), ErrorKind::InvalidArgument);
     assert_eq!(broker.transfers(), 0);
-    assert_pending!(task::spawn(stack.call(Batch(vec![bound(), bound()]))).poll());
+    assert_pending!(task::spawn(stack.call(Batch::from([bound(), bound()]))).poll());
     broker.messages(0)
 }
 

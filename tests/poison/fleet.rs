@@ -115,7 +115,7 @@ async fn p_50_a_mixed_fleet() {
 #[tokio::test(start_paused = true)]
 async fn p_50_a_mixed_fleet_in_one_batch() {
     let queue = queue();
-    queue.sender().unwrap().send_batch(Batch(four_generations().into())).await.unwrap();
+    queue.sender().unwrap().send_batch(Batch::from(four_generations())).await.unwrap();
     let log: Log<Order> = Arc::default();
     let router = Router::with_state(chain(), Arc::clone(&log)).otherwise(keep::<Order>).build().unwrap();
     consume(&queue, router).await;

@@ -199,10 +199,10 @@ async fn x_13_after_a_lost_answer_the_message_is_there_and_after_a_lost_message_
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_one_transfer_and_stored_whole_or_not_at_all() {
     let (queue, link, sender) = linked(far());
-    sender.send_batch(Batch((0..3).map(numbered).collect())).await.unwrap();
+    sender.send_batch((0..3).map(numbered).collect()).await.unwrap();
     assert_eq!((link.transfers(), subjects(&queue.messages())), (1, vec![0, 1, 2]));
     let too_large = Message::new(vec![0; 300 << 10]);
-    let mut refused = task::spawn(sender.send_batch(Batch(vec![numbered(3), too_large])));
+    let mut refused = task::spawn(sender.send_batch(Batch::from([numbered(3), too_large])));
     assert_pending!(refused.poll());
     sleep(ROUND_TRIP + STORE).await;
     settle_down().await;

@@ -31,7 +31,7 @@ async fn sends_are_recorded_with_their_outcomes() {
         recorder.sender(Link::new(LinkSettings::default().with_faults(faults)).sender(queue.sender().unwrap()));
     sender.send(numbered(0)).await.unwrap();
     sender.send(numbered(1)).await.unwrap_err();
-    sender.send_batch(Batch(vec![numbered(2), numbered(3)])).await.unwrap();
+    sender.send_batch(Batch::from([numbered(2), numbered(3)])).await.unwrap();
     drop(sender.send(numbered(4)));
     sender.send_presettled(numbered(5)).await;
 

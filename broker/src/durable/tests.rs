@@ -82,7 +82,7 @@ impl Client {
                 let (ids, messages): (Vec<_>, Vec<_>) = (0..rng.usize(2..6)).map(|_| self.message()).unzip();
                 self.groups.push(ids.iter().copied().collect());
                 let then = ids.into_iter().map(|id| (id, Known::There(true))).collect();
-                vec![(pending(sender.send_batch(Batch(messages))), then)]
+                vec![(pending(sender.send_batch(Batch::from(messages))), then)]
             }
             5 => {
                 let (id, message) = self.message();
@@ -357,7 +357,7 @@ async fn what_is_opened_stays_within_the_memory_that_it_may_take() {
     let broker = open_with_writer(&disk);
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
     let batch = (0..500).map(|_| Message::new(vec![7; 1_000])).collect();
-    queue.sender().unwrap().send_batch(Batch(batch)).await.unwrap();
+    queue.sender().unwrap().send_batch(batch).await.unwrap();
     broker.close().await.unwrap();
     let journal = RedbJournal::at(SimulatedDisk::of(disk.bytes()).open().unwrap(), 1 << 20).unwrap();
     let (broker, _writer) = restore(&OpenOptions::new().memory_budget(BUDGET), Box::new(journal)).unwrap();
@@ -385,7 +385,7 @@ async fn d_05_dead_letters_that_nobody_takes_do_not_fill_the_memory() {
     let queue = broker.create_queue("orders", settings).unwrap();
     for _ in 0..COUNT / 100 {
         let batch = (0..100).map(|_| Message::new(vec![7; 1_000])).collect();
-        queue.sender().unwrap().send_batch(Batch(batch)).await.unwrap();
+        queue.sender().unwrap().send_batch(batch).await.unwrap();
         while queue.counts().active > 0 {
             for delivery in queue.receiver().receive_batch(100).await.unwrap() {
                 let why = DeadLetter::new(DeadLetterReason::Application("x".into()), "y");

@@ -9,6 +9,7 @@
 //! Every send has an outcome: its future ends when the broker has accepted or rejected the message. For a send without
 //! an outcome there is [`PresettledSender`].
 
+mod batch;
 mod capabilities;
 mod client;
 #[doc(hidden)]
@@ -24,13 +25,13 @@ mod optional;
 mod presettled;
 mod receiver;
 mod reply_source;
+mod send_request;
 mod sender;
 mod session;
 mod url;
 
-#[doc(hidden)]
-pub use self::log_limit::{admit, summaries};
 pub use self::{
+    batch::{Batch, BatchFull},
     capabilities::{Capabilities, Capability, Level, Unsupported},
     client::{ReceiveMode, Transport},
     dynamic::{DynLease, DynReceiver, DynSender, DynSession, DynSessionSource, DynTransport, DynTransportBuilder},
@@ -44,7 +45,13 @@ pub use self::{
     presettled::{HandOver, PresettledSender, PresettledService},
     receiver::{BoxFuture, Receiver, ReceiverExt},
     reply_source::ReplySource,
-    sender::{Batch, Outbound, SendExt, SendService, Sender},
+    send_request::SendRequest,
+    sender::{SendExt, SendService, Sender},
     session::{AcceptSession, Session, SessionSource},
     url::{ConnectError, ConnectErrorKind, Connector, TransportRegistry, TransportUrl},
+};
+#[doc(hidden)]
+pub use self::{
+    log_limit::{admit, summaries},
+    send_request::{EncodedRequest, Sealed},
 };

@@ -6,8 +6,8 @@ use std::{
 
 use tower_service::Service;
 
-use super::{Capabilities, SendError};
-use crate::{Message, message::Properties};
+use super::{Batch, Capabilities, SendError};
+use crate::Message;
 
 /// Where messages go. The future of a send ends when the broker has accepted or rejected the message.
 pub trait Sender: Send + Sync + 'static {
@@ -25,92 +25,6 @@ pub trait Sender: Send + Sync + 'static {
     /// claims nothing.
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()
-    }
-}
-
-/// Messages that are sent as one transfer.
-#[derive(Clone, Debug, Default)]
-pub struct Batch(pub Vec<Message>);
-
-impl Batch {
-    /// Returns the number of messages.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns whether the batch has no message.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the bytes of all messages: bodies and properties.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.0.iter().fold(0, |sum, message| sum.saturating_add(message.size()))
-    }
-
-    /// Returns the messages.
-    #[must_use]
-    pub fn messages(&self) -> &[Message] {
-        &self.0
-    }
-
-    /// Returns the messages.
-    #[must_use]
-    pub fn into_messages(self) -> Vec<Message> {
-        self.0
-    }
-}
-
-impl From<Vec<Message>> for Batch {
-    fn from(messages: Vec<Message>) -> Self {
-        Self(messages)
-    }
-}
-
-impl<const N: usize> From<[Message; N]> for Batch {
-    fn from(messages: [Message; N]) -> Self {
-        Self(messages.into())
-    }
-}
-
-impl FromIterator<Message> for Batch {
-    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
-        Self(messages.into_iter().collect())
-    }
-}
-
-/// A request of a sending stack: one message, a batch, or a value that is still to be encoded. A layer that works
-/// through this trait cannot skip a path.
-pub trait Outbound {
-    /// Calls `f` on the properties of each message.
-    fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties));
-
-    /// Returns whether `f` answers `true` to the properties of every message. It spares a message that others share the copy
-    /// that a change takes.
-    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool;
-}
-
-impl Outbound for Message {
-    fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties)) {
-        f(self.properties_mut());
-    }
-
-    #[inline]
-    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool {
-        f(self.properties())
-    }
-}
-
-impl Outbound for Batch {
-    fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties)) {
-        self.0.iter_mut().for_each(|message| f(message.properties_mut()));
-    }
-
-    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool {
-        self.0.iter().all(|message| f(message.properties()))
     }
 }
 

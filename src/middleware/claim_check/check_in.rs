@@ -13,8 +13,7 @@ use super::{BlobId, BlobStore, Claim, ClaimFuture};
 use crate::{
     Message,
     message::{Body, PropertyValue},
-    middleware::Rewrite,
-    transport::{ErrorKind, SendError},
+    transport::{EncodedRequest, ErrorKind, SendError},
 };
 
 /// Makes [`CheckIn`] services.
@@ -100,7 +99,7 @@ where
     S: Service<R, Response = (), Future: Send> + Clone + Send + 'static,
     S::Error: Into<SendError>,
     B: BlobStore,
-    R: Rewrite + Send + 'static,
+    R: EncodedRequest + Send + 'static,
 {
     type Response = ();
     type Error = SendError;
@@ -113,7 +112,7 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         let mut bodies = Vec::new();
-        let request = match request.try_each(&mut |message| self.rules.check_in(message, &mut bodies)) {
+        let request = match request.try_map(|message| self.rules.check_in(message, &mut bodies)) {
             Ok(request) if bodies.is_empty() => return ClaimFuture::at_once(self.inner.call(request)),
             Ok(request) => request,
             Err(error) => return ClaimFuture::later(async { Err(error) }),

@@ -1,8 +1,8 @@
-use std::fmt;
+use std::{fmt, iter, slice};
 
 use crate::{
     message::{InvalidArgument, Properties, fluent::fluent_properties},
-    transport::Outbound,
+    transport::{Sealed, SendError, SendRequest},
     types::{AsType, MessageType, SendTypes},
 };
 
@@ -20,7 +20,7 @@ pub struct Outgoing<T> {
 /// Values that are encoded one by one and sent as one transfer: all are accepted, or none is.
 #[derive(Clone, Debug)]
 #[must_use = "values go nowhere until they are sent"]
-pub struct OutgoingBatch<T>(pub Vec<Outgoing<T>>);
+pub struct OutgoingBatch<T>(pub(super) Vec<Outgoing<T>>);
 
 fluent_properties! { [T] Outgoing<T> }
 
@@ -96,23 +96,59 @@ impl<T> fmt::Debug for Outgoing<T> {
     }
 }
 
-impl<T> Outbound for Outgoing<T> {
-    fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties)) {
-        f(&mut self.properties);
+impl<T> Sealed for Outgoing<T> {}
+
+impl<T> SendRequest for Outgoing<T> {
+    type Item = Self;
+
+    fn items(&self) -> &[Self] {
+        slice::from_ref(self)
     }
 
-    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool {
-        f(&self.properties)
+    fn all_properties(&self) -> impl Iterator<Item = &Properties> {
+        iter::once(&self.properties)
+    }
+
+    fn all_properties_mut(&mut self) -> impl Iterator<Item = &mut Properties> {
+        iter::once(&mut self.properties)
+    }
+
+    fn try_map<F>(self, mut f: F) -> Result<Self, SendError>
+    where
+        F: FnMut(Self) -> Result<Self, SendError>,
+    {
+        f(self)
     }
 }
 
-impl<T> Outbound for OutgoingBatch<T> {
-    fn each_properties(&mut self, f: &mut dyn FnMut(&mut Properties)) {
-        self.0.iter_mut().for_each(|outgoing| f(&mut outgoing.properties));
+impl<T> Sealed for OutgoingBatch<T> {}
+
+impl<T> SendRequest for OutgoingBatch<T> {
+    type Item = Outgoing<T>;
+
+    fn items(&self) -> &[Outgoing<T>] {
+        &self.0
     }
 
-    fn all_properties(&self, f: &mut dyn FnMut(&Properties) -> bool) -> bool {
-        self.0.iter().all(|outgoing| f(&outgoing.properties))
+    fn all_properties(&self) -> impl Iterator<Item = &Properties> {
+        self.0.iter().map(|outgoing| &outgoing.properties)
+    }
+
+    fn all_properties_mut(&mut self) -> impl Iterator<Item = &mut Properties> {
+        self.0.iter_mut().map(|outgoing| &mut outgoing.properties)
+    }
+
+    fn try_map<F>(self, f: F) -> Result<Self, SendError>
+    where
+        F: FnMut(Outgoing<T>) -> Result<Outgoing<T>, SendError>,
+    {
+        self.0.into_iter().map(f).collect()
+    }
+}
+
+impl<T> From<Vec<Outgoing<T>>> for OutgoingBatch<T> {
+    fn from(values: Vec<Outgoing<T>>) -> Self {
+        Self(values)
     }
 }
 

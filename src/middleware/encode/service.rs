@@ -182,8 +182,8 @@ where
     }
 
     fn call(&mut self, batch: OutgoingBatch<T>) -> Self::Future {
-        match batch.0.into_iter().map(|outgoing| self.encode(outgoing)).collect() {
-            Ok(messages) => SendFuture::sending(self.inner.call(Batch(messages))),
+        match batch.0.into_iter().map(|outgoing| self.encode(outgoing)).collect::<Result<Batch, _>>() {
+            Ok(batch) => SendFuture::sending(self.inner.call(batch)),
             Err(error) => SendFuture::refused(error),
         }
     }

@@ -12,14 +12,14 @@ use tracing::{Span, field};
 use super::{Names, Trace};
 use crate::{
     middleware::from_fn::Sending,
-    transport::{Escaped, Outbound, SendError},
+    transport::{Escaped, SendError, SendRequest},
 };
 
 impl<S, R> Service<R> for Trace<S, Sending>
 where
     S: Service<R, Response = ()>,
     S::Error: Into<SendError>,
-    R: Outbound,
+    R: SendRequest,
 {
     type Response = ();
     type Error = SendError;
@@ -59,25 +59,19 @@ impl Names {
 }
 
 #[cold]
-fn record(span: &Span, request: &impl Outbound) {
-    let mut count = 0_u64;
-    request.all_properties(&mut |_| {
-        count += 1;
-        true
-    });
-    if count != 1 {
-        span.record("messaging.batch.message_count", count);
+fn record(span: &Span, request: &impl SendRequest) {
+    if request.items().len() != 1 {
+        span.record("messaging.batch.message_count", request.items().len());
         return;
     }
-    request.all_properties(&mut |properties| {
+    for properties in request.all_properties() {
         if let Some(id) = properties.message_id() {
             span.record("messaging.message.id", field::display(Escaped(id)));
         }
         if let Some(id) = properties.correlation_id() {
             span.record("messaging.message.conversation_id", field::display(Escaped(id)));
         }
-        true
-    });
+    }
 }
 
 pin_project! {

@@ -17,6 +17,7 @@ pub struct RecordedSender<S> {
 }
 
 /// Accepts everything, and keeps nothing.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Accepting;
 
@@ -62,7 +63,7 @@ impl<S: Sender> Sender for RecordedSender<S> {
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        let places = self.note(&batch.0, SendOutcome::Unknown);
+        let places = self.note(batch.messages(), SendOutcome::Unknown);
         self.watch(places, self.sender.send_batch(batch))
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use consign::{
     message::Properties,
-    transport::{Outbound, SendError},
+    transport::{SendError, SendRequest},
 };
 use opentelemetry::{
     KeyValue,
@@ -103,7 +103,7 @@ impl<S, R> Service<R> for Send<S>
 where
     S: Service<R, Response = ()>,
     S::Error: Into<SendError>,
-    R: Outbound,
+    R: SendRequest,
 {
     type Response = ();
     type Error = SendError;
@@ -121,53 +121,44 @@ where
 }
 
 impl SendLayer {
-    pub(crate) fn begin(&self, request: &mut impl Outbound) -> Running {
-        let mut messages = 0_usize;
-        request.all_properties(&mut |_| {
-            messages += 1;
-            true
-        });
+    pub(crate) fn begin(&self, request: &mut impl SendRequest) -> Running {
+        let messages = request.items().len();
         let running = if messages == 1 { self.single(request) } else { self.batch(request, messages) };
         running.counting(u64::try_from(messages).unwrap_or(u64::MAX), |metrics| &metrics.sent)
     }
 
-    fn single(&self, request: &mut impl Outbound) -> Running {
+    fn single(&self, request: &mut impl SendRequest) -> Running {
         let (mut attributes, mut kept) = (Vec::new(), None);
-        request.all_properties(&mut |properties| {
+        for properties in request.all_properties() {
             attributes = attributes::ids(properties);
             kept = kept_context(properties);
-            true
-        });
+        }
         let kind = if kept.is_some() { SpanKind::Client } else { SpanKind::Producer };
         let is_kept = kept.is_some();
         let running = self.send(kind, kept.into_iter().collect(), attributes);
         if !is_kept {
             let span = running.context().span().span_context().clone();
-            request.each_properties(&mut |properties| inject(&span, properties, self.telemetry.metrics()));
+            request.all_properties_mut().for_each(|properties| inject(&span, properties, self.telemetry.metrics()));
         }
         running
     }
 
-    fn batch(&self, request: &mut impl Outbound, messages: usize) -> Running {
+    fn batch(&self, request: &mut impl SendRequest, messages: usize) -> Running {
         let attributes = vec![KeyValue::new(attribute::BATCH_COUNT, attributes::number(messages))];
-        let mut links = Vec::new();
         if self.telemetry.has_create_spans() {
-            request.each_properties(&mut |properties| {
-                links.push(kept_context(properties).unwrap_or_else(|| self.create(properties)));
-            });
+            let context =
+                |properties: &mut Properties| kept_context(properties).unwrap_or_else(|| self.create(properties));
+            let links = request.all_properties_mut().map(context).collect();
             return self.send(SpanKind::Client, links, attributes);
         }
-        request.all_properties(&mut |properties| {
-            links.extend(kept_context(properties));
-            true
-        });
+        let links = request.all_properties().filter_map(kept_context).collect();
         let running = self.send(SpanKind::Producer, links, attributes);
         let span = running.context().span().span_context().clone();
-        request.each_properties(&mut |properties| {
+        for properties in request.all_properties_mut() {
             if kept_context(properties).is_none() {
                 inject(&span, properties, self.telemetry.metrics());
             }
-        });
+        }
         running
     }
 

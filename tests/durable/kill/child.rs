@@ -143,7 +143,7 @@ async fn produce(world: Arc<World>, mut rng: Rng) {
             }
             3..5 => {
                 let ids = world.ids(rng.usize(2..=8));
-                let batch = Batch(ids.iter().map(|&id| message(id)).collect());
+                let batch = ids.iter().map(|&id| message(id)).collect::<Batch>();
                 answered(world.calls(Act::Send(Place::Work, ids), || work.send_batch(batch))).await;
             }
             5..7 => {

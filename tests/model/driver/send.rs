@@ -114,7 +114,7 @@ impl Driver {
     pub(super) fn send_batch(&mut self) {
         let Some(at) = self.any_target() else { return };
         let batch = self.batch(at);
-        let messages = Batch(batch.iter().map(message).collect());
+        let messages = batch.iter().map(message).collect::<Batch>();
         let sent = self.sender(at).send_batch(messages).wait().map_err(|error| error.kind());
         let expected = self.model.send(self.handles[at].entity, batch, None);
         assert_eq!(sent, expected.map(drop).map_err(|refused| refused.kind));

@@ -55,7 +55,7 @@ impl Contestant for Durable {
             let message = || Message::new(self.body.clone());
             if self.in_batches {
                 let sizes = (0..window).step_by(BATCH).map(|sent| BATCH.min(window - sent));
-                let batches = sizes.map(|size| Batch((0..size).map(|_| message()).collect()));
+                let batches = sizes.map(|size| (0..size).map(|_| message()).collect::<Batch>());
                 try_join_all(batches.map(|batch| self.sender.send_batch(batch))).await?;
             } else {
                 try_join_all((0..window).map(|_| self.sender.send(message()))).await?;

@@ -27,7 +27,7 @@ async fn i_36_process() {
 async fn i_36_send() {
     let layer = Bench::new().telemetry.send("orders");
     exercise(layer.layer(Probe::new(())), || message("m")).await;
-    exercise(layer.layer(Probe::new(())), || Batch(vec![message("a"), message("b")])).await;
+    exercise(layer.layer(Probe::new(())), || Batch::from([message("a"), message("b")])).await;
     let mut stack = layer.layer(service_fn(|_: Message| async { Ok::<_, SendError>(()) }));
     stack.call(message("m")).await.unwrap();
 }

@@ -27,7 +27,7 @@ async fn o_05_a_context_of_another_trace_stays() {
     assert_eq!(bench.spans().tree(), ["Client send orders ~ ?"]);
 
     let stack = || bench.telemetry.send("orders").layer(SendService::new(queue.sender().unwrap()));
-    stack().send(Batch(vec![made(), Message::new("")])).await.unwrap();
+    stack().send(Batch::from([made(), Message::new("")])).await.unwrap();
     assert_eq!(bench.spans().tree(), ["Producer create orders", "Client send orders ~ ? ~ create orders"]);
 }
 

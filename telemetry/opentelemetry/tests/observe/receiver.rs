@@ -112,7 +112,7 @@ async fn o_10_a_copy_for_later_has_a_send_span() {
     assert_eq!((spans.tree(), spans.traces()), (tree.map(String::from).to_vec(), 1));
     // A batch has one span, as through the layer.
     let sender = bench.telemetry.sender("orders", queue.sender().unwrap());
-    sender.send_batch(Batch(vec![Message::new(""); 2])).await.unwrap();
+    sender.send_batch(Batch::from(vec![Message::new(""); 2])).await.unwrap();
     let tree = bench.spans().tree();
     assert_eq!(
         tree,

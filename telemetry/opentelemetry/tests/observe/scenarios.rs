@@ -147,7 +147,7 @@ async fn o_11_a_request_and_its_reply_are_one_trace() {
 async fn o_12_each_message_of_a_batch_has_a_context_of_its_own() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
-    let batch = || Batch(["m-1", "m-2", "m-3"].map(message).into());
+    let batch = || Batch::from(["m-1", "m-2", "m-3"].map(message));
     let sender = SendService::new(queue.sender().unwrap());
     bench.telemetry.send("orders").layer(sender.clone()).send(batch()).await.unwrap();
     let handler = service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
