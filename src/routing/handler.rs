@@ -10,7 +10,8 @@ use super::{Context, FromMessage};
 use crate::{Disposition, Message, settlement::IntoDisposition, types::TypeTable};
 
 /// An `async fn` whose arguments are extracted from the message, none to eight of them in any order, and whose return
-/// value settles it.
+/// value settles it. [`Ignore`](super::Ignore) and [`Forward`](super::Forward) are handlers too; the trait is not meant to be
+/// implemented outside of this crate.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of messages",
     label = "not a handler",

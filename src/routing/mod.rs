@@ -75,6 +75,8 @@ mod context;
 mod describe;
 mod extract;
 mod handler;
+#[doc(hidden)]
+pub mod private;
 mod property;
 mod route;
 mod router;
@@ -86,10 +88,9 @@ pub use self::{
     context::Context,
     describe::RouterDescription,
     extract::{Body, FromMessage, NotReceived, Payload, Raw, State},
-    handler::{Call, Handler, HandlerFuture, Invoke},
+    handler::Handler,
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
-    route::{NoRoute, OpenEnd, Otherwise, Route, Routes, RoutesFuture, TypedRoute, Unrouted},
     router::{Router, RouterBuilder, RouterFuture},
     typed::Typed,
-    unknown::{Forward, Forwarding, Ignore},
+    unknown::{Forward, Ignore},
 };

@@ -29,14 +29,11 @@ pub trait Routes<S, C>: 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRoute;
 
-/// The disposition of a message without a route.
-pub type Unrouted = Ready<Disposition>;
-
 impl<S, C> Routes<S, C> for NoRoute {
-    type Future = Unrouted;
+    type Future = Ready<Disposition>;
 
     #[cold]
-    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Unrouted {
+    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Ready<Disposition> {
         let said = match cx.type_property {
             None => message.subject(),
             Some(property) => message.application().get(property).and_then(PropertyValue::as_str),

@@ -12,8 +12,9 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::{
-    Call, Context, Handler, NoRoute, OpenEnd, Otherwise, Route, RouteError, Routes, TypedRoute,
+    Context, Handler, RouteError,
     check::{Entry, Takes, check},
+    private::{Call, NoRoute, OpenEnd, Otherwise, Route, Routes, TypedRoute},
 };
 use crate::{Disposition, Message};
 

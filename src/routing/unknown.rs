@@ -9,7 +9,7 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use super::{Call, Context, Handler};
+use super::{Context, Handler, private::Call};
 use crate::{
     Disposition, Message,
     message::PropertyValue,

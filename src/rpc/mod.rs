@@ -108,6 +108,8 @@ mod correlate;
 mod error;
 mod fault;
 mod pending;
+#[doc(hidden)]
+pub mod private;
 mod replies;
 mod requester;
 mod responder;
@@ -120,7 +122,7 @@ pub use self::{
     replies::{Replies, ReplyQueue, ReplySession},
     requester::{Answers, BuildError, CallFuture, Gather, GatherFuture, Requester, RequesterBuilder},
     responder::{
-        ACCEPT, AnswerFuture, Answering, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply,
-        Refusal, Replay, Reply, ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderFuture, ResponderStats,
+        ACCEPT, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply, Refusal, Replay, Reply,
+        ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderFuture, ResponderStats,
     },
 };

@@ -20,7 +20,10 @@ use crate::{
     Disposition, Message,
     message::EntityPath,
     middleware::dedup::{StoreError, StoreErrorKind},
-    routing::{Call, Context, Handler, Invoke},
+    routing::{
+        Context, Handler,
+        private::{Call, Invoke},
+    },
     settlement::DeadLetterReason,
     transport::{BoxFuture, ErrorKind, SendError, deadline::Countdown},
 };

@@ -10,7 +10,10 @@ use super::{
 use crate::{
     Message,
     message::EntityPath,
-    routing::{Call, Handler, Invoke, NoRoute, OpenEnd, Otherwise, Route, RouteError, Router, RouterBuilder},
+    routing::{
+        Handler, RouteError, Router, RouterBuilder,
+        private::{Call, Invoke, NoRoute, OpenEnd, Otherwise, Route},
+    },
     rpc::Correlate,
     time::{Clock, SystemClock},
     transport::{

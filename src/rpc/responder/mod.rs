@@ -1,7 +1,7 @@
 //! The side that answers.
 
 mod address;
-mod answering;
+pub(super) mod answering;
 mod builder;
 mod format;
 mod recorded;
@@ -26,9 +26,8 @@ use tokio::time::timeout;
 use tower::ServiceExt;
 use tower_service::Service;
 
-use self::reply::Replying;
+use self::{answering::Answering, reply::Replying};
 pub use self::{
-    answering::{AnswerFuture, Answering},
     builder::{HandlersBuilder, ResponderBuilder},
     format::ACCEPT,
     recorded::{MemoryReplies, RecordedReplies, RecordedReply, ReplyStore},
@@ -40,7 +39,7 @@ pub use self::{
 use super::Fault;
 use crate::{
     Disposition, Message,
-    routing::{Router, RouterFuture, Routes},
+    routing::{Router, RouterFuture, private::Routes},
     settlement::{DeadLetter, DeadLetterReason},
     transport::BoxFuture,
 };
