@@ -85,6 +85,7 @@ where
 }
 
 /// Passes every error on.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PassOn;
 

@@ -94,6 +94,7 @@ where
 }
 
 /// The direction of a stack, and so its response type.
+#[doc(hidden)]
 pub trait Direction: sealed::Sealed {
     /// The response of a call.
     type Response;

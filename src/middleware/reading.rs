@@ -16,6 +16,7 @@ pub trait Reader {
 }
 
 /// Handles messages as the layer `L` reads them: the service of those layers that undo what a sending layer did.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<S, L> {
     inner: S,

@@ -114,11 +114,12 @@ mod table;
 #[cfg(feature = "derive")]
 pub use consign_derive::MessageTypes;
 
+use self::table::Resolved;
 pub use self::{
     check::{TypesError, TypesErrorKind},
     error::{TypeError, TypeErrorKind},
     receive::{Incoming, MessageTypes, ReceiveTypes, Steps, read},
     send::{AsType, Outlet, SendTypes},
-    table::{MessageType, Resolved, TypeTable},
+    table::{MessageType, TypeTable},
 };
 pub(crate) use self::{error::nobody_takes, receive::read_as};

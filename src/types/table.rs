@@ -27,13 +27,12 @@ pub struct TypeTable {
 }
 
 /// The type of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Resolved {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resolved {
     /// The index of the type in its table.
-    pub index: usize,
+    pub(crate) index: usize,
     /// The version of the body. `None` for a type without versions.
-    pub version: Option<u32>,
+    pub(crate) version: Option<u32>,
 }
 
 impl MessageType {
@@ -172,7 +171,7 @@ impl TypeTable {
     /// Errors: of the kinds [`Missing`](super::TypeErrorKind::Missing), [`UnknownType`](super::TypeErrorKind::UnknownType),
     /// [`UnknownVersion`](super::TypeErrorKind::UnknownVersion).
     #[inline]
-    pub fn resolve(&self, properties: &Properties) -> Result<Resolved, TypeError> {
+    pub(crate) fn resolve(&self, properties: &Properties) -> Result<Resolved, TypeError> {
         let Some(name) = self.name_in(properties) else {
             return Err(TypeError::missing(self));
         };

@@ -9,6 +9,7 @@ use crate::{
 /// Why a message was dead-lettered. It travels in the application properties `DeadLetterReason` and
 /// `DeadLetterErrorDescription`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DeadLetter {
     /// The code.
     pub reason: DeadLetterReason,

@@ -23,6 +23,7 @@ pub struct MemoryStore<C = SystemClock> {
 }
 
 /// The right to end a reservation in a [`MemoryStore`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct MemoryToken {
     digest: Digest,

@@ -221,6 +221,7 @@ where
 }
 
 /// Completes every message.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct CompleteDuplicates(());
 

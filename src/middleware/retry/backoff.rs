@@ -18,6 +18,7 @@ pub struct Backoff {
 
 /// How the delays of messages that failed together are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Jitter {
     /// Not at all.
     None,

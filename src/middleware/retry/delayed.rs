@@ -22,7 +22,8 @@ use crate::{
     },
 };
 
-/// The policy for a failed delivery: nothing, [`NoDelay`], or a later one, [`DelayedRetries`].
+/// The policy for a failed delivery: none, or [`DelayedRetries`].
+#[doc(hidden)]
 pub trait Later: sealed::Sealed {
     /// The future of the send of a copy.
     type Send: Future<Output = Result<(), SendError>>;
@@ -56,6 +57,7 @@ pub enum Plan<F> {
 }
 
 /// No later delivery: the failure is passed on.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDelay;
 

@@ -8,6 +8,7 @@ use crate::{
 /// The history of a message's failed deliveries: the application property [`RetryHistory::PROPERTY`], text of the form
 /// `3;1700000000000;connection refused`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryHistory {
     /// How many deliveries have failed, attempts within one of them counted once.
     pub failures: u32,

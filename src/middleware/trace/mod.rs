@@ -59,6 +59,7 @@
 //! for each field whose text has to be escaped. Counted in the table *Layers* of `docs/benchmarks.md`, without a
 //! subscriber.
 
+#[doc(hidden)]
 pub mod outcome;
 mod receiving;
 mod sending;

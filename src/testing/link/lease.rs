@@ -11,6 +11,7 @@ use crate::{
 };
 
 /// A lease over a [`Link`]. It is stale once the connection that delivered it is broken.
+#[doc(hidden)]
 pub struct LinkLease<L> {
     link: Link,
     /// `None` if the lock was lost from the start.

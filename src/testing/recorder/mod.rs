@@ -60,6 +60,7 @@ pub struct Sent {
 
 /// The outcome of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendOutcome {
     /// There is no answer, or no caller waited for it.
     Unknown,
@@ -86,6 +87,7 @@ pub struct Settled {
 
 /// The settlement of a delivery.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Settlement {
     /// It was settled.
     Settled(Disposition),

@@ -60,6 +60,7 @@ impl<R: Receiver> Receiver for RecordedReceiver<R> {
 }
 
 /// A lease that a [`Recorder`] records.
+#[doc(hidden)]
 pub struct RecordedLease<L> {
     // Noted before the lease is dropped, which abandons.
     end: End,
