@@ -125,7 +125,7 @@ impl Sender for ChannelSender {
     }
 
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        ready(self.0.send(&batch.0))
+        ready(self.0.send(batch.messages()))
     }
 
     fn capabilities(&self) -> Capabilities {

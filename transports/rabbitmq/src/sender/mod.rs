@@ -264,7 +264,7 @@ impl RabbitMqSender {
     }
 
     fn start_batch(&self, target: &Target, batch: Batch) -> RabbitMqSending {
-        match self.prepare(batch.0.into_iter(), target) {
+        match self.prepare(batch.into_messages().into_iter(), target) {
             Ok(prepared) => {
                 let prepared = prepared.into_iter().map(|(_, one)| one).collect();
                 RabbitMqSending::awaited(self.send_prepared(prepared, target.clone()))
