@@ -9,6 +9,8 @@ pub(crate) type Run<B> = for<'a> fn(&'a Bench<'a, B>) -> Pin<Box<dyn Future<Outp
 /// One test case of a capability.
 pub struct Case<B: Backend> {
     name: &'static str,
+    /// The doc comment of its entry: ` Rules: S-27, S-28.`
+    rules: &'static str,
     capability: Capability,
     needs: &'static [Capability],
     pub(crate) run: Run<B>,
@@ -17,14 +19,15 @@ pub struct Case<B: Backend> {
 impl<B: Backend> Case<B> {
     pub(crate) const fn new(
         name: &'static str,
+        rules: &'static str,
         capability: Capability,
         needs: &'static [Capability],
         run: Run<B>,
     ) -> Self {
-        Self { name, capability, needs, run }
+        Self { name, rules, capability, needs, run }
     }
 
-    /// Returns the name: the ids of the specification rules, in snake case, and what it shows.
+    /// Returns the name: what it shows, in snake case.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
@@ -44,8 +47,8 @@ impl<B: Backend> Case<B> {
 
     /// Returns its specification rules in `docs/semantics.md`, such as `S-27`.
     #[must_use]
-    pub fn rows(&self) -> Vec<String> {
-        rows(self.name)
+    pub fn rules(&self) -> Vec<&'static str> {
+        ids(self.rules)
     }
 }
 
@@ -66,28 +69,22 @@ impl<B: Backend> fmt::Debug for Case<B> {
     }
 }
 
-/// Returns the ids that a name begins with: a letter and a number with at most one small letter behind it.
-fn rows(name: &str) -> Vec<String> {
-    let mut words = name.split('_');
-    let mut ids = Vec::new();
-    while let (Some(kind), Some(number)) = (words.next(), words.next()) {
-        let digits = number.strip_suffix(|last: char| last.is_ascii_lowercase()).unwrap_or(number);
-        if kind.len() != 1 || digits.len() < 2 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            break;
-        }
-        ids.push(format!("{}-{number}", kind.to_uppercase()));
-    }
-    ids
+/// Returns the ids in a line ` Rules: S-27, S-28.`
+fn ids(line: &'static str) -> Vec<&'static str> {
+    let ids = line.trim().strip_prefix("Rules: ").and_then(|ids| ids.strip_suffix('.'));
+    ids.map(|ids| ids.split(", ").collect()).unwrap_or_default()
 }
 
-/// Lists the cases of a module: each function with its capability and, in brackets, the others that it uses.
+/// Lists the cases of a module: each function with its capability, its rules in a doc comment and, in brackets, the other
+/// capabilities that it uses.
 macro_rules! cases {
-    ($($capability:ident: $($name:ident $([$($need:ident),*])?),* $(,)?;)*) => {
+    ($($capability:ident: $($(#[doc = $rules:literal])? $name:ident $([$($need:ident),*])?),* $(,)?;)*) => {
         pub(super) fn add<B: $crate::Backend>(cases: &mut Vec<$crate::Case<B>>) {
             use ::consign::transport::Capability;
             $($(
                 cases.push($crate::Case::new(
                     stringify!($name),
+                    concat!($($rules)?),
                     Capability::$capability,
                     &[$($(Capability::$need),*)?],
                     |bench| Box::pin($name(bench)),
@@ -104,9 +101,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_begins_with_its_rows() {
-        assert_eq!(rows("s_71_s_72_failures_count"), ["S-71", "S-72"]);
-        assert_eq!(rows("t_59a_names"), ["T-59a"]);
-        assert!(rows("a_name").is_empty() && rows("s_7_x").is_empty());
+    fn a_line_lists_rules() {
+        assert_eq!(ids(" Rules: S-71, T-59a."), ["S-71", "T-59a"]);
+        assert!(ids("").is_empty() && ids(" Rules: S-71").is_empty() && ids(" S-71.").is_empty());
     }
 }

@@ -109,7 +109,7 @@ pub struct CaseReport {
     /// The case's name.
     pub name: &'static str,
     /// Its specification rules in `docs/semantics.md`.
-    pub rows: Vec<String>,
+    pub rules: Vec<&'static str>,
     /// The capability that it tests.
     pub capability: Capability,
     /// The level that the transport declares for it.
@@ -120,7 +120,7 @@ pub struct CaseReport {
 
 impl CaseReport {
     pub(crate) fn new<B: Backend>(case: &Case<B>, level: Level, outcome: Outcome) -> Self {
-        Self { name: case.name(), rows: case.rows(), capability: case.capability(), level, outcome }
+        Self { name: case.name(), rules: case.rules(), capability: case.capability(), level, outcome }
     }
 }
 
@@ -220,7 +220,7 @@ impl Report {
         let cases = self.cases.iter().map(|case| {
             json!({
                 "name": case.name,
-                "rows": case.rows,
+                "rules": case.rules,
                 "capability": case.capability.id(),
                 "level": case.level.as_str(),
                 "outcome": case.outcome.word(),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn report(level: Level, outcomes: Vec<Outcome>, not_tested: &'static [(Capability, &'static str)]) -> Report {
-        let case = |outcome| CaseReport { name: "a", rows: Vec::new(), capability: CALL, level, outcome };
+        let case = |outcome| CaseReport { name: "a", rules: Vec::new(), capability: CALL, level, outcome };
         Report {
             transport: "one",
             capabilities: consign::transport::Capabilities::none().with_each(Capability::ALL, level),

@@ -222,7 +222,7 @@ mod tests {
                 _ => vec![Outcome::Passed],
             };
             let level = capabilities.level(capability);
-            let case = |outcome| CaseReport { name: "a", rows: Vec::new(), capability, level, outcome };
+            let case = |outcome| CaseReport { name: "a", rules: Vec::new(), capability, level, outcome };
             report.cases.extend(outcomes.into_iter().map(case));
         }
         report

@@ -134,16 +134,16 @@ async fn random_order_changes_nothing() {
 }
 
 #[test]
-fn cases_have_names_of_their_own_and_rows() {
+fn cases_have_unique_names_and_rules() {
     let suite = Suite::<Embedded>::new();
     let names: BTreeSet<_> = suite.cases().iter().map(|case| (case.capability(), case.name())).collect();
     assert_eq!(names.len(), suite.cases().len());
     let semantics = include_str!("../../../../docs/semantics.md");
     for case in suite.cases() {
-        for row in case.rows() {
-            assert!(semantics.contains(&format!("\n| {row} | ")), "{case:?} restates {row}, which is no row");
+        for rule in case.rules() {
+            assert!(semantics.contains(&format!("\n| {rule} | ")), "{case:?} names {rule}, which is not a rule");
         }
-        assert!(!case.rows().is_empty(), "{case:?} restates no row");
+        assert!(!case.rules().is_empty(), "{case:?} names no rule");
         assert!(!case.needs().contains(&case.capability()), "{case:?} needs itself");
     }
 }
