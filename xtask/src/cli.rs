@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand as Subcommands};
 
 use crate::{
     bench, conformance, deny, error::Error, faults, features, foreign, kill, model, nightly, power_loss, random,
-    recovery, rows, sabotage, shuttle,
+    recovery, sabotage, shuttle, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -48,12 +48,12 @@ enum Subcommand {
     Random(random::Options),
     /// Measure time and memory of a durable broker that opens with many messages of 1 KiB
     Recovery(recovery::Options),
-    /// Check that each row of docs/semantics.md has a test
-    Rows(Output),
     /// Run tests with one defect of the library at a time, and fail if a defect goes unnoticed
     Sabotage(Output),
     /// Run the concurrency tests of the embedded broker under shuttle
     Shuttle(shuttle::Options),
+    /// Check that each rule of docs/semantics.md has a test
+    Spec(Output),
 }
 
 /// The option that every subcommand with a result has.
@@ -83,9 +83,9 @@ impl CommandLine {
             Subcommand::PowerLoss(options) => power_loss::run(options),
             Subcommand::Random(options) => random::run(options),
             Subcommand::Recovery(options) => recovery::run(options),
-            Subcommand::Rows(output) => rows::run(output),
             Subcommand::Sabotage(output) => sabotage::run(output),
             Subcommand::Shuttle(options) => shuttle::run(options),
+            Subcommand::Spec(output) => spec::run(output),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use crate::bench::PlotError;
-use crate::rows::Problem;
+use crate::spec::Problem;
 
 /// The failure of a subcommand.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ pub(crate) enum Error {
     Memory { peak: u64, goal: u64 },
     /// Features that break the library and that no test notices.
     Unnoticed(Vec<&'static str>),
-    /// What is wrong with the rows, their tests or the exceptions.
-    Rows(Vec<Problem>),
+    /// What is wrong with the rules, their tests or the exceptions.
+    Spec(Vec<Problem>),
     /// The test of this transport did not run the suite.
     NoReport(String),
     /// `cargo metadata` does not have this package.
@@ -95,7 +95,7 @@ impl std::fmt::Display for Error {
             Self::NoPackage(name) => write!(f, "`cargo metadata` names no package `{name}` with features"),
             Self::Parts(failed) => write!(f, "failed: {}", failed.join(", ")),
             Self::Ungrouped(features) => write!(f, "these features are in no group: {}", features.join(", ")),
-            Self::Rows(problems) => {
+            Self::Spec(problems) => {
                 write!(f, "{} problem(s)", problems.len())?;
                 problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
             }
@@ -127,7 +127,7 @@ impl std::error::Error for Error {
             | Self::NoPackage(_)
             | Self::Parts(_)
             | Self::Ungrouped(_)
-            | Self::Rows(_) => None,
+            | Self::Spec(_) => None,
         }
     }
 }

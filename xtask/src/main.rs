@@ -16,9 +16,9 @@ mod nightly;
 mod power_loss;
 mod random;
 mod recovery;
-mod rows;
 mod sabotage;
 mod shuttle;
+mod spec;
 mod workspace;
 
 use std::process::ExitCode;

@@ -86,10 +86,16 @@ mod tests {
 
     #[test]
     fn a_property_is_a_line() {
-        let property =
-            |violations| Some(Property { name: "i_14_x".into(), how: "random".into(), schedules: 20, violations });
-        assert_eq!(Property::parse("shuttle: i_14_x random 20 schedules 0 violations"), property(0));
-        assert_eq!(Property::parse("test a::i_14_x ... shuttle: i_14_x random 20 schedules 1 violations"), property(1));
-        assert_eq!(Property::parse("test a::i_14_x ... ok"), None);
+        let property = |violations| {
+            Some(Property { name: "settle_against_expiry".into(), how: "random".into(), schedules: 20, violations })
+        };
+        assert_eq!(Property::parse("shuttle: settle_against_expiry random 20 schedules 0 violations"), property(0));
+        assert_eq!(
+            Property::parse(
+                "test a::settle_against_expiry ... shuttle: settle_against_expiry random 20 schedules 1 violations"
+            ),
+            property(1)
+        );
+        assert_eq!(Property::parse("test a::settle_against_expiry ... ok"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! `docs/rows-exceptions.txt`: the rows that have no test of their own, each with the reason.
+//! `docs/spec-exceptions.txt`: rules that no test names, and ids of tests that are not rules, each with the reason.
 
 /// One line of the file.
 #[derive(Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(super) struct Exception {
     pub(super) reason: String,
 }
 
-/// Reads `ID reason`, one a line; empty lines and lines that start with `#` say nothing.
+/// Reads `ID reason`, one a line; empty lines and lines that start with `#` are ignored.
 pub(super) fn parse(text: &str) -> Vec<Exception> {
     text.lines()
         .map(str::trim)
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn a_line_is_an_id_and_a_reason() {
-        let exceptions = parse("# rows\n\nS-28   holds by construction \nS-29\n");
+        let exceptions = parse("# rules\n\nS-28   holds by construction \nS-29\n");
         let expected = [("S-28", "holds by construction"), ("S-29", "")];
         assert_eq!(exceptions, expected.map(|(id, reason)| Exception { id: id.into(), reason: reason.into() }));
     }
