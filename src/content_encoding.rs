@@ -64,8 +64,9 @@ pub(crate) fn feature(name: &str) -> Option<&'static str> {
 mod tests {
     use super::encodings;
 
+    /// Rules: H-100.
     #[test]
-    fn h_100_charsets_and_transfer_encodings_say_nothing_of_the_bytes() {
+    fn charsets_and_transfer_encodings_say_nothing_of_the_bytes() {
         for text in [
             "",
             " ",

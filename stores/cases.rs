@@ -52,8 +52,9 @@ fn almost(time: Duration) -> Duration {
     time.saturating_sub(Bench::TICK)
 }
 
+/// Rules: W-01.
 #[tokio::test]
-async fn w_01_a_layer_knows_what_was_handled_before_its_store_was_opened() {
+async fn a_layer_knows_what_was_handled_before_its_store_was_opened() {
     let mut bench = Bench::new().await;
     for (handled, duplicates) in [(1, 0), (0, 1)] {
         let layer = DedupLayer::new(Arc::clone(bench.store()), "orders");
@@ -67,8 +68,9 @@ async fn w_01_a_layer_knows_what_was_handled_before_its_store_was_opened() {
     }
 }
 
+/// Rules: W-02.
 #[tokio::test]
-async fn w_02_ids_belong_to_their_scope() {
+async fn ids_belong_to_their_scope() {
     let bench = Bench::new().await;
     commit(bench.store(), b"a").await;
     let elsewhere = bench.store().begin(Key::new("bills", b"a"), LEASE).await.unwrap();
@@ -76,8 +78,9 @@ async fn w_02_ids_belong_to_their_scope() {
     assert!(is_committed(bench.store(), b"a").await);
 }
 
+/// Rules: W-04.
 #[tokio::test]
-async fn w_04_a_window_is_exact_and_does_not_slide() {
+async fn a_window_is_exact_and_does_not_slide() {
     let mut bench = Bench::new().await;
     commit(bench.store(), b"a").await;
     for time in [WINDOW / 2, almost(WINDOW / 2)] {
@@ -95,8 +98,9 @@ async fn w_04_a_window_is_exact_and_does_not_slide() {
     reserve(bench.store(), b"a").await;
 }
 
+/// Rules: W-04.
 #[tokio::test]
-async fn w_04_many_windows_that_end_at_once_are_exact_too() {
+async fn many_windows_that_end_at_once_are_exact_too() {
     let bench = Bench::new().await;
     let store = bench.store();
     let ids: Vec<_> = (0..20_u32).map(u32::to_le_bytes).collect();
@@ -113,8 +117,9 @@ async fn w_04_many_windows_that_end_at_once_are_exact_too() {
     }
 }
 
+/// Rules: W-19.
 #[tokio::test]
-async fn w_19_a_lease_is_renewed_until_somebody_else_has_the_id() {
+async fn a_lease_is_renewed_until_another_process_has_the_id() {
     let bench = Bench::new().await;
     let store = bench.store();
     let token = reserve(store, b"a").await;
@@ -133,8 +138,9 @@ async fn w_19_a_lease_is_renewed_until_somebody_else_has_the_id() {
     store.commit(&other).await.unwrap();
 }
 
+/// Rules: W-06.
 #[tokio::test]
-async fn w_06_what_is_forgotten_is_unknown_and_what_is_committed_is_not_forgotten() {
+async fn what_is_forgotten_is_unknown_and_what_is_committed_is_not_forgotten() {
     let mut bench = Bench::new().await;
     let forgotten = reserve(bench.store(), b"a").await;
     bench.store().forget(&forgotten).await.unwrap();
@@ -148,8 +154,9 @@ async fn w_06_what_is_forgotten_is_unknown_and_what_is_committed_is_not_forgotte
     assert!(is_committed(bench.store(), b"a").await);
 }
 
+/// Rules: W-07.
 #[tokio::test(flavor = "multi_thread")]
-async fn w_07_one_of_many_reserves_an_id_and_all_commits_arrive() {
+async fn one_of_many_reserves_an_id_and_all_commits_arrive() {
     let bench = Bench::new().await;
     let calls: Vec<_> = (0..2_000_u32)
         .map(|n| {
@@ -171,8 +178,9 @@ async fn w_07_one_of_many_reserves_an_id_and_all_commits_arrive() {
     }
 }
 
+/// Rules: W-08.
 #[tokio::test]
-async fn w_08_a_lease_ends_by_itself() {
+async fn a_lease_ends_by_itself() {
     let bench = Bench::new().await;
     let store = bench.store();
     let first = reserve(store, b"a").await;

@@ -24,8 +24,9 @@ mod tests {
 
     use super::*;
 
+    /// Rules: X-04.
     #[test]
-    fn x_04_a_rejection_names_the_entity_and_has_the_time() {
+    fn a_rejection_names_the_entity_and_has_the_time() {
         let path = EntityPath::new("orders/eu").unwrap();
         let error = SendError::new(ErrorKind::QuotaExceeded).with_detail("the queue holds at most 1024 bytes");
         let error = rejection(error, "queue", &path, Timestamp::from_millis(1_700_000_000_000));

@@ -116,8 +116,9 @@ mod tests {
 
     use super::*;
 
+    /// Rules: P-122.
     #[test]
-    fn p_122_the_kind_is_the_same_by_value_and_by_text() {
+    fn the_kind_is_the_same_by_value_and_by_text() {
         for found in [
             Unexpected::Unit,
             Unexpected::Option,

@@ -148,8 +148,9 @@ pub(super) fn resubmit_count(properties: &Properties) -> u32 {
 mod tests {
     use super::*;
 
+    /// Rules: L-02.
     #[test]
-    fn l_02_what_can_be_read_of_a_trail_is_read() {
+    fn what_can_be_read_of_a_trail_is_read() {
         let entry = "json;exact;Syntax;1:5";
         for (text, read, unreadable) in [
             (entry.to_owned(), 1, false),
@@ -164,8 +165,9 @@ mod tests {
         }
     }
 
+    /// Rules: L-13.
     #[test]
-    fn l_13_a_count_of_any_type_is_read() {
+    fn a_count_of_any_type_is_read() {
         let of = |value: PropertyValue| {
             let mut properties = Properties::new();
             properties.application_mut().insert(RESUBMIT_COUNT, value);

@@ -129,8 +129,9 @@ mod tests {
         Explained::new(message.with_received(received), ENQUEUED.saturating_add(Duration::from_secs(10)))
     }
 
+    /// Rules: L-04.
     #[test]
-    fn l_04_each_test_tells_apart() {
+    fn each_test_tells_apart() {
         let later = ENQUEUED.saturating_add(Duration::from_millis(1));
         for (passes, fails) in [
             (Filter::all(), Filter::all().not()),
@@ -151,8 +152,9 @@ mod tests {
         }
     }
 
+    /// Rules: L-04.
     #[test]
-    fn l_04_a_media_type_is_compared_without_its_parameters() {
+    fn a_media_type_is_compared_without_its_parameters() {
         for (wanted, declared, is_match) in [
             ("application/json", "Application/JSON; charset=utf-8", true),
             ("application/json;a=b", "application/json", true),

@@ -152,8 +152,9 @@ mod tests {
         Explained::new(message.with_received(received), ENQUEUED.saturating_add(Duration::from_secs(age)))
     }
 
+    /// Rules: L-01.
     #[test]
-    fn l_01_a_dead_letter_says_why_for_people() {
+    fn a_dead_letter_says_why_for_people() {
         let message = Message::builder()
             .message_id("second")
             .subject("order.created")
@@ -178,8 +179,9 @@ mod tests {
         assert_eq!(explained.with_body(6).to_string(), format!("{expected}\n  body canary"));
     }
 
+    /// Rules: L-03.
     #[test]
-    fn l_03_neither_display_nor_debug_shows_a_body_or_a_control_character() {
+    fn neither_display_nor_debug_shows_a_body_or_a_control_character() {
         let nasty = "\u{1b}[31m\u{202e}evil";
         let message = Message::builder()
             .message_id(nasty)

@@ -103,8 +103,9 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    /// Rules: S-58.
     #[test]
-    fn s_58_half_of_the_lock_and_five_minutes() {
+    fn half_of_the_lock_and_five_minutes() {
         let renewal = Renewal::new(s(60));
         assert_eq!(renewal.next(s(0), s(0), s(0)), Some(s(30)));
         assert_eq!(renewal.next(s(0), s(270), s(270)), Some(s(30)));

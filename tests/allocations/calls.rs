@@ -33,7 +33,7 @@ struct Replay(u64, usize);
 impl Drop for Replay {
     fn drop(&mut self) {
         let Self(seed, calls) = self;
-        let test = "r_23_random_cancellation_and_late_replies_leave_no_bytes";
+        let test = "random_cancellation_and_late_replies_leave_no_bytes";
         println!("replay: SEED={seed} CONSIGN_CALLS={calls} cargo test --features full --test allocations {test}");
     }
 }
@@ -150,8 +150,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(future)
 }
 
+/// Rules: R-23.
 #[test]
-fn r_23_random_cancellation_and_late_replies_leave_no_bytes() {
+fn random_cancellation_and_late_replies_leave_no_bytes() {
     let calls = usize::try_from(number("CONSIGN_CALLS").unwrap_or(20_000)).expect("a number of calls");
     let seed = number("SEED").unwrap_or_else(|| fastrand::u64(..));
     let _replay = Replay(seed, calls);

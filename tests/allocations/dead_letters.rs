@@ -28,8 +28,9 @@ async fn cemetery() -> Queue {
     queue
 }
 
+/// Rules: L-21.
 #[tokio::test(flavor = "current_thread")]
-async fn l_21_a_run_keeps_tens_of_bytes_of_what_it_skips_and_of_what_it_has_handled() {
+async fn a_run_keeps_tens_of_bytes_of_what_it_skips_and_of_what_it_has_handled() {
     let queue = cemetery().await;
     let dead = DeadLetters::new(queue.dead_letter());
     let per_dead_letter = |at_end: isize| (at_end - LIVE.get()) / 10_000;

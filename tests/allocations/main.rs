@@ -102,8 +102,9 @@ fn the_count_counts() {
     assert_eq!(allocated, 1);
 }
 
+/// Rules: T-54.
 #[test]
-fn t_54_a_match_that_changes_nothing_allocates_nothing() {
+fn a_match_that_changes_nothing_allocates_nothing() {
     let mut rules = RuleSet::default();
     let filter = CorrelationFilter::builder().subject("order.created").property("colour", "red");
     rules.create(Rule::new("subject", filter.build().expect("a filter")).expect("a rule")).expect("a new rule");
@@ -144,10 +145,11 @@ fn an_eighth_of_a_million_remembered_ids_take_at_most_12_mib() {
     send(IDS).expect_err("one more than it remembers");
 }
 
+/// Rules: W-11.
 /// 96 MiB for a million, however many are offered; an eighth of it stands at the same place between two doublings of the
 /// table.
 #[test]
-fn w_11_an_eighth_of_a_million_handled_ids_take_at_most_12_mib() {
+fn an_eighth_of_a_million_handled_ids_take_at_most_12_mib() {
     const IDS: usize = 125_000;
     let before = LIVE.get();
     let store = MemoryStore::new(Duration::from_secs(3_600)).max_ids(IDS);

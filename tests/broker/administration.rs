@@ -45,8 +45,9 @@ fn dead() -> Disposition {
     Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "no")
 }
 
+/// Rules: V-13.
 #[test]
-fn v_13_a_path_or_a_name_that_breaks_a_rule_makes_no_entity() {
+fn a_path_or_a_name_that_breaks_a_rule_makes_no_entity() {
     let namespace = Namespace::new();
     let (longest, longer) = ("x".repeat(50), "x".repeat(51));
     let topic = namespace.topic("events");
@@ -63,16 +64,18 @@ fn v_13_a_path_or_a_name_that_breaks_a_rule_makes_no_entity() {
     subscribe(&topic, &longest);
 }
 
+/// Rules: V-13.
 #[test]
-fn v_13_a_rule_has_a_name_of_1_to_50_characters() {
+fn a_rule_has_a_name_of_1_to_50_characters() {
     Rule::new("x".repeat(50), consign::rules::Filter::True).unwrap();
     for bad in [&*"x".repeat(51), "", "a?b", "a#b", "a*b", "a@b"] {
         Rule::new(bad, consign::rules::Filter::True).unwrap_err();
     }
 }
 
+/// Rules: V-13.
 #[test]
-fn v_13_a_reserved_path_is_no_path_of_an_entity() {
+fn a_reserved_path_is_no_path_of_an_entity() {
     let namespace = Namespace::new();
     namespace.topic("events");
     namespace.queue("orders");
@@ -83,8 +86,9 @@ fn v_13_a_reserved_path_is_no_path_of_an_entity() {
     assert_eq!(namespace.broker.entities().len(), 2);
 }
 
+/// Rules: S-01, S-02, S-03.
 #[test]
-fn s_01_s_02_s_03_a_setting_out_of_its_range_makes_no_entity() {
+fn a_setting_out_of_its_range_makes_no_entity() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     for (name, queue) in [
@@ -107,8 +111,9 @@ fn s_01_s_02_s_03_a_setting_out_of_its_range_makes_no_entity() {
     assert_eq!(namespace.broker.entities().len(), 1);
 }
 
+/// Rules: S-05, S-06, S-08, S-10, S-11.
 #[test]
-fn s_05_s_06_s_08_s_10_s_11_what_is_not_set() {
+fn what_is_not_set() {
     let queue = QueueSettings::default();
     assert!(!queue.requires_session && !queue.partitioned && queue.duplicate_detection.is_none());
     assert!(queue.forward_to.is_none() && queue.forward_dead_letters_to.is_none());
@@ -123,8 +128,9 @@ fn s_05_s_06_s_08_s_10_s_11_what_is_not_set() {
     assert!(subscription.forward_to.is_none() && subscription.forward_dead_letters_to.is_none());
 }
 
+/// Rules: S-06.
 #[test]
-fn s_06_what_is_fixed_at_creation_cannot_be_updated() {
+fn what_is_fixed_at_creation_cannot_be_updated() {
     let namespace = Namespace::new();
     let window = 60 * SECOND;
     let all = [
@@ -156,8 +162,9 @@ fn s_06_what_is_fixed_at_creation_cannot_be_updated() {
     assert_eq!(kind(topic.update_subscription("s", changed)), Some(ErrorKind::InvalidOperation));
 }
 
+/// Rules: S-07.
 #[test]
-fn s_07_a_window_of_duplicate_detection_is_20_s_to_7_days() {
+fn a_window_of_duplicate_detection_is_20_s_to_7_days() {
     let namespace = Namespace::new();
     for (window, allowed) in [(almost(20 * SECOND), false), (20 * SECOND, true), (7 * DAY, true), (7 * DAY + MS, false)]
     {
@@ -172,8 +179,9 @@ fn s_07_a_window_of_duplicate_detection_is_20_s_to_7_days() {
     }
 }
 
+/// Rules: S-08.
 #[test]
-fn s_08_an_idle_entity_is_deleted_after_5_min_at_least() {
+fn an_idle_entity_is_deleted_after_5_min_at_least() {
     let shortest = 300 * SECOND;
     let namespace = Namespace::new();
     let invalid = Some(ErrorKind::InvalidArgument);
@@ -190,8 +198,9 @@ fn s_08_an_idle_entity_is_deleted_after_5_min_at_least() {
     assert_eq!(kind(namespace.broker.queue("orders")), Some(ErrorKind::EntityNotFound));
 }
 
+/// Rules: S-09.
 #[test]
-fn s_09_a_size_out_of_its_range_makes_no_entity() {
+fn a_size_out_of_its_range_makes_no_entity() {
     let namespace = Namespace::new();
     let invalid = Some(ErrorKind::InvalidArgument);
     assert_eq!(kind(namespace.broker.create_queue("orders", settings().with_max_size(1_023))), invalid);
@@ -281,8 +290,9 @@ fn rules_are_made_listed_and_deleted() {
     assert_eq!(topic.subscription("S").unwrap().rules().len(), 2);
 }
 
+/// Rules: T-57.
 #[test]
-fn t_57_a_topic_has_2000_subscriptions() {
+fn a_topic_has_2000_subscriptions() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     for number in 0..2_000 {
@@ -323,8 +333,9 @@ fn an_update_that_breaks_a_rule_changes_nothing() {
     assert_eq!(queue.settings().unwrap(), settings());
 }
 
+/// Rules: S-43.
 #[test]
-fn s_43_a_new_lock_duration_gives_the_locks_back_without_a_count() {
+fn a_new_lock_duration_gives_the_locks_back_without_a_count() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_max_delivery_count(1));
     for body in ["a", "b", "dead"] {
@@ -350,8 +361,9 @@ fn s_43_a_new_lock_duration_gives_the_locks_back_without_a_count() {
     assert_eq!(facts(&receive(&queue.dead_letter()).message).delivery_count, 1);
 }
 
+/// Rules: S-43.
 #[test]
-fn s_43_other_changes_leave_the_locks_alone() {
+fn other_changes_leave_the_locks_alone() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "a");
@@ -362,8 +374,9 @@ fn s_43_other_changes_leave_the_locks_alone() {
     held.complete().ok();
 }
 
+/// Rules: S-11.
 #[test]
-fn s_11_a_status_refuses_sends() {
+fn a_status_refuses_sends() {
     let at = START.saturating_add(SECOND);
     for (status, refused) in [
         (Status::Active, false),
@@ -390,8 +403,9 @@ fn s_11_a_status_refuses_sends() {
     }
 }
 
+/// Rules: S-11.
 #[test]
-fn s_11_a_status_refuses_receives() {
+fn a_status_refuses_receives() {
     for (status, refused) in [
         (Status::Active, false),
         (Status::Disabled, true),
@@ -421,8 +435,9 @@ fn s_11_a_status_refuses_receives() {
     }
 }
 
+/// Rules: S-11.
 #[test]
-fn s_11_a_status_refuses_settlements_and_renewals() {
+fn a_status_refuses_settlements_and_renewals() {
     for (status, refused) in [
         (Status::Active, false),
         (Status::Disabled, true),
@@ -461,8 +476,9 @@ fn s_11_a_status_refuses_settlements_and_renewals() {
     }
 }
 
+/// Rules: S-11.
 #[test]
-fn s_11_a_status_refuses_what_the_holder_of_a_session_does() {
+fn a_status_refuses_what_the_holder_of_a_session_does() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_sessions(true));
     let mut session = queue.accept_session("s").unwrap();
@@ -477,8 +493,9 @@ fn s_11_a_status_refuses_what_the_holder_of_a_session_does() {
     assert_eq!(queue.accept_session("s").unwrap().state().unwrap(), None);
 }
 
+/// Rules: S-11.
 #[test]
-fn s_11_time_goes_on_in_a_disabled_entity() {
+fn time_goes_on_in_a_disabled_entity() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_dead_letter_on_expiration(true));
     try_send(&queue.sender().unwrap(), Message::builder().time_to_live(SECOND).build("expires").unwrap()).unwrap();
@@ -493,8 +510,9 @@ fn s_11_time_goes_on_in_a_disabled_entity() {
     namespace.broker.delete("orders").unwrap();
 }
 
+/// Rules: S-11.
 #[test]
-fn s_11_a_waiting_receiver_hears_that_its_entity_is_disabled() {
+fn a_waiting_receiver_hears_that_its_entity_is_disabled() {
     waits(|namespace, queue, waiting| {
         assert!(waiting.poll().is_pending());
         namespace.broker.update_queue("orders", settings().with_status(Status::ReceiveDisabled)).unwrap();
@@ -637,8 +655,9 @@ fn a_deleted_subscription_gives_its_room_back_to_its_topic() {
     assert_eq!(counts(&kept), [1, 0, 0, 0, 0]);
 }
 
+/// Rules: S-100, S-101.
 #[test]
-fn s_100_s_101_sub_queues_are_found_in_any_case() {
+fn sub_queues_are_found_in_any_case() {
     let namespace = Namespace::new();
     let queue = namespace.queue("Orders");
     subscribe(&namespace.topic("Events"), "S");
@@ -696,8 +715,9 @@ fn one_a_second(namespace: &Namespace, queue: &Queue, messages: usize) {
     }
 }
 
+/// Rules: S-106.
 #[test]
-fn s_106_the_oldest_are_deleted_first_and_locked_ones_stay() {
+fn the_oldest_are_deleted_first_and_locked_ones_stay() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     one_a_second(&namespace, &queue, 6);
@@ -712,8 +732,9 @@ fn s_106_the_oldest_are_deleted_first_and_locked_ones_stay() {
     assert_eq!(queue.delete_messages(100, None).wait().unwrap(), 0);
 }
 
+/// Rules: S-106.
 #[test]
-fn s_106_the_instant_before_which_is_not_included() {
+fn the_instant_before_which_is_not_included() {
     for (cutoff, deleted) in [(0, 0), (1, 1), (1_999, 2), (2_000, 2), (2_001, 3), (60_000, 4)] {
         let namespace = Namespace::new();
         let queue = namespace.queue("orders");
@@ -724,8 +745,9 @@ fn s_106_the_instant_before_which_is_not_included() {
     }
 }
 
+/// Rules: S-106.
 #[test]
-fn s_106_a_call_deletes_4000_at_most() {
+fn a_call_deletes_4000_at_most() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     for _ in 0..4_001 {
@@ -735,8 +757,9 @@ fn s_106_a_call_deletes_4000_at_most() {
     assert_eq!((numbers(&queue), counts(&queue)), (vec![4_001], [1, 0, 0, 0, 0]));
 }
 
+/// Rules: S-106.
 #[test]
-fn s_106_dead_letters_can_be_deleted_and_partitions_cannot() {
+fn dead_letters_can_be_deleted_and_partitions_cannot() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     for body in ["dead", "too", "active"] {
@@ -784,17 +807,19 @@ fn ages_are_the_times_of_the_oldest() {
     assert_eq!(queue.ages(), nothing);
 }
 
+/// Rules: S-12.
 #[test]
-fn s_12_the_emulator_profile_differs_where_the_emulator_does() {
+fn the_emulator_profile_differs_where_the_emulator_does() {
     let emulator = QueueSettings::emulator();
     assert_eq!((emulator.max_delivery_count, emulator.default_time_to_live), (3, Some(3_600 * SECOND)));
     assert_eq!((emulator.lock_duration, emulator.max_message_size), (60 * SECOND, 256 << 10));
     Namespace::new().queue_with("orders", emulator);
 }
 
+/// Rules: S-08.
 /// Nobody has looked since it was due to be deleted.
 #[test]
-fn s_08_an_entity_that_is_due_to_be_deleted_has_no_settings() {
+fn an_entity_that_is_due_to_be_deleted_has_no_settings() {
     let idle = Duration::from_secs(300);
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_auto_delete_on_idle(idle));

@@ -31,8 +31,9 @@ fn bench<const N: usize>(bodies: [&'static str; N]) -> Bench {
     bench
 }
 
+/// Rules: S-39.
 #[test]
-fn s_39_peek_lock_works_and_complete_removes() {
+fn peek_lock_works_and_complete_removes() {
     let bench = bench(["a"]);
     let held = bench.receive_dead();
     assert!(facts(&held.message).dead_lettered && facts(&held.message).locked_until.is_some());
@@ -42,8 +43,9 @@ fn s_39_peek_lock_works_and_complete_removes() {
     assert_eq!(bench.queue.counts().size, 0);
 }
 
+/// Rules: S-40.
 #[test]
-fn s_40_no_number_of_deliveries_moves_a_dead_letter() {
+fn no_number_of_deliveries_moves_a_dead_letter() {
     let bench = bench(["a"]);
     for _ in 0..5 {
         bench.receive_dead().abandon().ok();
@@ -55,8 +57,9 @@ fn s_40_no_number_of_deliveries_moves_a_dead_letter() {
     }
 }
 
+/// Rules: S-41.
 #[test]
-fn s_41_a_dead_letter_is_not_dead_lettered_again() {
+fn a_dead_letter_is_not_dead_lettered_again() {
     let bench = bench(["a"]);
     assert_eq!(bench.receive_dead().dead_letter(dead_letter()).refused(), ErrorKind::InvalidOperation);
     assert_eq!(bench.queue.dead_letter().counts().locked, 1);
@@ -64,8 +67,9 @@ fn s_41_a_dead_letter_is_not_dead_lettered_again() {
     assert_eq!(why(&bench.receive_dead().message), ("HandlerPermanent", "broken"));
 }
 
+/// Rules: S-42, S-102.
 #[test]
-fn s_42_s_102_nothing_expires_there() {
+fn nothing_expires_there() {
     let bench = bench(["a"]);
     bench.advance(Duration::from_secs(3_600 * 24 * 365));
     assert_eq!(bench.counts(), [0, 0, 0, 1]);
@@ -75,8 +79,9 @@ fn s_42_s_102_nothing_expires_there() {
     assert_eq!(bench.counts(), [0, 0, 0, 1]);
 }
 
+/// Rules: S-102, T-86.
 #[test]
-fn s_102_t_86_dead_letters_count_toward_the_size_of_the_queue() {
+fn dead_letters_count_toward_the_size_of_the_queue() {
     let bench = Bench::new(settings().with_max_size(1_024));
     bench.send(["a", "b", "c"]);
     let before = bench.queue.counts().size;
@@ -89,8 +94,9 @@ fn s_102_t_86_dead_letters_count_toward_the_size_of_the_queue() {
     bench.send(["d"]);
 }
 
+/// Rules: S-100.
 #[test]
-fn s_100_the_address_is_read_in_any_case() {
+fn the_address_is_read_in_any_case() {
     let bench = bench(["a"]);
     let dead = bench.broker.queue("Orders/$DeadLetterQueue").unwrap();
     assert_eq!(dead.path().as_str(), "orders/$deadletterqueue");
@@ -98,16 +104,18 @@ fn s_100_the_address_is_read_in_any_case() {
     assert_eq!(text(&received[0].message), "a");
 }
 
+/// Rules: S-103.
 #[test]
-fn s_103_nothing_can_be_sent_there() {
+fn nothing_can_be_sent_there() {
     let bench = bench([]);
     assert_eq!(bench.queue.dead_letter().sender().unwrap_err().kind(), ErrorKind::InvalidOperation);
     let refused = bench.broker.create_queue("other/$deadletterqueue", QueueSettings::default()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidOperation);
 }
 
+/// Rules: S-105, M-03.
 #[test]
-fn s_105_m_03_what_was_sent_survives() {
+fn what_was_sent_survives() {
     let bench = Bench::new(settings());
     bench.send(["other"]);
     let body = Body::sections(vec![Bytes::from_static(b"\xff\0a"), Bytes::new(), Bytes::from_static(b"b")]);
@@ -128,8 +136,9 @@ fn s_105_m_03_what_was_sent_survives() {
     drop(other);
 }
 
+/// Rules: S-105.
 #[test]
-fn s_105_dead_letters_are_in_the_order_of_their_numbers() {
+fn dead_letters_are_in_the_order_of_their_numbers() {
     let bench = Bench::new(settings());
     bench.send(["a", "b", "c"]);
     let mut held = take(&mut bench.queue.receiver(), 3);
@@ -140,8 +149,9 @@ fn s_105_dead_letters_are_in_the_order_of_their_numbers() {
     assert_eq!(texts(dead.iter().map(|delivery| &delivery.message)), ["a", "b", "c"]);
 }
 
+/// Rules: S-92.
 #[test]
-fn s_92_a_dead_letter_that_outgrows_the_limit_says_so_and_keeps_nothing_else() {
+fn a_dead_letter_that_outgrows_the_limit_says_so_and_keeps_nothing_else() {
     let full = |bench: &Bench| {
         let mut message = Message::new("a");
         for key in ["k", "l"] {
@@ -171,8 +181,9 @@ fn s_92_a_dead_letter_that_outgrows_the_limit_says_so_and_keeps_nothing_else() {
     }
 }
 
+/// Rules: S-39.
 #[test]
-fn s_39_a_dead_letter_can_be_deferred_there() {
+fn a_dead_letter_can_be_deferred_there() {
     let bench = bench(["a"]);
     bench.receive_dead().defer().ok();
     assert!(bench.try_receive_dead().is_none());
@@ -182,8 +193,9 @@ fn s_39_a_dead_letter_can_be_deferred_there() {
     assert_eq!(bench.counts(), [0; 4]);
 }
 
+/// Rules: C-04.
 #[test]
-fn c_04_every_queue_and_subscription_has_a_dead_letter_queue() {
+fn every_queue_and_subscription_has_a_dead_letter_queue() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_max_delivery_count(1));
     let topic = namespace.topic("events");

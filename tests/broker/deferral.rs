@@ -21,8 +21,9 @@ fn one(bench: &Bench) -> Delivery<QueueLease> {
     by_number(bench, &[1]).unwrap().remove(0)
 }
 
+/// Rules: S-32, S-33, T-21.
 #[test]
-fn s_32_s_33_t_21_a_deferred_message_is_had_by_its_number_only() {
+fn a_deferred_message_is_had_by_its_number_only() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     bench.receive().defer().ok();
@@ -38,8 +39,9 @@ fn s_32_s_33_t_21_a_deferred_message_is_had_by_its_number_only() {
     assert!(facts.locked_until.is_some());
 }
 
+/// Rules: S-33.
 #[test]
-fn s_33_each_receive_by_number_has_a_lock_of_its_own() {
+fn each_receive_by_number_has_a_lock_of_its_own() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     bench.receive().defer().ok();
@@ -50,8 +52,9 @@ fn s_33_each_receive_by_number_has_a_lock_of_its_own() {
     fresh.complete().ok();
 }
 
+/// Rules: S-34.
 #[test]
-fn s_34_a_deferred_message_is_completed_or_dead_lettered() {
+fn a_deferred_message_is_completed_or_dead_lettered() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     bench.receive().defer().ok();
@@ -63,8 +66,9 @@ fn s_34_a_deferred_message_is_completed_or_dead_lettered() {
     assert_eq!(bench.counts(), [0, 0, 0, 1]);
 }
 
+/// Rules: S-35, T-23.
 #[test]
-fn s_35_t_23_abandoned_or_lost_it_is_deferred_again() {
+fn abandoned_or_lost_it_is_deferred_again() {
     let bench = Bench::new(settings().with_max_delivery_count(2));
     bench.send(["a"]);
     bench.receive().defer().ok();
@@ -79,8 +83,9 @@ fn s_35_t_23_abandoned_or_lost_it_is_deferred_again() {
     assert_eq!(bench.counts(), [0, 0, 1, 0]);
 }
 
+/// Rules: T-20.
 #[test]
-fn t_20_a_deferred_message_is_seen_by_a_peek_even_after_its_time_to_live() {
+fn a_deferred_message_is_seen_by_a_peek_even_after_its_time_to_live() {
     let bench = Bench::new(settings().with_dead_letter_on_expiration(true));
     bench.send_with_ttl("a", 50 * MS);
     bench.receive().defer().ok();
@@ -94,8 +99,9 @@ fn t_20_a_deferred_message_is_seen_by_a_peek_even_after_its_time_to_live() {
     assert_eq!(bench.counts(), [0, 0, 1, 0]);
 }
 
+/// Rules: T-22.
 #[test]
-fn t_22_one_number_that_cannot_be_had_fails_the_call() {
+fn one_number_that_cannot_be_had_fails_the_call() {
     let bench = Bench::new(settings());
     bench.send(["deferred", "active", "locked"]);
     bench.send_with_ttl("expired", 50 * MS);
@@ -122,8 +128,9 @@ fn t_22_one_number_that_cannot_be_had_fails_the_call() {
     drop(locked);
 }
 
+/// Rules: T-22.
 #[test]
-fn t_22_a_deferred_message_that_is_locked_cannot_be_had() {
+fn a_deferred_message_that_is_locked_cannot_be_had() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     bench.receive().defer().ok();
@@ -132,8 +139,9 @@ fn t_22_a_deferred_message_that_is_locked_cannot_be_had() {
     held.complete().ok();
 }
 
+/// Rules: C-13, T-09.
 #[test]
-fn c_13_t_09_a_deferred_message_that_has_expired_is_there_and_cannot_be_had() {
+fn a_deferred_message_that_has_expired_is_there_and_cannot_be_had() {
     for dead_lettered in [false, true] {
         let bench = Bench::new(settings().with_dead_letter_on_expiration(dead_lettered));
         bench.send_with_ttl("a", LOCK);

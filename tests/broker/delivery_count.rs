@@ -8,15 +8,17 @@ use consign::{
 
 use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, facts, settings, take, text, why};
 
+/// Rules: S-70, M-04.
 #[test]
-fn s_70_m_04_a_new_message_reads_1() {
+fn a_new_message_reads_1() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     assert_eq!(facts(&bench.receive().message).delivery_count, 1);
 }
 
+/// Rules: S-71, S-72.
 #[test]
-fn s_71_s_72_failures_count() {
+fn failures_count() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     bench.receive().abandon().ok();
@@ -27,8 +29,9 @@ fn s_71_s_72_failures_count() {
     drop(delivery);
 }
 
+/// Rules: S-30, S-90.
 #[test]
-fn s_30_s_90_a_message_is_delivered_as_often_as_the_queue_allows() {
+fn a_message_is_delivered_as_often_as_the_queue_allows() {
     for limit in [1, 2, 10] {
         let bench = Bench::new(settings().with_max_delivery_count(limit));
         bench.send(["a"]);
@@ -53,8 +56,9 @@ fn s_30_s_90_a_message_is_delivered_as_often_as_the_queue_allows() {
     }
 }
 
+/// Rules: S-30.
 #[test]
-fn s_30_a_lock_that_runs_out_at_the_limit_dead_letters() {
+fn a_lock_that_runs_out_at_the_limit_dead_letters() {
     let bench = Bench::new(settings().with_max_delivery_count(1));
     bench.send(["a"]);
     let held = bench.receive();
@@ -66,8 +70,9 @@ fn s_30_a_lock_that_runs_out_at_the_limit_dead_letters() {
     assert_eq!(bench.counts(), [0, 0, 0, 1]);
 }
 
+/// Rules: S-30.
 #[test]
-fn s_30_releases_and_deferrals_do_not_approach_the_limit() {
+fn releases_and_deferrals_do_not_approach_the_limit() {
     let bench = Bench::new(settings().with_max_delivery_count(1));
     bench.send(["a"]);
     let number = SequenceNumber::new(1);
@@ -81,8 +86,9 @@ fn s_30_releases_and_deferrals_do_not_approach_the_limit() {
     }
 }
 
+/// Rules: S-78, T-30.
 #[test]
-fn s_78_t_30_a_peek_changes_nothing_and_shows_the_failures() {
+fn a_peek_changes_nothing_and_shows_the_failures() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     for failures in 0..3 {
@@ -96,8 +102,9 @@ fn s_78_t_30_a_peek_changes_nothing_and_shows_the_failures() {
     }
 }
 
+/// Rules: S-79, S-32.
 #[test]
-fn s_79_s_32_a_deferral_counts_nothing() {
+fn a_deferral_counts_nothing() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     bench.receive().defer().ok();
@@ -105,8 +112,9 @@ fn s_79_s_32_a_deferral_counts_nothing() {
     assert_eq!(facts(&delivery.message).delivery_count, 1);
 }
 
+/// Rules: T-91.
 #[test]
-fn t_91_what_is_received_ahead_may_die_unseen() {
+fn what_is_received_ahead_may_die_unseen() {
     let bench = Bench::new(settings().with_max_delivery_count(2));
     bench.send(["a", "b", "c"]);
     for deliveries in 1..=2 {
@@ -122,8 +130,9 @@ fn t_91_what_is_received_ahead_may_die_unseen() {
     assert_eq!(bench.counts(), [1, 0, 0, 2]);
 }
 
+/// Rules: T-91.
 #[test]
-fn t_91_what_comes_back_is_behind_what_was_received_ahead() {
+fn what_comes_back_is_behind_what_was_received_ahead() {
     let bench = Bench::new(settings());
     bench.send(["a", "b", "c", "d"]);
     let mut receiver = bench.queue.receiver();
@@ -138,8 +147,9 @@ fn t_91_what_comes_back_is_behind_what_was_received_ahead() {
     assert_eq!(handled, ["b", "c", "a", "d"]);
 }
 
+/// Rules: S-80, S-40.
 #[test]
-fn s_80_s_40_a_dead_letter_reads_its_deliveries_and_stays() {
+fn a_dead_letter_reads_its_deliveries_and_stays() {
     let bench = Bench::new(settings().with_max_delivery_count(3));
     bench.send(["a"]);
     (0..3).for_each(|_| bench.receive().abandon().ok());
@@ -156,8 +166,9 @@ fn s_80_s_40_a_dead_letter_reads_its_deliveries_and_stays() {
     }
 }
 
+/// Rules: S-80.
 #[test]
-fn s_80_a_dead_letter_that_was_asked_for_reads_its_deliveries() {
+fn a_dead_letter_that_was_requested_reads_its_deliveries() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     bench.receive().abandon().ok();

@@ -41,8 +41,9 @@ fn refused(bench: &Bench, id: &str) -> ErrorKind {
     bench.try_send(message(id, "")).unwrap_err().kind()
 }
 
+/// Rules: T-40.
 #[test]
-fn t_40_only_the_id_is_looked_at() {
+fn only_the_id_is_looked_at() {
     let bench = bench();
     bench.try_send(message("a", "first")).unwrap();
     let other = Message::builder()
@@ -58,8 +59,9 @@ fn t_40_only_the_id_is_looked_at() {
     assert_eq!((bodies(&bench.queue), numbers(&bench.queue)), (vec!["first".into(), "first".to_owned()], vec![1, 2]));
 }
 
+/// Rules: T-40.
 #[test]
-fn t_40_with_partitions_the_key_is_looked_at_too() {
+fn with_partitions_the_key_is_looked_at_too() {
     let bench = Bench::new(detecting().with_partitioned(true));
     let send = |session: Option<&'static str>, key: Option<&'static str>| {
         let before = bench.counts()[0];
@@ -82,14 +84,16 @@ fn t_40_with_partitions_the_key_is_looked_at_too() {
     assert!(!send(Some("k"), None) && !send(Some("m"), Some("m")));
 }
 
+/// Rules: T-40.
 #[test]
-fn t_40_without_detection_equal_ids_are_nothing_special() {
+fn without_detection_equal_ids_are_nothing_special() {
     let bench = Bench::new(settings());
     assert!(is_new(&bench, "a") && is_new(&bench, "a"));
 }
 
+/// Rules: T-41, Q-03.
 #[test]
-fn t_41_q_03_a_duplicate_is_accepted_and_dropped() {
+fn a_duplicate_is_accepted_and_dropped() {
     let bench = bench();
     assert!(is_new(&bench, "a"));
     let size = bench.queue.counts().size;
@@ -104,15 +108,17 @@ fn t_41_q_03_a_duplicate_is_accepted_and_dropped() {
     assert_eq!(bench.try_send(large).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
 }
 
+/// Rules: T-41.
 #[test]
-fn t_41_a_message_without_an_id_is_never_a_duplicate() {
+fn a_message_without_an_id_is_never_a_duplicate() {
     let bench = bench();
     bench.send(["a", "a"]);
     assert_eq!(bench.counts()[0], 2);
 }
 
+/// Rules: T-42.
 #[test]
-fn t_42_the_window_is_from_the_first_acceptance_and_does_not_slide() {
+fn the_window_is_from_the_first_acceptance_and_does_not_slide() {
     for (after, new) in [(WINDOW - MS, false), (WINDOW, true), (WINDOW + MS, true)] {
         let bench = bench();
         bench.advance(7 * SECOND);
@@ -133,8 +139,9 @@ fn t_42_the_window_is_from_the_first_acceptance_and_does_not_slide() {
     }
 }
 
+/// Rules: T-42.
 #[test]
-fn t_42_utc_that_is_set_does_not_move_the_window() {
+fn utc_that_is_set_does_not_move_the_window() {
     let bench = bench();
     assert!(is_new(&bench, "a"));
     bench.clock.set_utc(START.saturating_add(1_000 * WINDOW));
@@ -144,8 +151,9 @@ fn t_42_utc_that_is_set_does_not_move_the_window() {
     assert!(is_new(&bench, "a"));
 }
 
+/// Rules: T-43.
 #[test]
-fn t_43_it_does_not_matter_what_became_of_the_first() {
+fn it_does_not_matter_what_became_of_the_first() {
     type Fate = fn(&Bench);
     let fates: [Fate; 6] = [
         |bench| bench.receive().complete().ok(),
@@ -172,8 +180,9 @@ fn t_43_it_does_not_matter_what_became_of_the_first() {
     }
 }
 
+/// Rules: T-44.
 #[test]
-fn t_44_scheduled_messages_take_part_in_both_directions() {
+fn scheduled_messages_take_part_in_both_directions() {
     let at = START.saturating_add(10 * SECOND);
     let bench = bench();
     bench.queue.schedule(vec![with_id("a")], at).wait().unwrap();
@@ -193,9 +202,10 @@ fn t_44_scheduled_messages_take_part_in_both_directions() {
     assert_eq!(counts(&bench.queue), [1, 0, 0, 1, 0]);
 }
 
+/// Rules: T-44.
 /// Two that were accepted a window apart are both activated.
 #[test]
-fn t_44_a_message_that_is_due_is_no_duplicate_of_one_sent_meanwhile() {
+fn a_message_that_is_due_is_no_duplicate_of_one_sent_meanwhile() {
     let bench = bench();
     bench.queue.schedule(vec![with_id("a")], START.saturating_add(2 * WINDOW)).wait().unwrap();
     bench.advance(WINDOW);
@@ -204,8 +214,9 @@ fn t_44_a_message_that_is_due_is_no_duplicate_of_one_sent_meanwhile() {
     assert_eq!(counts(&bench.queue), [2, 0, 0, 0, 0]);
 }
 
+/// Rules: T-43, T-44.
 #[test]
-fn t_43_t_44_an_id_that_was_cancelled_is_remembered() {
+fn an_id_that_was_cancelled_is_remembered() {
     let bench = bench();
     let given = bench.queue.schedule(vec![with_id("a")], START.saturating_add(SECOND)).wait().unwrap();
     bench.queue.cancel_scheduled(&given).wait().unwrap();
@@ -214,8 +225,9 @@ fn t_43_t_44_an_id_that_was_cancelled_is_remembered() {
     assert!(is_new(&bench, "a"));
 }
 
+/// Rules: T-45.
 #[test]
-fn t_45_a_duplicate_schedule_answers_with_the_number_of_the_original() {
+fn a_duplicate_schedule_answers_with_the_number_of_the_original() {
     let at = START.saturating_add(SECOND);
     let bench = bench();
     let schedule = |id| bench.queue.schedule(vec![with_id(id)], at).wait().unwrap()[0].get();
@@ -231,8 +243,9 @@ fn t_45_a_duplicate_schedule_answers_with_the_number_of_the_original() {
     assert_eq!(given, [4, 5, 4].map(SequenceNumber::new));
 }
 
+/// Rules: T-47.
 #[test]
-fn t_47_a_dead_letter_that_is_sent_back_with_its_id_is_lost() {
+fn a_dead_letter_that_is_sent_back_with_its_id_is_lost() {
     let bench = bench();
     bench.try_send(message("a", "")).unwrap();
     bench.receive().settle(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "no")).ok();
@@ -249,8 +262,9 @@ fn t_47_a_dead_letter_that_is_sent_back_with_its_id_is_lost() {
     assert_eq!(bench.counts()[0], 2);
 }
 
+/// Rules: T-48.
 #[test]
-fn t_48_a_refused_send_leaves_no_id_and_a_commit_does() {
+fn a_refused_send_leaves_no_id_and_a_commit_does() {
     let bench = Bench::new(detecting().with_max_message_size(100));
     let large = || Message::builder().message_id("a").build("x".repeat(200)).unwrap();
     bench.try_send(large()).unwrap_err();
@@ -267,16 +281,18 @@ fn t_48_a_refused_send_leaves_no_id_and_a_commit_does() {
     assert!(!is_new(&bench, "c"));
 }
 
+/// Rules: T-48.
 #[test]
-fn t_48_of_equal_ids_in_one_batch_the_first_stays() {
+fn of_equal_ids_in_one_batch_the_first_stays() {
     let bench = bench();
     let batch = vec![message("a", "1"), message("b", "2"), message("a", "3"), message("b", "4")];
     bench.queue.sender().unwrap().send_batch(Batch::from(batch)).wait().unwrap();
     assert_eq!((bodies(&bench.queue), numbers(&bench.queue)), (vec!["1".into(), "2".to_owned()], vec![1, 2]));
 }
 
+/// Rules: T-49.
 #[test]
-fn t_49_ids_are_compared_character_by_character() {
+fn ids_are_compared_character_by_character() {
     let bench = bench();
     for id in ["a", "A", " a", "a ", "\u{e9}", "e\u{301}", "\u{df}", "ss", "1", "01"] {
         assert!(is_new(&bench, id), "{id:?}");
@@ -284,8 +300,9 @@ fn t_49_ids_are_compared_character_by_character() {
     assert_eq!(bench.counts()[0], 10);
 }
 
+/// Rules: S-07.
 #[test]
-fn s_07_a_full_table_refuses_and_forgets_nothing_early() {
+fn a_full_table_refuses_and_forgets_nothing_early() {
     let bench = Bench::new(detecting().with_max_duplicate_ids(3));
     for id in ["a", "b", "c"] {
         assert!(is_new(&bench, id));
@@ -315,8 +332,9 @@ fn s_07_a_full_table_refuses_and_forgets_nothing_early() {
     }
 }
 
+/// Rules: S-07.
 #[test]
-fn s_07_a_batch_needs_room_for_all_of_its_ids() {
+fn a_batch_needs_space_for_all_of_its_ids() {
     let bench = Bench::new(detecting().with_max_duplicate_ids(3));
     let sender = bench.queue.sender().unwrap();
     let send = |ids: &[&'static str]| {
@@ -335,8 +353,9 @@ fn s_07_a_batch_needs_room_for_all_of_its_ids() {
     assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::QuotaExceeded);
 }
 
+/// Rules: S-07.
 #[test]
-fn s_07_a_new_window_holds_for_ids_that_are_remembered() {
+fn a_new_window_holds_for_ids_that_are_remembered() {
     let half = WINDOW / 2;
     for (window, after, new) in [
         (half, half - MS, false),
@@ -360,8 +379,9 @@ fn s_07_a_new_window_holds_for_ids_that_are_remembered() {
     assert!(is_new(&bench, "a"));
 }
 
+/// Rules: S-07.
 #[test]
-fn s_07_a_smaller_table_refuses_until_there_is_room() {
+fn a_smaller_table_refuses_until_there_is_space() {
     let bench = bench();
     for id in ["a", "b", "c"] {
         assert!(is_new(&bench, id));
@@ -378,11 +398,12 @@ fn s_07_a_smaller_table_refuses_until_there_is_room() {
     assert!(is_new(&bench, "d"));
 }
 
+/// Rules: T-42.
 /// Random ids and times against a list of what was accepted, looked through from end to end.
 #[test]
-fn t_42_random_sends_agree_with_a_list() {
+fn random_sends_agree_with_a_list() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11);
-    println!("replay: SEED={seed} cargo test --features full --test broker t_42_random");
+    println!("replay: SEED={seed} cargo test --features full --test broker random_sends_agree_with_a_list");
     let mut rng = fastrand::Rng::with_seed(seed);
     let bench = Bench::new(detecting().with_max_duplicate_ids(8).with_max_delivery_count(1_000));
     let (mut accepted, mut now) = (Vec::<(Duration, String)>::new(), Duration::ZERO);
@@ -410,8 +431,9 @@ fn t_42_random_sends_agree_with_a_list() {
     }
 }
 
+/// Rules: S-07.
 #[test]
-fn s_07_a_longer_window_brings_no_id_back() {
+fn a_longer_window_brings_no_id_back() {
     let bench = bench();
     assert!(is_new(&bench, "a"));
     // Nothing is sent between the end of the window and the update.

@@ -27,8 +27,9 @@ fn bench(dead_letter_on_expiration: bool) -> Bench {
     Bench::new(settings().with_dead_letter_on_expiration(dead_letter_on_expiration))
 }
 
+/// Rules: S-37, T-05.
 #[test]
-fn s_37_t_05_an_expired_message_is_removed_or_dead_lettered() {
+fn an_expired_message_is_removed_or_dead_lettered() {
     for (dead_lettered, counts) in [(false, [0; 4]), (true, [0, 0, 0, 1])] {
         let bench = bench(dead_lettered);
         bench.send_with_ttl("a", TTL);
@@ -37,8 +38,9 @@ fn s_37_t_05_an_expired_message_is_removed_or_dead_lettered() {
     }
 }
 
+/// Rules: S-91.
 #[test]
-fn s_91_a_dead_letter_says_that_it_expired() {
+fn a_dead_letter_says_that_it_expired() {
     let bench = bench(true);
     bench.send_with_ttl("a", TTL);
     bench.advance(TTL);
@@ -47,8 +49,9 @@ fn s_91_a_dead_letter_says_that_it_expired() {
     assert_eq!(facts(&dead.message).delivery_count, 1);
 }
 
+/// Rules: T-04.
 #[test]
-fn t_04_a_message_cannot_be_had_from_its_expiry_on() {
+fn a_message_cannot_be_had_from_its_expiry_on() {
     for (after, there) in [(ALMOST_TTL, true), (TTL, false), (TTL + MS, false)] {
         let bench = bench(false);
         bench.send_with_ttl("a", TTL);
@@ -57,8 +60,9 @@ fn t_04_a_message_cannot_be_had_from_its_expiry_on() {
     }
 }
 
+/// Rules: T-04.
 #[test]
-fn t_04_what_is_finer_than_a_millisecond_does_not_lengthen_a_life() {
+fn what_is_finer_than_a_millisecond_does_not_lengthen_a_life() {
     let bench = bench(false);
     bench.send_with_ttl("a", Duration::from_micros(1_999));
     let expires_at = facts(&bench.queue.peek(SequenceNumber::new(1), 1)[0]).expires_at;
@@ -67,8 +71,9 @@ fn t_04_what_is_finer_than_a_millisecond_does_not_lengthen_a_life() {
     assert!(bench.try_receive().is_none());
 }
 
+/// Rules: T-01, T-02, M-07, M-18.
 #[test]
-fn t_01_t_02_m_07_m_18_the_shorter_time_to_live_holds_and_is_read() {
+fn the_shorter_time_to_live_holds_and_is_read() {
     let limit = Duration::from_secs(5);
     for (own, effective) in
         [(None, limit), (Some(2 * limit), limit), (Some(limit), limit), (Some(limit / 5), limit / 5)]
@@ -86,8 +91,9 @@ fn t_01_t_02_m_07_m_18_the_shorter_time_to_live_holds_and_is_read() {
     }
 }
 
+/// Rules: T-02.
 #[test]
-fn t_02_without_any_a_message_does_not_expire() {
+fn without_any_a_message_does_not_expire() {
     let bench = bench(false);
     bench.send(["a"]);
     bench.advance(Duration::from_secs(3_600 * 24 * 36_500));
@@ -95,8 +101,9 @@ fn t_02_without_any_a_message_does_not_expire() {
     assert_eq!((message.time_to_live(), facts(&message).expires_at), (None, Timestamp::MAX));
 }
 
+/// Rules: M-07.
 #[test]
-fn m_07_an_expiry_beyond_all_time_stops_at_its_end() {
+fn an_expiry_beyond_all_time_stops_at_its_end() {
     for ttl in [Duration::from_secs(1 << 40), Duration::MAX] {
         let bench = bench(false);
         bench.send_with_ttl("a", ttl);
@@ -105,8 +112,9 @@ fn m_07_an_expiry_beyond_all_time_stops_at_its_end() {
     }
 }
 
+/// Rules: S-38, T-06.
 #[test]
-fn s_38_t_06_a_lock_outlives_the_message() {
+fn a_lock_outlives_the_message() {
     let bench = bench(true);
     bench.send_with_ttl("a", TTL);
     let held = bench.receive();
@@ -118,8 +126,9 @@ fn s_38_t_06_a_lock_outlives_the_message() {
     assert_eq!(bench.counts(), [0; 4]);
 }
 
+/// Rules: S-38.
 #[test]
-fn s_38_an_expiry_applies_when_the_lock_ends() {
+fn an_expiry_applies_when_the_lock_ends() {
     type End = fn(&Bench, consign::transport::Delivery<consign::broker::QueueLease>);
     let ends: [End; 4] = [
         |_, held| held.abandon().ok(),
@@ -144,8 +153,9 @@ fn s_38_an_expiry_applies_when_the_lock_ends() {
     }
 }
 
+/// Rules: S-38.
 #[test]
-fn s_38_a_dead_letter_that_was_asked_for_keeps_its_reason() {
+fn a_dead_letter_that_was_requested_keeps_its_reason() {
     let bench = bench(true);
     bench.send_with_ttl("a", TTL);
     let held = bench.receive();
@@ -154,8 +164,9 @@ fn s_38_a_dead_letter_that_was_asked_for_keeps_its_reason() {
     assert_eq!(why(&bench.receive_dead().message).0, "HandlerPermanent");
 }
 
+/// Rules: T-07.
 #[test]
-fn t_07_a_peek_shows_no_active_message_that_has_expired() {
+fn a_peek_shows_no_active_message_that_has_expired() {
     let bench = bench(false);
     bench.send_with_ttl("a", TTL);
     bench.send_with_ttl("b", 2 * TTL);
@@ -163,9 +174,10 @@ fn t_07_a_peek_shows_no_active_message_that_has_expired() {
     assert_eq!(texts(&bench.queue.peek(SequenceNumber::new(1), 9)), ["b"]);
 }
 
+/// Rules: T-08.
 /// The lock ended at its last delivery, and only then the message would have expired. Nobody looked in between.
 #[test]
-fn t_08_what_is_due_happens_at_its_instant() {
+fn what_is_due_happens_at_its_instant() {
     let bench = Bench::new(settings().with_max_delivery_count(1));
     bench.send_with_ttl("a", LOCK + MS);
     let held = bench.receive();
@@ -174,8 +186,9 @@ fn t_08_what_is_due_happens_at_its_instant() {
     drop(held);
 }
 
+/// Rules: T-08.
 #[test]
-fn t_08_every_user_of_the_queue_sees_an_expiry() {
+fn every_user_of_the_queue_sees_an_expiry() {
     type Look = fn(&Bench) -> bool;
     let looks: [Look; 4] = [
         |bench| bench.try_receive().is_some(),
@@ -193,8 +206,9 @@ fn t_08_every_user_of_the_queue_sees_an_expiry() {
     }
 }
 
+/// Rules: T-08.
 #[test]
-fn t_08_an_expiry_makes_room_for_a_send() {
+fn an_expiry_frees_space_for_a_send() {
     let bench = Bench::new(settings().with_max_size(1_024));
     bench.send_with_ttl("a", TTL);
     bench.try_send(Message::new("x".repeat(500))).unwrap();
@@ -203,8 +217,9 @@ fn t_08_an_expiry_makes_room_for_a_send() {
     bench.try_send(Message::new("b")).unwrap();
 }
 
+/// Rules: T-04.
 #[test]
-fn t_04_messages_that_expire_in_the_middle_leave_the_order_alone() {
+fn messages_that_expire_in_the_middle_leave_the_order_alone() {
     let bench = bench(false);
     for at in 0..500 {
         let message = Message::builder();
@@ -220,8 +235,9 @@ fn t_04_messages_that_expire_in_the_middle_leave_the_order_alone() {
     assert_eq!(bench.queue.counts().size, 0);
 }
 
+/// Rules: T-04.
 #[test]
-fn t_04_utc_that_is_set_does_not_move_an_expiry_or_a_lock() {
+fn utc_that_is_set_does_not_move_an_expiry_or_a_lock() {
     let bench = bench(false);
     bench.send_with_ttl("a", TTL);
     bench.clock.set_utc(START.saturating_add(Duration::from_secs(7_200)));
@@ -234,9 +250,10 @@ fn t_04_utc_that_is_set_does_not_move_an_expiry_or_a_lock() {
     drop(held);
 }
 
+/// Rules: T-04.
 /// Calls read the time before they have the queue: one that read it earlier may come later.
 #[test]
-fn t_04_a_call_with_an_earlier_time_does_not_keep_a_message_for_ever() {
+fn a_call_with_an_earlier_time_does_not_keep_a_message_for_ever() {
     struct Shown(Arc<AtomicU64>);
 
     impl Clock for Shown {

@@ -44,8 +44,9 @@ fn reasons(queue: &Queue) -> Vec<String> {
     peek(&queue.dead_letter()).iter().map(reason).collect()
 }
 
+/// Rules: T-60.
 #[test]
-fn t_60_a_message_is_in_the_target_alone() {
+fn a_message_is_in_the_target_alone() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue_with("source", to("target"));
@@ -56,8 +57,9 @@ fn t_60_a_message_is_in_the_target_alone() {
     assert_eq!(bodies(&target), ["a", "b", "c"]);
 }
 
+/// Rules: T-60.
 #[test]
-fn t_60_nobody_receives_from_an_entity_that_forwards() {
+fn an_entity_that_forwards_has_no_receivers() {
     let namespace = Namespace::new();
     namespace.queue("target");
     let source = namespace.queue_with("source", to("target"));
@@ -65,8 +67,9 @@ fn t_60_nobody_receives_from_an_entity_that_forwards() {
     assert!(try_take(&source.dead_letter(), 1).unwrap().is_empty());
 }
 
+/// Rules: T-60.
 #[test]
-fn t_60_what_is_there_is_forwarded_when_the_setting_is_made() {
+fn what_is_there_is_forwarded_when_the_setting_is_made() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue("source");
@@ -82,8 +85,9 @@ fn t_60_what_is_there_is_forwarded_when_the_setting_is_made() {
     assert_eq!((counts(&source), bodies(&target)), ([0, 0, 1, 0, 0], vec!["c".into(), "d".into(), "a".into()]));
 }
 
+/// Rules: T-60.
 #[test]
-fn t_60_a_lock_that_runs_out_at_a_source_forwards() {
+fn a_lock_that_runs_out_at_a_source_forwards() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue("source");
@@ -98,8 +102,9 @@ fn t_60_a_lock_that_runs_out_at_a_source_forwards() {
     assert_eq!(held.complete().refused(), ErrorKind::MessageLockLost);
 }
 
+/// Rules: T-60.
 #[test]
-fn t_60_a_scheduled_message_is_forwarded_when_it_is_due() {
+fn a_scheduled_message_is_forwarded_when_it_is_due() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue_with("source", to("target"));
@@ -111,8 +116,9 @@ fn t_60_a_scheduled_message_is_forwarded_when_it_is_due() {
     assert_eq!(facts(&peek(&target)[0]).enqueued_time, START.saturating_add(SECOND));
 }
 
+/// Rules: T-60, S-96.
 #[test]
-fn t_60_s_96_a_missing_target_makes_dead_letters_of_the_source() {
+fn a_missing_target_makes_dead_letters_of_the_source() {
     let namespace = Namespace::new();
     namespace.queue("target");
     let source = namespace.queue_with("source", to("target"));
@@ -125,8 +131,9 @@ fn t_60_s_96_a_missing_target_makes_dead_letters_of_the_source() {
     assert!(!description.is_empty());
 }
 
+/// Rules: T-60, S-96.
 #[test]
-fn t_60_s_96_a_target_that_takes_no_sends_is_unavailable() {
+fn a_target_that_takes_no_sends_is_unavailable() {
     for (status, forwards) in [
         (Status::Active, true),
         (Status::Disabled, false),
@@ -142,8 +149,9 @@ fn t_60_s_96_a_target_that_takes_no_sends_is_unavailable() {
     }
 }
 
+/// Rules: T-60, S-96.
 #[test]
-fn t_60_s_96_a_full_target_is_unavailable() {
+fn a_full_target_is_unavailable() {
     const MESSAGE: u64 = QueueSettings::OVERHEAD + 44;
     let namespace = Namespace::new();
     // An id of one character, a body of the rest.
@@ -160,8 +168,9 @@ fn t_60_s_96_a_full_target_is_unavailable() {
     }
 }
 
+/// Rules: T-60, S-96.
 #[test]
-fn t_60_s_96_a_target_that_refuses_the_message_is_unavailable() {
+fn a_target_that_refuses_the_message_is_unavailable() {
     let namespace = Namespace::new();
     let small = namespace.queue_with("small", settings().with_max_message_size(100));
     let to_small = namespace.queue_with("to-small", to("small"));
@@ -180,8 +189,9 @@ fn t_60_s_96_a_target_that_refuses_the_message_is_unavailable() {
     );
 }
 
+/// Rules: T-60.
 #[test]
-fn t_60_a_topic_can_be_the_target() {
+fn a_topic_can_be_the_target() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let (first, second) = (subscribe(&topic, "first"), subscribe(&topic, "second"));
@@ -192,8 +202,9 @@ fn t_60_a_topic_can_be_the_target() {
     assert_eq!(facts(&peek(&first)[1]).enqueued_sequence_number.get(), 1);
 }
 
+/// Rules: T-60.
 #[test]
-fn t_60_a_subscription_forwards_its_copies() {
+fn a_subscription_forwards_its_copies() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let topic = namespace.topic("events");
@@ -217,8 +228,9 @@ fn chain(namespace: &Namespace, last: usize) -> Vec<Queue> {
     queues
 }
 
+/// Rules: T-61.
 #[test]
-fn t_61_four_forwards_succeed() {
+fn four_forwards_succeed() {
     let namespace = Namespace::new();
     let queues = chain(&namespace, 5);
     send(&queues[0], "a");
@@ -226,8 +238,9 @@ fn t_61_four_forwards_succeed() {
     assert_eq!(held, [[0; 5], [0; 5], [0; 5], [0; 5], [1, 0, 0, 0, 0]]);
 }
 
+/// Rules: T-61, C-09, S-94.
 #[test]
-fn t_61_c_09_s_94_the_fifth_forward_dead_letters_where_it_were_due() {
+fn the_fifth_forward_dead_letters_where_it_were_due() {
     let namespace = Namespace::new();
     let queues = chain(&namespace, 6);
     send(&queues[0], "a");
@@ -244,8 +257,9 @@ fn t_61_c_09_s_94_the_fifth_forward_dead_letters_where_it_were_due() {
     assert_eq!(bodies(&queues[5]), ["b"]);
 }
 
+/// Rules: T-61, C-09.
 #[test]
-fn t_61_c_09_a_circle_of_forwards_ends_in_a_dead_letter() {
+fn a_circle_of_forwards_ends_in_a_dead_letter() {
     let namespace = Namespace::new();
     let first = namespace.queue("first");
     let second = namespace.queue_with("second", to("first"));
@@ -257,8 +271,9 @@ fn t_61_c_09_a_circle_of_forwards_ends_in_a_dead_letter() {
     assert_eq!((counts(&first), counts(&second)), ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1]));
 }
 
+/// Rules: T-61.
 #[test]
-fn t_61_topics_count_as_any_entity() {
+fn topics_count_as_any_entity() {
     // events -> s -> events: each copy is a forward of its own.
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
@@ -269,8 +284,9 @@ fn t_61_topics_count_as_any_entity() {
     assert_eq!(reasons(&circle), ["MaxTransferHopCountExceeded"]);
 }
 
+/// Rules: T-61.
 #[test]
-fn t_61_forwards_of_dead_letters_count() {
+fn forwards_of_dead_letters_count() {
     // q1 -> q2 -> q3 -> q4, and from its dead letters to q5 -> q6.
     let namespace = Namespace::new();
     let q6 = namespace.queue("q6");
@@ -285,8 +301,9 @@ fn t_61_forwards_of_dead_letters_count() {
     assert_eq!(reasons(&q5), ["MaxTransferHopCountExceeded"]);
 }
 
+/// Rules: T-61, T-63.
 #[test]
-fn t_61_t_63_a_dead_letter_after_four_forwards_stays() {
+fn a_dead_letter_after_four_forwards_stays() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let queues = chain(&namespace, 5);
@@ -299,8 +316,9 @@ fn t_61_t_63_a_dead_letter_after_four_forwards_stays() {
     assert_eq!(reasons(&queues[4]), ["HandlerPermanent"]);
 }
 
+/// Rules: Z-35, T-63.
 #[test]
-fn z_35_t_63_victims_of_the_hop_limit_are_not_forwarded() {
+fn victims_of_the_hop_limit_are_not_forwarded() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let queues = chain(&namespace, 6);
@@ -310,9 +328,10 @@ fn z_35_t_63_victims_of_the_hop_limit_are_not_forwarded() {
     assert_eq!((counts(&queues[4]), counts(&grave)), ([0, 0, 0, 0, 1], [0; 5]));
 }
 
+/// Rules: Z-35.
 /// Only the broker's own verdict keeps a dead letter where it is.
 #[test]
-fn z_35_an_application_that_names_the_same_reason_forwards() {
+fn an_application_that_names_the_same_reason_forwards() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let source = namespace.queue_with("source", dead_to("grave"));
@@ -326,8 +345,9 @@ fn z_35_an_application_that_names_the_same_reason_forwards() {
     assert_eq!((counts(&source), counts(&grave)), ([0; 5], [2, 0, 0, 0, 0]));
 }
 
+/// Rules: T-62, M-05.
 #[test]
-fn t_62_m_05_the_target_numbers_anew_and_the_first_number_stays() {
+fn the_target_numbers_anew_and_the_first_number_stays() {
     let namespace = Namespace::new();
     let last = namespace.queue("last");
     let middle = namespace.queue_with("middle", to("last"));
@@ -353,8 +373,9 @@ fn t_62_m_05_the_target_numbers_anew_and_the_first_number_stays() {
     assert_eq!(numbers(&middle), [2]);
 }
 
+/// Rules: T-62.
 #[test]
-fn t_62_a_message_sent_on_by_its_receiver_was_not_forwarded() {
+fn a_message_sent_on_by_its_receiver_was_not_forwarded() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue_with("source", to("target"));
@@ -365,8 +386,9 @@ fn t_62_a_message_sent_on_by_its_receiver_was_not_forwarded() {
     assert_eq!(facts(&peek(&target)[1]).enqueued_sequence_number.get(), 2);
 }
 
+/// Rules: T-63, M-03, C-06.
 #[test]
-fn t_63_m_03_c_06_a_forwarded_dead_letter_tells_where_and_why_it_died() {
+fn a_forwarded_dead_letter_tells_where_and_why_it_died() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let source = namespace.queue("Source");
@@ -383,8 +405,9 @@ fn t_63_m_03_c_06_a_forwarded_dead_letter_tells_where_and_why_it_died() {
     assert_eq!(facts(&dead).delivery_count, 1);
 }
 
+/// Rules: T-63, C-06.
 #[test]
-fn t_63_c_06_the_source_is_kept_by_later_forwards_and_replaced_by_a_later_death() {
+fn the_source_is_kept_by_later_forwards_and_replaced_by_a_later_death() {
     let namespace = Namespace::new();
     let end = namespace.queue("end");
     let last = namespace.queue_with("last", dead_to("end"));
@@ -398,8 +421,9 @@ fn t_63_c_06_the_source_is_kept_by_later_forwards_and_replaced_by_a_later_death(
     assert_eq!((dead.dead_letter_source(), why(&dead)), (Some("last"), ("HandlerPermanent", "two")));
 }
 
+/// Rules: M-03, C-06.
 #[test]
-fn m_03_c_06_a_dead_letter_that_dies_again_has_no_source() {
+fn a_dead_letter_that_dies_again_has_no_source() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let source = namespace.queue_with("source", dead_to("grave"));
@@ -411,8 +435,9 @@ fn m_03_c_06_a_dead_letter_that_dies_again_has_no_source() {
     assert_eq!((dead.dead_letter_source(), why(&dead)), (None, ("HandlerPermanent", "two")));
 }
 
+/// Rules: T-63.
 #[test]
-fn t_63_a_subscription_forwards_its_dead_letters_whatever_they_died_of() {
+fn a_subscription_forwards_its_dead_letters_whatever_they_died_of() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let topic = namespace.topic("events");
@@ -432,8 +457,9 @@ fn t_63_a_subscription_forwards_its_dead_letters_whatever_they_died_of() {
     assert_eq!(counts(&subscription), [0; 5]);
 }
 
+/// Rules: T-65.
 #[test]
-fn t_65_what_an_update_lets_go_leaves_in_order_of_acceptance() {
+fn what_an_update_lets_go_leaves_in_order_of_acceptance() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue("source");
@@ -447,8 +473,9 @@ fn t_65_what_an_update_lets_go_leaves_in_order_of_acceptance() {
     assert_eq!(bodies(&target), ["a", "b", "c"]);
 }
 
+/// Rules: T-65, S-75.
 #[test]
-fn t_65_s_75_sessions_that_end_at_one_instant_do_so_in_the_order_of_their_accepts() {
+fn sessions_that_end_at_one_instant_do_so_in_the_order_of_their_accepts() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let settings = dead_to("grave").with_sessions(true).with_max_delivery_count(1);
@@ -476,8 +503,9 @@ fn take_of(session: &mut SessionReceiver) -> Delivery<QueueLease> {
     taken.pop().expect("a message is available")
 }
 
+/// Rules: T-65, S-37.
 #[test]
-fn t_65_s_37_what_expires_at_one_instant_is_forwarded_in_order_of_acceptance() {
+fn what_expires_at_one_instant_is_forwarded_in_order_of_acceptance() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let source = namespace.queue_with("source", dead_to("grave").with_dead_letter_on_expiration(true));
@@ -491,8 +519,9 @@ fn t_65_s_37_what_expires_at_one_instant_is_forwarded_in_order_of_acceptance() {
     assert_eq!(bodies(&grave), ["a", "b"]);
 }
 
+/// Rules: T-63.
 #[test]
-fn t_63_what_cannot_be_forwarded_is_forwarded_as_a_dead_letter() {
+fn what_cannot_be_forwarded_is_forwarded_as_a_dead_letter() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     namespace.queue_with("target", settings().with_status(Status::Disabled));
@@ -502,8 +531,9 @@ fn t_63_what_cannot_be_forwarded_is_forwarded_as_a_dead_letter() {
     assert_eq!(peek(&grave)[0].dead_letter_reason(), Some("ForwardTargetUnavailable"));
 }
 
+/// Rules: T-64.
 #[test]
-fn t_64_a_dead_letter_waits_for_a_target_that_takes_sends() {
+fn a_dead_letter_waits_for_a_target_that_takes_sends() {
     for status in [Status::Disabled, Status::SendDisabled] {
         let namespace = Namespace::new();
         let grave = namespace.queue_with("grave", settings().with_status(status));
@@ -523,8 +553,9 @@ fn t_64_a_dead_letter_waits_for_a_target_that_takes_sends() {
     }
 }
 
+/// Rules: T-64.
 #[test]
-fn t_64_a_dead_letter_waits_for_a_target_that_is_missing_or_full() {
+fn a_dead_letter_waits_for_a_target_that_is_missing_or_full() {
     let namespace = Namespace::new();
     let full = namespace.queue_with("grave", settings().with_max_size(1_024).with_max_message_size(1_024));
     let source = namespace.queue_with("source", dead_to("grave"));
@@ -540,9 +571,10 @@ fn t_64_a_dead_letter_waits_for_a_target_that_is_missing_or_full() {
     assert_eq!((counts(&source), bodies(&grave)), ([0; 5], vec!["a".to_owned()]));
 }
 
+/// Rules: T-64.
 /// One that the target has no room for does not keep a smaller one.
 #[test]
-fn t_64_a_dead_letter_that_does_not_fit_keeps_no_smaller_one() {
+fn a_dead_letter_that_does_not_fit_keeps_no_smaller_one() {
     let namespace = Namespace::new();
     let closed = settings().with_max_size(1_024).with_status(Status::SendDisabled);
     let grave = namespace.queue_with("grave", closed.clone());
@@ -561,8 +593,9 @@ fn t_64_a_dead_letter_that_does_not_fit_keeps_no_smaller_one() {
     assert_eq!(initials(&source.dead_letter()), [Some('b'), None]);
 }
 
+/// Rules: T-64.
 #[test]
-fn t_64_a_dead_letter_that_waits_can_be_received_there() {
+fn a_dead_letter_that_waits_can_be_received_there() {
     let namespace = Namespace::new();
     let grave = namespace.queue_with("grave", settings().with_status(Status::Disabled));
     let source = namespace.queue_with("source", dead_to("grave"));
@@ -581,8 +614,9 @@ fn t_64_a_dead_letter_that_waits_can_be_received_there() {
     assert_eq!(counts(&source), [0; 5]);
 }
 
+/// Rules: T-65.
 #[test]
-fn t_65_an_entity_with_sessions_cannot_forward() {
+fn an_entity_with_sessions_cannot_forward() {
     let namespace = Namespace::new();
     namespace.queue("target");
     let sessions = settings().with_sessions(true);
@@ -596,8 +630,9 @@ fn t_65_an_entity_with_sessions_cannot_forward() {
     namespace.broker.update_queue("source", sessions.with_forward_dead_letters_to("target")).unwrap();
 }
 
+/// Rules: T-65.
 #[test]
-fn t_65_a_source_is_never_idle() {
+fn a_source_is_never_idle() {
     let idle = Duration::from_secs(300);
     let namespace = Namespace::new();
     namespace.queue("target");
@@ -608,8 +643,9 @@ fn t_65_a_source_is_never_idle() {
     namespace.broker.queue("source").unwrap();
 }
 
+/// Rules: T-65.
 #[test]
-fn t_65_order_is_kept() {
+fn order_is_kept() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue("source");
@@ -621,8 +657,9 @@ fn t_65_order_is_kept() {
     assert_eq!(bodies(&target), ids);
 }
 
+/// Rules: T-66.
 #[test]
-fn t_66_session_and_partition_key_go_along() {
+fn session_and_partition_key_go_along() {
     let namespace = Namespace::new();
     let target = namespace.queue_with("target", settings().with_partitioned(true));
     let other = namespace.queue_with("other", settings().with_partitioned(true));
@@ -642,8 +679,9 @@ fn t_66_session_and_partition_key_go_along() {
     assert!(peek(&target).iter().any(|message| message.session_id() == Some("s")));
 }
 
+/// Rules: T-67.
 #[test]
-fn t_67_the_target_detects_duplicates() {
+fn the_target_detects_duplicates() {
     let namespace = Namespace::new();
     let target = namespace.queue_with("target", settings().with_duplicate_detection(60 * SECOND));
     let source = namespace.queue_with("source", to("target"));
@@ -655,8 +693,9 @@ fn t_67_the_target_detects_duplicates() {
     assert_eq!(bodies(&target).len(), 2);
 }
 
+/// Rules: Z-36.
 #[test]
-fn z_36_the_time_to_live_begins_anew_in_the_target() {
+fn the_time_to_live_begins_anew_in_the_target() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let source = namespace.queue_with("source", dead_to("grave").with_dead_letter_on_expiration(true));
@@ -670,8 +709,9 @@ fn z_36_the_time_to_live_begins_anew_in_the_target() {
     assert_eq!(counts(&grave), [0; 5]);
 }
 
+/// Rules: Z-36.
 #[test]
-fn z_36_an_expiry_that_nobody_saw_counts_from_its_instant() {
+fn an_unseen_expiry_counts_from_its_instant() {
     let namespace = Namespace::new();
     let grave = namespace.queue_with("grave", settings().with_dead_letter_on_expiration(true));
     let source = namespace.queue_with("source", dead_to("grave").with_dead_letter_on_expiration(true));
@@ -681,8 +721,9 @@ fn z_36_an_expiry_that_nobody_saw_counts_from_its_instant() {
     assert_eq!(facts(&peek(&grave.dead_letter())[0]).enqueued_time, START.saturating_add(SECOND));
 }
 
+/// Rules: V-14.
 #[test]
-fn v_14_an_entity_does_not_forward_to_itself() {
+fn an_entity_does_not_forward_to_itself() {
     let namespace = Namespace::new();
     for settings in [to("ORDERS"), dead_to("/orders/")] {
         let refused = namespace.broker.create_queue("orders", settings.clone()).unwrap_err();
@@ -694,8 +735,9 @@ fn v_14_an_entity_does_not_forward_to_itself() {
     }
 }
 
+/// Rules: S-10.
 #[test]
-fn s_10_a_target_is_a_queue_or_a_topic_that_is_there() {
+fn a_target_is_a_queue_or_a_topic_that_is_there() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     subscribe(&topic, "s");
@@ -724,9 +766,10 @@ fn s_10_a_target_is_a_queue_or_a_topic_that_is_there() {
     }
 }
 
+/// Rules: T-63.
 /// A message expires at the source, and nobody calls the broker: the receiver at the target has a timer for it.
 #[tokio::test(start_paused = true)]
-async fn t_63_a_receiver_at_the_target_of_dead_letters_is_woken_by_an_expiry_at_the_source() {
+async fn a_receiver_at_the_target_of_dead_letters_is_woken_by_an_expiry_at_the_source() {
     let broker = Broker::new();
     let grave = broker.create_queue("grave", settings()).unwrap();
     let source = broker.create_queue("source", dead_to("grave").with_dead_letter_on_expiration(true)).unwrap();
@@ -739,8 +782,9 @@ async fn t_63_a_receiver_at_the_target_of_dead_letters_is_woken_by_an_expiry_at_
     assert_eq!((text(&delivery.message), began.elapsed()), ("a", 3 * SECOND));
 }
 
+/// Rules: T-60.
 #[tokio::test(start_paused = true)]
-async fn t_60_a_receiver_at_the_target_is_woken_by_an_activation_at_the_source() {
+async fn a_receiver_at_the_target_is_woken_by_an_activation_at_the_source() {
     let broker = Broker::new();
     let target = broker.create_queue("target", settings()).unwrap();
     let source = broker.create_queue("source", to("target")).unwrap();
@@ -757,8 +801,9 @@ async fn t_60_a_receiver_at_the_target_is_woken_by_an_activation_at_the_source()
     assert_eq!((text(&delivery.message), began.elapsed()), ("a", 2 * SECOND));
 }
 
+/// Rules: T-64.
 #[tokio::test(start_paused = true)]
-async fn t_64_a_receiver_at_the_target_is_woken_when_a_dead_letter_is_tried_again() {
+async fn a_receiver_at_the_target_is_woken_when_a_dead_letter_is_tried_again() {
     let broker = Broker::new();
     let grave = broker.create_queue("grave", settings().with_status(Status::SendDisabled)).unwrap();
     let source = broker.create_queue("source", dead_to("grave")).unwrap();
@@ -773,8 +818,9 @@ async fn t_64_a_receiver_at_the_target_is_woken_when_a_dead_letter_is_tried_agai
     assert_eq!((text(&delivery.message), began.elapsed()), ("a", RETRY));
 }
 
+/// Rules: T-60.
 #[tokio::test(start_paused = true)]
-async fn t_60_a_send_to_the_source_wakes_a_receiver_at_the_target() {
+async fn a_send_to_the_source_wakes_a_receiver_at_the_target() {
     let broker = Broker::new();
     let target = broker.create_queue("target", settings()).unwrap();
     let source = broker.create_queue("source", to("target")).unwrap();
@@ -785,8 +831,9 @@ async fn t_60_a_send_to_the_source_wakes_a_receiver_at_the_target() {
     assert!(waiting.is_woken() && waiting.poll().is_ready());
 }
 
+/// Rules: T-10.
 #[test]
-fn t_10_the_target_shortens_what_the_source_had_shortened() {
+fn the_target_shortens_what_the_source_had_shortened() {
     let hour = 3_600 * SECOND;
     for (source, own, target, effective) in [
         (20 * SECOND, hour, hour, 20 * SECOND),
@@ -814,9 +861,10 @@ fn t_10_the_target_shortens_what_the_source_had_shortened() {
     }
 }
 
+/// Rules: T-64.
 /// Nobody called for a hundred years, in which it would have been tried 315 million times.
 #[test]
-fn t_64_what_was_due_while_nobody_called_is_tried_once() {
+fn what_was_due_between_calls_is_tried_once() {
     let namespace = Namespace::new();
     let target = namespace.queue_with("target", settings().with_status(Status::SendDisabled));
     let source = namespace.queue_with("source", dead_to("target"));

@@ -37,8 +37,9 @@ fn is_as_new(namespace: &Namespace, path: &str) {
     assert!(!exists(namespace, path));
 }
 
+/// Rules: T-11, S-08.
 #[test]
-fn t_11_s_08_a_queue_that_nobody_uses_is_deleted_with_what_it_holds() {
+fn an_unused_queue_is_deleted_with_its_messages() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", idling());
     send(&queue, "a");
@@ -53,8 +54,9 @@ fn t_11_s_08_a_queue_that_nobody_uses_is_deleted_with_what_it_holds() {
     assert_eq!(try_take(&queue, 1).unwrap_err(), ErrorKind::EntityNotFound);
 }
 
+/// Rules: T-11.
 #[test]
-fn t_11_what_uses_a_queue() {
+fn what_uses_a_queue() {
     type Use = fn(&Namespace, &Queue);
     let uses: [Use; 10] = [
         |_, queue| send(queue, "a"),
@@ -89,8 +91,9 @@ fn t_11_what_uses_a_queue() {
     }
 }
 
+/// Rules: T-11.
 #[test]
-fn t_11_what_becomes_of_a_delivery_uses_its_queue() {
+fn what_becomes_of_a_delivery_uses_its_queue() {
     type Use = fn(&Namespace, consign::transport::Delivery<consign::broker::QueueLease>);
     let uses: [Use; 6] = [
         |_, held| held.complete().ok(),
@@ -124,8 +127,9 @@ fn t_11_what_becomes_of_a_delivery_uses_its_queue() {
     }
 }
 
+/// Rules: T-11.
 #[test]
-fn t_11_what_is_done_with_a_session_uses_its_queue() {
+fn what_is_done_with_a_session_uses_its_queue() {
     type Use = fn(consign::broker::SessionReceiver) -> Option<consign::broker::SessionReceiver>;
     let uses: [Use; 6] = [
         |session| {
@@ -168,8 +172,9 @@ fn t_11_what_is_done_with_a_session_uses_its_queue() {
     }
 }
 
+/// Rules: T-11.
 #[test]
-fn t_11_to_ask_about_a_queue_or_to_be_refused_is_no_use() {
+fn to_ask_about_a_queue_or_to_be_refused_is_no_use() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", idling().with_max_message_size(100));
     namespace.advance(almost(IDLE));
@@ -183,8 +188,9 @@ fn t_11_to_ask_about_a_queue_or_to_be_refused_is_no_use() {
     assert!(!exists(&namespace, "orders"));
 }
 
+/// Rules: T-11.
 #[test]
-fn t_11_a_scheduled_message_keeps_its_entity_and_its_time_is_a_use() {
+fn a_scheduled_message_keeps_its_entity_and_its_time_is_a_use() {
     for cancel in [false, true] {
         let namespace = Namespace::new();
         let queue = namespace.queue_with("orders", idling());
@@ -201,8 +207,9 @@ fn t_11_a_scheduled_message_keeps_its_entity_and_its_time_is_a_use() {
     }
 }
 
+/// Rules: T-11.
 #[tokio::test(start_paused = true)]
-async fn t_11_a_receiver_that_waits_keeps_its_entity() {
+async fn a_receiver_that_waits_keeps_its_entity() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", idling());
     let sessions = namespace.queue_with("sessions", idling().with_sessions(true));
@@ -219,8 +226,9 @@ async fn t_11_a_receiver_that_waits_keeps_its_entity() {
     assert!(!exists(&namespace, "orders") && !exists(&namespace, "sessions"));
 }
 
+/// Rules: T-11.
 #[test]
-fn t_11_a_topic_is_used_by_sends_schedules_and_updates_alone() {
+fn a_topic_is_used_by_sends_schedules_and_updates_alone() {
     let idle = TopicSettings::default().with_auto_delete_on_idle(IDLE);
     let namespace = Namespace::new();
     let topic = namespace.broker.create_topic("events", idle.clone()).unwrap();
@@ -234,8 +242,9 @@ fn t_11_a_topic_is_used_by_sends_schedules_and_updates_alone() {
     is_as_new(&namespace, "events");
 }
 
+/// Rules: T-11.
 #[test]
-fn t_11_what_happens_in_its_subscriptions_does_not_use_a_topic_which_takes_them_along() {
+fn what_happens_in_its_subscriptions_does_not_use_a_topic_which_takes_them_along() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_auto_delete_on_idle(IDLE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -251,8 +260,9 @@ fn t_11_what_happens_in_its_subscriptions_does_not_use_a_topic_which_takes_them_
     assert!(namespace.broker.entities().is_empty());
 }
 
+/// Rules: T-11.
 #[test]
-fn t_11_a_subscription_is_not_used_by_what_its_topic_gets() {
+fn a_subscription_is_not_used_by_what_its_topic_gets() {
     type Use = fn(&consign::broker::Subscription);
     let uses: [Use; 4] = [
         |subscription| drop(receive(subscription)),
@@ -288,9 +298,10 @@ fn t_11_a_subscription_is_not_used_by_what_its_topic_gets() {
     assert!(numbers(&subscribe(&topic, "s")).is_empty());
 }
 
+/// Rules: T-11.
 /// Nothing else was asked of the broker meanwhile.
 #[test]
-fn t_11_an_entity_that_was_idle_has_no_settings() {
+fn an_entity_that_was_idle_has_no_settings() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", idling());
     namespace.advance(IDLE);

@@ -40,8 +40,9 @@ fn place(message: &Message) -> (i16, u64) {
     (partition, number & ((1 << 48) - 1))
 }
 
+/// Rules: Q-04, M-26.
 #[test]
-fn q_04_m_26_a_number_is_the_partition_and_a_count_from_1() {
+fn a_number_is_the_partition_and_a_count_from_1() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     for body in 0..64 {
@@ -53,16 +54,18 @@ fn q_04_m_26_a_number_is_the_partition_and_a_count_from_1() {
     assert_eq!(places, expected);
 }
 
+/// Rules: M-26.
 #[test]
-fn m_26_without_partitions_a_message_has_none() {
+fn without_partitions_a_message_has_none() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "a");
     assert_eq!(facts(&receive(&queue).message).partition_id, None);
 }
 
+/// Rules: Q-04.
 #[test]
-fn q_04_numbers_of_a_partition_rise_by_one_and_are_not_used_again() {
+fn numbers_of_a_partition_rise_by_one_and_are_not_used_again() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     for count in 1..=3 {
@@ -73,16 +76,18 @@ fn q_04_numbers_of_a_partition_rise_by_one_and_are_not_used_again() {
     }
 }
 
+/// Rules: Q-06.
 #[test]
-fn q_06_numbers_are_compared_as_unsigned() {
+fn numbers_are_compared_as_unsigned() {
     let (large, small) = (SequenceNumber::new(1 << 63), SequenceNumber::new(i64::MAX as u64));
     assert!(large > small);
     assert_eq!(SequenceNumber::new(u64::MAX).next(), SequenceNumber::new(0));
     assert_eq!(large.get().cast_signed(), i64::MIN);
 }
 
+/// Rules: Q-07.
 #[test]
-fn q_07_equal_keys_share_a_partition() {
+fn equal_keys_share_a_partition() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     let keys: Vec<String> = (0..100).map(|key| format!("key-{key}")).collect();
@@ -102,8 +107,9 @@ fn q_07_equal_keys_share_a_partition() {
     assert_eq!(used.len(), 16);
 }
 
+/// Rules: Q-07.
 #[test]
-fn q_07_a_key_does_not_name_a_partition() {
+fn a_key_does_not_name_a_partition() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     let keys: Vec<String> = (0..PARTITIONS).map(|key| key.to_string()).collect();
@@ -113,8 +119,9 @@ fn q_07_a_key_does_not_name_a_partition() {
     assert!(peek(&queue).iter().any(|message| text(message) != place(message).0.to_string()));
 }
 
+/// Rules: Q-07.
 #[test]
-fn q_07_a_session_goes_before_a_key_and_before_an_id() {
+fn a_session_goes_before_a_key_and_before_an_id() {
     let namespace = Namespace::new();
     let queue = namespace
         .queue_with("orders", settings().with_partitioned(true).with_duplicate_detection(Duration::from_secs(60)));
@@ -151,8 +158,9 @@ fn q_07_a_session_goes_before_a_key_and_before_an_id() {
     assert!(by_key.len() == 1 && by_id.len() > 8, "{by_key:?} {by_id:?}");
 }
 
+/// Rules: Q-07.
 #[test]
-fn q_07_an_id_decides_nothing_without_duplicate_detection() {
+fn an_id_decides_nothing_without_duplicate_detection() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     for _ in 0..16 {
@@ -162,8 +170,9 @@ fn q_07_an_id_decides_nothing_without_duplicate_detection() {
     assert_eq!(partitions, (0..PARTITIONS).collect::<Vec<_>>());
 }
 
+/// Rules: T-34.
 #[test]
-fn t_34_receives_go_by_acceptance_and_peeks_by_number() {
+fn receives_go_by_acceptance_and_peeks_by_number() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     let bodies: Vec<String> = (0..20).map(|body| body.to_string()).collect();
@@ -183,8 +192,9 @@ fn t_34_receives_go_by_acceptance_and_peeks_by_number() {
     assert!(again.iter().map(|delivery| text(&delivery.message)).eq(["0", "3", "18", "new"]));
 }
 
+/// Rules: T-34.
 #[test]
-fn t_34_a_peek_goes_on_from_any_number() {
+fn a_peek_goes_on_from_any_number() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     for body in 0..48 {
@@ -204,8 +214,9 @@ fn t_34_a_peek_goes_on_from_any_number() {
     assert_eq!(queue.peek(SequenceNumber::new(5 << 48), 1).first().map(place), Some((5, 1)));
 }
 
+/// Rules: Q-04.
 #[test]
-fn q_04_a_deferred_message_comes_back_by_its_number() {
+fn a_deferred_message_comes_back_by_its_number() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     send_keyed(&queue, &["a", "b", "c"]);
@@ -218,8 +229,9 @@ fn q_04_a_deferred_message_comes_back_by_its_number() {
     assert_eq!(counts(&queue), [2, 0, 0, 0, 0]);
 }
 
+/// Rules: Q-04.
 #[test]
-fn q_04_a_partitioned_topic_numbers_its_scheduled_messages_by_partition() {
+fn a_partitioned_topic_numbers_its_scheduled_messages_by_partition() {
     let namespace = Namespace::new();
     let topic = namespace.broker.create_topic("events", TopicSettings::default().with_partitioned(true)).unwrap();
     let subscription = subscribe(&topic, "s");
@@ -235,8 +247,9 @@ fn q_04_a_partitioned_topic_numbers_its_scheduled_messages_by_partition() {
     assert!(copies.iter().all(|copy| copy.partition_id.is_none()));
 }
 
+/// Rules: T-84.
 #[test]
-fn t_84_a_batch_has_one_key() {
+fn a_batch_has_one_key() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     let sender = queue.sender().unwrap();
@@ -263,8 +276,9 @@ fn t_84_a_batch_has_one_key() {
     plain.sender().unwrap().send_batch(Batch::from([keyed("a"), keyed("b")])).wait().unwrap();
 }
 
+/// Rules: T-84.
 #[test]
-fn t_84_a_batch_without_keys_is_accepted() {
+fn a_batch_without_keys_is_accepted() {
     let namespace = Namespace::new();
     let queue = partitioned(&namespace);
     let batch = Batch::from([Message::new("a"), Message::new("b")]);

@@ -24,8 +24,9 @@ fn peek(bench: &Bench, from: u64, max: usize) -> Vec<String> {
     texts(&peeked).into_iter().map(String::from).collect()
 }
 
+/// Rules: T-30, T-33.
 #[test]
-fn t_30_t_33_a_peek_locks_nothing_and_changes_nothing() {
+fn a_peek_locks_nothing_and_changes_nothing() {
     let (bench, _locked) = bench();
     let before = bench.counts();
     for _ in 0..3 {
@@ -36,8 +37,9 @@ fn t_30_t_33_a_peek_locks_nothing_and_changes_nothing() {
     assert!(peeked.iter().all(|message| facts(message).locked_until.is_none()));
 }
 
+/// Rules: T-30.
 #[test]
-fn t_30_dead_letters_are_peeked_in_their_own_queue_only() {
+fn dead_letters_are_peeked_in_their_own_queue_only() {
     let (bench, _locked) = bench();
     assert!(!peek(&bench, 1, 9).contains(&"dead".to_owned()));
     let dead = bench.queue.dead_letter().peek(SequenceNumber::new(1), 9);
@@ -45,8 +47,9 @@ fn t_30_dead_letters_are_peeked_in_their_own_queue_only() {
     assert!(facts(&dead[0]).dead_lettered);
 }
 
+/// Rules: T-31.
 #[test]
-fn t_31_a_peek_ascends_from_its_start() {
+fn a_peek_ascends_from_its_start() {
     let (bench, _locked) = bench();
     assert_eq!(peek(&bench, 3, 9), ["locked", "deferred", "active"]);
     assert_eq!(peek(&bench, 5, 9), ["active"]);
@@ -58,8 +61,9 @@ fn t_31_a_peek_ascends_from_its_start() {
     assert_eq!(seen, [2, 3, 4, 5]);
 }
 
+/// Rules: T-32.
 #[test]
-fn t_32_a_peek_returns_at_most_as_many_as_asked_for_and_perhaps_none() {
+fn a_peek_returns_at_most_as_many_as_requested_and_perhaps_none() {
     let (bench, _locked) = bench();
     assert_eq!(peek(&bench, 1, 2), ["returned", "locked"]);
     for (from, max) in [(1, 0), (6, 9), (u64::MAX, usize::MAX)] {
@@ -67,8 +71,9 @@ fn t_32_a_peek_returns_at_most_as_many_as_asked_for_and_perhaps_none() {
     }
 }
 
+/// Rules: M-21.
 #[test]
-fn m_21_a_peek_shows_the_state() {
+fn a_peek_shows_the_state() {
     let (bench, _locked) = bench();
     let peeked = bench.queue.peek(SequenceNumber::new(1), 9);
     let states: Vec<_> = peeked.iter().map(|message| facts(message).state).collect();

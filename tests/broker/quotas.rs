@@ -29,8 +29,9 @@ fn message() -> Message {
     Message::builder().message_id("m").build("x".repeat(499)).unwrap()
 }
 
+/// Rules: T-82.
 #[test]
-fn t_82_a_batch_is_accepted_or_refused_as_a_whole() {
+fn a_batch_is_accepted_or_refused_as_a_whole() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_max_size(3 * MESSAGE));
     let send = |messages| {
@@ -43,8 +44,9 @@ fn t_82_a_batch_is_accepted_or_refused_as_a_whole() {
     assert_eq!((numbers(&queue), queue.counts().size), (vec![1, 2, 3], 3 * MESSAGE));
 }
 
+/// Rules: T-83.
 #[test]
-fn t_83_a_batch_of_several_has_1_mib_at_most() {
+fn a_batch_of_several_has_1_mib_at_most() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_max_message_size(4 << 20));
     let send = |sizes: &[usize]| {
@@ -70,8 +72,9 @@ fn t_83_a_batch_of_several_has_1_mib_at_most() {
     assert_eq!(counts(&queue), [5, 0, 0, 2, 0]);
 }
 
+/// Rules: T-82.
 #[test]
-fn t_82_duplicates_in_a_batch_are_dropped_one_by_one() {
+fn duplicates_in_a_batch_are_dropped_one_by_one() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
     let body = |id: &'static str, body: &'static str| Message::builder().message_id(id).build(body).unwrap();
@@ -84,8 +87,9 @@ fn t_82_duplicates_in_a_batch_are_dropped_one_by_one() {
     );
 }
 
+/// Rules: T-82.
 #[test]
-fn t_82_a_refused_batch_leaves_no_ids_behind() {
+fn a_refused_batch_leaves_no_ids_behind() {
     let namespace = Namespace::new();
     let settings = settings().with_duplicate_detection(60 * SECOND).with_max_message_size(100);
     let queue = namespace.queue_with("orders", settings);
@@ -96,8 +100,9 @@ fn t_82_a_refused_batch_leaves_no_ids_behind() {
     assert_eq!((bodies(&queue), numbers(&queue)), (vec!["a".to_owned()], vec![1]));
 }
 
+/// Rules: T-85.
 #[test]
-fn t_85_the_largest_message_of_a_topic_is_its_setting() {
+fn the_largest_message_of_a_topic_is_its_setting() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_max_message_size(500);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -108,8 +113,9 @@ fn t_85_the_largest_message_of_a_topic_is_its_setting() {
     assert_eq!(numbers(&subscription), [1]);
 }
 
+/// Rules: T-86, S-09.
 #[test]
-fn t_86_s_09_a_queue_can_be_filled_exactly() {
+fn a_queue_can_be_filled_exactly() {
     assert_eq!((QueueSettings::default().max_size, TopicSettings::default().max_size), (1 << 30, 1 << 30));
     for (size, taken) in [(2 * MESSAGE - 1, 1), (2 * MESSAGE, 2), (2 * MESSAGE + 1, 2), (3 * MESSAGE - 1, 2)] {
         let namespace = Namespace::new();
@@ -119,8 +125,9 @@ fn t_86_s_09_a_queue_can_be_filled_exactly() {
     }
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_dead_letters_scheduled_and_deferred_messages_count() {
+fn dead_letters_scheduled_and_deferred_messages_count() {
     let namespace = Namespace::new();
     // What dead-lettering adds to a message counts too.
     let queue = namespace.queue_with("orders", settings().with_max_size(3 * MESSAGE + 40));
@@ -145,8 +152,9 @@ fn t_86_dead_letters_scheduled_and_deferred_messages_count() {
     assert!(full());
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_schedule_call_is_refused_as_a_whole() {
+fn a_schedule_call_is_refused_as_a_whole() {
     let namespace = Namespace::new();
     // The time of the call is a property that counts.
     let queue = namespace.queue_with("orders", settings().with_max_size(2 * (MESSAGE + 8)));
@@ -156,8 +164,9 @@ fn t_86_a_schedule_call_is_refused_as_a_whole() {
     assert_eq!(queue.schedule(vec![message(); 2], at).wait().unwrap().len(), 2);
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_what_is_dead_from_the_start_counts_its_reason() {
+fn what_is_dead_from_the_start_counts_its_reason() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let sessions = SubscriptionSettings::default().with_sessions(true);
@@ -167,8 +176,9 @@ fn t_86_what_is_dead_from_the_start_counts_its_reason() {
     assert_eq!(topic.counts().size, MESSAGE + reason as u64);
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_second_death_replaces_what_the_first_counted() {
+fn a_second_death_replaces_what_the_first_counted() {
     let namespace = Namespace::new();
     let last = namespace.queue("last");
     let first = namespace.queue_with("first", settings().with_forward_dead_letters_to("last"));
@@ -185,8 +195,9 @@ fn t_86_a_second_death_replaces_what_the_first_counted() {
     assert_eq!(last.counts().size, MESSAGE + ("DeadLetterReason".len() + "short".len()) as u64);
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_changed_copy_counts_what_was_sent_and_what_the_action_made_of_it() {
+fn a_changed_copy_counts_what_was_sent_and_what_the_action_made_of_it() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_default_time_to_live(SECOND);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -198,8 +209,9 @@ fn t_86_a_changed_copy_counts_what_was_sent_and_what_the_action_made_of_it() {
     assert_eq!(topic.counts().size, MESSAGE + ("RuleName".len() + "rule".len() + "seen".len() + "yes".len()) as u64);
 }
 
+/// Rules: T-86, T-41.
 #[test]
-fn t_86_t_41_what_adds_nothing_is_taken_by_an_entity_that_has_grown_past_its_limit() {
+fn what_adds_nothing_is_taken_by_an_entity_that_has_grown_past_its_limit() {
     let namespace = Namespace::new();
     let limited = settings().with_max_size(1_024).with_duplicate_detection(60 * SECOND);
     let queue = namespace.queue_with("orders", limited);
@@ -213,8 +225,9 @@ fn t_86_t_41_what_adds_nothing_is_taken_by_an_entity_that_has_grown_past_its_lim
     sender.send_batch(Batch::from(Vec::new())).wait().unwrap();
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_session_state_counts() {
+fn a_session_state_counts() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_sessions(true).with_max_size(2 * MESSAGE));
     let sender = queue.sender().unwrap();
@@ -229,8 +242,9 @@ fn t_86_a_session_state_counts() {
     assert_eq!(queue.counts().size, 2 * MESSAGE);
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_duplicate_is_accepted_by_an_entity_that_holds_more_than_it_may() {
+fn a_duplicate_is_accepted_by_an_entity_that_holds_more_than_it_may() {
     let namespace = Namespace::new();
     let settings = settings().with_duplicate_detection(Duration::from_secs(600)).with_max_size(2 * MESSAGE);
     let queue = namespace.queue_with("orders", settings.clone());
@@ -245,9 +259,10 @@ fn t_86_a_duplicate_is_accepted_by_an_entity_that_holds_more_than_it_may() {
     assert_eq!(counts(&queue), [2, 0, 0, 0, 0]);
 }
 
+/// Rules: T-86.
 /// A subscription has no size of its own.
 #[test]
-fn t_86_a_session_state_of_a_subscription_counts_for_its_topic() {
+fn a_session_state_of_a_subscription_counts_for_its_topic() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_max_size(2 * MESSAGE).with_max_message_size(512);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -262,8 +277,9 @@ fn t_86_a_session_state_of_a_subscription_counts_for_its_topic() {
     assert_eq!(topic.counts().size, 2 * MESSAGE);
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_send_to_a_full_topic_reaches_no_subscription() {
+fn a_send_to_a_full_topic_reaches_no_subscription() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_max_size(8 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -292,8 +308,9 @@ fn t_86_a_send_to_a_full_topic_reaches_no_subscription() {
     assert_eq!(topic.counts().size, 8 * MESSAGE);
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_batch_that_a_topic_has_no_room_for_reaches_no_subscription() {
+fn a_batch_too_large_for_its_topic_reaches_no_subscription() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_max_size(5 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -305,8 +322,9 @@ fn t_86_a_batch_that_a_topic_has_no_room_for_reaches_no_subscription() {
     assert!(subscriptions.iter().all(|subscription| numbers(subscription) == [1, 2]));
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_scheduled_message_counts_once_and_is_copied_whatever_room_there_is() {
+fn a_scheduled_message_counts_once_and_is_copied_whatever_space_is_left() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_max_size(2 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -318,9 +336,10 @@ fn t_86_a_scheduled_message_counts_once_and_is_copied_whatever_room_there_is() {
     publish_is_refused(&topic);
 }
 
+/// Rules: T-86.
 /// What no rule wants takes no room, and what an action adds does.
 #[test]
-fn t_86_the_copies_of_a_topic_count_as_its_rules_make_them() {
+fn the_copies_of_a_topic_count_as_its_rules_make_them() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_max_size(3 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -338,8 +357,9 @@ fn t_86_the_copies_of_a_topic_count_as_its_rules_make_them() {
     assert_eq!((topic.counts().size, counts(&wants)[0], counts(&never)[0]), (3 * MESSAGE, 3, 0));
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_smaller_size_by_an_update_refuses_the_next_send() {
+fn a_smaller_size_by_an_update_refuses_the_next_send() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     for _ in 0..3 {
@@ -350,8 +370,9 @@ fn t_86_a_smaller_size_by_an_update_refuses_the_next_send() {
     assert_eq!(try_send(&queue.sender().unwrap(), message()), Err(ErrorKind::QuotaExceeded));
 }
 
+/// Rules: T-87.
 #[test]
-fn t_87_a_broker_holds_10_000_entities() {
+fn a_broker_holds_10_000_entities() {
     assert_eq!(Broker::MAX_ENTITIES, 10_000);
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
@@ -372,8 +393,9 @@ fn t_87_a_broker_holds_10_000_entities() {
     subscribe(&topic, "more");
 }
 
+/// Rules: T-88.
 #[tokio::test(start_paused = true)]
-async fn t_88_a_receive_of_several_takes_what_is_there() {
+async fn a_receive_of_several_takes_what_is_there() {
     let broker = Broker::new();
     let queue = broker.create_queue("orders", settings()).unwrap();
     for body in ["a", "b", "c"] {
@@ -393,8 +415,9 @@ async fn t_88_a_receive_of_several_takes_what_is_there() {
     assert_eq!(received.unwrap().len(), 1);
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_copy_larger_than_the_message_counts_as_it_is() {
+fn a_copy_larger_than_the_message_counts_as_it_is() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_max_size(2 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();

@@ -24,8 +24,9 @@ const SEED: u64 = 0x5E55;
 /// So few that they are fought for, and that most of the time some have nothing.
 const IDS: [&str; 5] = ["a", "b", "c", "d", ""];
 
+/// Rules: I-24.
 #[test]
-fn i_24_random_sessions_are_in_order_and_have_one_holder() {
+fn random_sessions_are_in_order_and_have_one_holder() {
     let ops = number("CONSIGN_OPS").unwrap_or(OPS);
     let seed = number("SEED").unwrap_or(SEED);
     let mut inversions = 0;
@@ -63,7 +64,9 @@ struct Replay {
 impl Replay {
     fn print(&self) {
         let Self { seed, ops } = self;
-        eprintln!("seed {seed}; replay: SEED={seed} CONSIGN_OPS={ops} cargo test --features full --test broker i_24_");
+        eprintln!(
+            "seed {seed}; replay: SEED={seed} CONSIGN_OPS={ops} cargo test --features full --test broker random_sessions_are_in_order_and_have_one_holder"
+        );
     }
 }
 

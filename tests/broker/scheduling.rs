@@ -38,8 +38,9 @@ fn refusal<T>(result: Result<T, SendError>) -> ErrorKind {
     result.err().expect("it is refused").kind()
 }
 
+/// Rules, S-21.
 #[test]
-fn q_20_q_21_s_21_a_scheduled_message_is_not_had_before_its_time() {
+fn a_scheduled_message_is_not_had_before_its_time() {
     type Schedule = fn(&Bench);
     let ways: [Schedule; 2] =
         [|bench| bench.try_send(later("a", MINUTE)).unwrap(), |bench| drop(schedule(bench, ["a"], MINUTE))];
@@ -60,8 +61,9 @@ fn q_20_q_21_s_21_a_scheduled_message_is_not_had_before_its_time() {
     }
 }
 
+/// Rules: Q-20.
 #[test]
-fn q_20_a_time_that_has_come_is_an_ordinary_send() {
+fn a_time_that_has_come_is_an_ordinary_send() {
     for wait in [Duration::ZERO, MINUTE] {
         let bench = Bench::new(settings());
         bench.advance(wait);
@@ -70,8 +72,9 @@ fn q_20_a_time_that_has_come_is_an_ordinary_send() {
     }
 }
 
+/// Rules: Q-21.
 #[test]
-fn q_21_utc_that_is_set_does_not_move_a_schedule() {
+fn utc_that_is_set_does_not_move_a_schedule() {
     let bench = Bench::new(settings());
     schedule(&bench, ["a"], MINUTE);
     bench.clock.set_utc(after(10 * MINUTE));
@@ -83,8 +86,9 @@ fn q_21_utc_that_is_set_does_not_move_a_schedule() {
     assert_eq!(bench.counts()[0], 1);
 }
 
+/// Rules: Q-22, S-22.
 #[test]
-fn q_22_s_22_at_its_time_it_enters_as_if_it_were_sent() {
+fn at_its_time_it_enters_as_if_it_were_sent() {
     let bench = Bench::new(settings());
     bench.try_send(later("scheduled", MINUTE)).unwrap();
     bench.send(["early"]);
@@ -103,8 +107,9 @@ fn q_22_s_22_at_its_time_it_enters_as_if_it_were_sent() {
     assert_eq!(facts(&received[1].message).delivery_count, 1);
 }
 
+/// Rules: Q-22, T-09.
 #[test]
-fn q_22_t_09_its_time_to_live_begins_when_it_is_due() {
+fn its_time_to_live_begins_when_it_is_due() {
     let bench = Bench::new(settings().with_default_time_to_live(10 * SECOND));
     for (body, ttl) in [("own", Some(2 * SECOND)), ("default", None), ("longer", Some(MINUTE))] {
         let message = Message::builder().scheduled_enqueue_time(after(MINUTE));
@@ -120,9 +125,10 @@ fn q_22_t_09_its_time_to_live_begins_when_it_is_due() {
     }
 }
 
+/// Rules: Q-22.
 /// The call that sees it comes after both instants.
 #[test]
-fn q_22_an_expiry_that_nobody_saw_counts_from_the_time_that_nobody_saw() {
+fn an_unseen_expiry_counts_from_an_unseen_activation() {
     for (wait, there) in [(MINUTE + SECOND - MS, true), (MINUTE + SECOND, false)] {
         let bench = Bench::new(settings());
         let message = Message::builder().scheduled_enqueue_time(after(MINUTE)).time_to_live(SECOND);
@@ -132,8 +138,9 @@ fn q_22_an_expiry_that_nobody_saw_counts_from_the_time_that_nobody_saw() {
     }
 }
 
+/// Rules: C-05.
 #[test]
-fn c_05_a_scheduled_message_uses_two_numbers_and_none_is_skipped() {
+fn a_scheduled_message_uses_two_numbers_and_none_is_skipped() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     assert_eq!(schedule(&bench, ["b", "c"], MINUTE), [2, 3].map(SequenceNumber::new));
@@ -144,8 +151,9 @@ fn c_05_a_scheduled_message_uses_two_numbers_and_none_is_skipped() {
     assert_eq!(bodies(&bench.queue), ["a", "d", "b", "c", "e"]);
 }
 
+/// Rules: Q-23, S-23.
 #[test]
-fn q_23_s_23_a_number_takes_the_message_back_until_its_time() {
+fn a_number_takes_the_message_back_until_its_time() {
     for (wait, cancelled) in [(MINUTE - MS, true), (MINUTE, false), (MINUTE + MS, false)] {
         let bench = Bench::new(settings());
         let given = schedule(&bench, ["a"], MINUTE);
@@ -159,8 +167,9 @@ fn q_23_s_23_a_number_takes_the_message_back_until_its_time() {
     }
 }
 
+/// Rules: Q-23.
 #[test]
-fn q_23_the_number_that_it_gets_at_its_time_cancels_nothing() {
+fn the_number_that_it_gets_at_its_time_cancels_nothing() {
     let bench = Bench::new(settings());
     schedule(&bench, ["a"], MINUTE);
     bench.advance(MINUTE);
@@ -169,8 +178,9 @@ fn q_23_the_number_that_it_gets_at_its_time_cancels_nothing() {
     assert_eq!(bench.counts()[0], 1);
 }
 
+/// Rules: Q-26.
 #[test]
-fn q_26_several_are_cancelled_or_none() {
+fn several_are_cancelled_or_none() {
     let bench = Bench::new(settings());
     let given = schedule(&bench, ["a", "b", "c"], MINUTE);
     bench.send(["active"]);
@@ -186,11 +196,12 @@ fn q_26_several_are_cancelled_or_none() {
     assert_eq!(bodies(&bench.queue), ["active", "b"]);
 }
 
+/// Rules: Q-26.
 /// Cancellations at random instants around the one when the messages are due: each is delivered or was cancelled.
 #[test]
-fn q_26_a_message_is_cancelled_or_delivered() {
+fn a_message_is_cancelled_or_delivered() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(3);
-    println!("replay: SEED={seed} cargo test --features full --test broker q_26_a_message");
+    println!("replay: SEED={seed} cargo test --features full --test broker a_message_is_cancelled_or_delivered");
     let mut rng = fastrand::Rng::with_seed(seed);
     for quirks in [Quirks::default(), Quirks::default().with_race_like_hosted(true)] {
         let clock = Arc::new(ManualClock::new(START));
@@ -215,8 +226,9 @@ fn q_26_a_message_is_cancelled_or_delivered() {
     }
 }
 
+/// Rules: Q-27.
 #[test]
-fn q_27_a_message_is_scheduled_once() {
+fn a_message_is_scheduled_once() {
     let bench = Bench::new(settings());
     schedule(&bench, ["a"], MINUTE);
     bench.advance(MINUTE);
@@ -229,8 +241,9 @@ fn q_27_a_message_is_scheduled_once() {
     assert_eq!(counts(&bench.queue), [0; 5]);
 }
 
+/// Rules: Q-28.
 #[test]
-fn q_28_numbers_are_in_the_order_of_the_messages() {
+fn numbers_are_in_the_order_of_the_messages() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let given = schedule(&bench, ["b", "c", "d"], MINUTE);
@@ -239,8 +252,9 @@ fn q_28_numbers_are_in_the_order_of_the_messages() {
     assert_eq!(bodies(&bench.queue), ["a", "b", "d"]);
 }
 
+/// Rules: Q-30.
 #[test]
-fn q_30_at_one_instant_they_are_in_the_order_of_their_numbers() {
+fn at_one_instant_they_are_in_the_order_of_their_numbers() {
     let bench = Bench::new(settings());
     bench.try_send(later("a", MINUTE)).unwrap();
     schedule(&bench, ["b", "c"], MINUTE);
@@ -251,8 +265,9 @@ fn q_30_at_one_instant_they_are_in_the_order_of_their_numbers() {
     assert_eq!(bodies(&bench.queue), ["first", "a", "b", "c", "d", "last"]);
 }
 
+/// Rules: Q-30.
 #[test]
-fn q_30_also_where_the_numbers_of_partitions_jump() {
+fn also_where_the_numbers_of_partitions_jump() {
     let bench = Bench::new(settings().with_partitioned(true));
     for key in ["x", "y", "z", "u", "v", "w"] {
         let message = Message::builder().partition_key(key).scheduled_enqueue_time(after(MINUTE)).build(key).unwrap();
@@ -263,8 +278,9 @@ fn q_30_also_where_the_numbers_of_partitions_jump() {
     assert_eq!(texts(received.iter().map(|it| &it.message)), ["x", "y", "z", "u", "v", "w"]);
 }
 
+/// Rules: S-21.
 #[test]
-fn s_21_a_schedule_that_is_refused_leaves_nothing() {
+fn a_schedule_that_is_refused_leaves_nothing() {
     let bench = Bench::new(settings().with_max_size(1_024).with_max_message_size(700));
     let at = after(MINUTE);
     let messages = |sizes: &[usize]| sizes.iter().map(|&size| Message::new("x".repeat(size))).collect::<Vec<_>>();
@@ -274,8 +290,9 @@ fn s_21_a_schedule_that_is_refused_leaves_nothing() {
     assert_eq!(schedule(&bench, ["a"], MINUTE), [SequenceNumber::new(1)]);
 }
 
+/// Rules: S-22.
 #[test]
-fn s_22_a_scheduled_message_is_neither_received_nor_deleted_nor_deferred() {
+fn a_scheduled_message_is_neither_received_nor_deleted_nor_deferred() {
     let bench = Bench::new(settings());
     let given = schedule(&bench, ["a"], MINUTE);
     assert!(bench.try_receive().is_none());
@@ -286,8 +303,9 @@ fn s_22_a_scheduled_message_is_neither_received_nor_deleted_nor_deferred() {
     assert_eq!(counts(&bench.queue), [0, 0, 0, 1, 0]);
 }
 
+/// Rules: S-22.
 #[test]
-fn s_22_each_instant_comes_in_its_turn() {
+fn each_instant_comes_in_its_turn() {
     let bench = Bench::new(settings().with_max_delivery_count(1));
     bench.send(["held"]);
     let held = bench.receive();
@@ -300,8 +318,9 @@ fn s_22_each_instant_comes_in_its_turn() {
     drop(held);
 }
 
+/// Rules: Q-21.
 #[tokio::test(start_paused = true)]
-async fn q_21_a_receiver_that_waits_gets_a_message_at_its_time() {
+async fn a_receiver_that_waits_gets_a_message_at_its_time() {
     let clock = Arc::new(SystemClock::new());
     let queue = Broker::with_clock(Arc::clone(&clock)).create_queue("orders", settings()).unwrap();
     let mut receiver = queue.receiver();
@@ -314,8 +333,9 @@ async fn q_21_a_receiver_that_waits_gets_a_message_at_its_time() {
     assert_eq!(began.elapsed(), MINUTE);
 }
 
+/// Rules: S-21.
 #[test]
-fn s_21_settings_decide_where_it_goes_at_its_time() {
+fn settings_decide_where_it_goes_at_its_time() {
     let namespace = Namespace::new();
     namespace.queue("target");
     let source = namespace.queue("source");

@@ -18,8 +18,9 @@ use crate::{
 /// What a message counts for beside its body and its properties.
 const OVERHEAD: u64 = QueueSettings::OVERHEAD;
 
+/// Rules: T-85, V-10.
 #[test]
-fn t_85_v_10_a_message_of_the_largest_size_fits() {
+fn a_message_of_the_largest_size_fits() {
     assert_eq!(QueueSettings::default().max_message_size, 256 << 10);
     let bench = Bench::new(settings().with_max_message_size(1_000));
     // Four bytes of properties, counted with the body.
@@ -31,8 +32,9 @@ fn t_85_v_10_a_message_of_the_largest_size_fits() {
     assert!(!error.is_retryable());
 }
 
+/// Rules: T-85.
 #[test]
-fn t_85_the_largest_size_is_at_most_100_mib() {
+fn the_largest_size_is_at_most_100_mib() {
     let bench = Bench::new(settings());
     for (size, allowed) in [(0, false), (1, true), (100 << 20, true), ((100 << 20) + 1, false)] {
         let created = bench.broker.create_queue(&format!("q{size}"), settings().with_max_message_size(size));
@@ -40,8 +42,9 @@ fn t_85_the_largest_size_is_at_most_100_mib() {
     }
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_full_queue_refuses() {
+fn a_full_queue_refuses() {
     assert_eq!(QueueSettings::default().max_size, 1 << 30);
     let bench = Bench::new(settings().with_max_size(2 * (OVERHEAD + 500)));
     let message = || Message::new("x".repeat(500));
@@ -57,8 +60,9 @@ fn t_86_a_full_queue_refuses() {
     bench.try_send(message()).unwrap();
 }
 
+/// Rules: T-86.
 #[test]
-fn t_86_a_batch_is_accepted_or_refused_as_a_whole() {
+fn a_batch_is_accepted_or_refused_as_a_whole() {
     let bench = Bench::new(settings().with_max_size(2 * (OVERHEAD + 500)));
     let batch = |messages| Batch::from(vec![Message::new("x".repeat(500)); messages]);
     let sender = bench.queue.sender().unwrap();
@@ -69,8 +73,9 @@ fn t_86_a_batch_is_accepted_or_refused_as_a_whole() {
     assert_eq!(bench.counts(), [2, 0, 0, 0]);
 }
 
+/// Rules: V-09.
 #[test]
-fn v_09_the_broker_checks_the_properties_again() {
+fn the_broker_checks_the_properties_again() {
     let bench = Bench::new(settings());
     let mut message = Message::new("a");
     message.properties_mut().application_mut().insert("k", "x".repeat(40_000));
@@ -79,8 +84,9 @@ fn v_09_the_broker_checks_the_properties_again() {
     assert!(error.to_string().contains("\"k\""), "{error}");
 }
 
+/// Rules: M-11.
 #[test]
-fn m_11_a_message_without_an_id_gets_a_uuid() {
+fn a_message_without_an_id_gets_a_uuid() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     let ids = [bench.receive(), bench.receive()].map(|delivery| delivery.message.message_id().unwrap().to_owned());
@@ -88,8 +94,9 @@ fn m_11_a_message_without_an_id_gets_a_uuid() {
     assert_ne!(ids[0], ids[1]);
 }
 
+/// Rules: M-15.
 #[test]
-fn m_15_an_enqueue_time_that_has_come_is_an_ordinary_send() {
+fn an_enqueue_time_that_has_come_is_an_ordinary_send() {
     let bench = Bench::new(settings());
     for at in [0, 1] {
         let time = START.saturating_add(at * MS);
@@ -99,8 +106,9 @@ fn m_15_an_enqueue_time_that_has_come_is_an_ordinary_send() {
     assert_eq!((counts.active, counts.scheduled), (1, 1));
 }
 
+/// Rules: M-05, M-09.
 #[test]
-fn m_05_m_09_a_sender_cannot_write_what_the_broker_sets() {
+fn a_sender_cannot_write_what_the_broker_sets() {
     let bench = Bench::new(settings());
     let forged = Message::builder()
         .property(DeadLetter::REASON, "forged")
@@ -135,8 +143,9 @@ fn a_send_keeps_its_own_copy() {
     assert_eq!(bench.receive().message.subject(), Some("sent"));
 }
 
+/// Rules: V-06.
 #[test]
-fn v_06_no_message_has_a_session_and_another_partition_key() {
+fn no_message_has_a_session_and_another_partition_key() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let actions = ["SET sys.PartitionKey = 'other'", "SET sys.SessionId = 'other'"];

@@ -15,8 +15,9 @@ fn peeked(bench: &Bench) -> Vec<Message> {
     bench.queue.peek(SequenceNumber::new(0), usize::MAX)
 }
 
+/// Rules: S-20, M-06, M-16, Q-01.
 #[test]
-fn s_20_m_06_m_16_q_01_acceptance_stamps_number_and_time() {
+fn acceptance_stamps_number_and_time() {
     let bench = Bench::new(settings());
     bench.advance(5 * MS);
     bench.send(["a"]);
@@ -27,8 +28,9 @@ fn s_20_m_06_m_16_q_01_acceptance_stamps_number_and_time() {
     assert_eq!(facts.enqueued_time, START.saturating_add(5 * MS));
 }
 
+/// Rules: Q-01.
 #[test]
-fn q_01_a_received_message_that_is_sent_again_gets_a_number_of_its_own() {
+fn a_received_message_that_is_sent_again_gets_a_number_of_its_own() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let message = bench.receive().message;
@@ -37,8 +39,9 @@ fn q_01_a_received_message_that_is_sent_again_gets_a_number_of_its_own() {
     assert_eq!(numbers, [1, 2]);
 }
 
+/// Rules: Q-02.
 #[test]
-fn q_02_numbers_ascend_by_one_from_one_and_are_not_used_again() {
+fn numbers_ascend_by_one_from_one_and_are_not_used_again() {
     let bench = Bench::new(settings());
     for number in 1..=5 {
         bench.send(["a"]);
@@ -52,8 +55,9 @@ fn q_02_numbers_ascend_by_one_from_one_and_are_not_used_again() {
     assert_eq!(numbers, [6, 7, 8]);
 }
 
+/// Rules: Q-03.
 #[test]
-fn q_03_a_refused_send_uses_up_no_number() {
+fn a_refused_send_uses_up_no_number() {
     let bench = Bench::new(settings().with_max_message_size(1_000));
     bench.try_send(Message::new("x".repeat(2_000))).unwrap_err();
     let batch = Batch::from([Message::new("a"), Message::new("x".repeat(2_000))]);
@@ -62,8 +66,9 @@ fn q_03_a_refused_send_uses_up_no_number() {
     assert_eq!(facts(&bench.receive().message).sequence_number.get(), 1);
 }
 
+/// Rules: Q-08.
 #[test]
-fn q_08_a_settlement_leaves_the_number() {
+fn a_settlement_leaves_the_number() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     let number = SequenceNumber::new(1);
@@ -83,8 +88,9 @@ fn q_08_a_settlement_leaves_the_number() {
     assert_eq!(facts(&bench.receive_dead().message).sequence_number, number);
 }
 
+/// Rules: Q-09.
 #[test]
-fn q_09_order_of_numbers_is_order_of_acceptance() {
+fn order_of_numbers_is_order_of_acceptance() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     bench.advance(MS);
@@ -94,8 +100,9 @@ fn q_09_order_of_numbers_is_order_of_acceptance() {
     assert_eq!(times, [START, START, START.saturating_add(MS)]);
 }
 
+/// Rules: Q-10.
 #[test]
-fn q_10_the_time_is_the_broker_s() {
+fn the_time_is_the_broker_s() {
     let bench = Bench::new(settings());
     let mut message = Message::new("a");
     message.properties_mut().pass_through_mut().creation_time = Some(START.saturating_add(Duration::from_secs(99)));
@@ -103,8 +110,9 @@ fn q_10_the_time_is_the_broker_s() {
     assert_eq!(facts(&bench.receive().message).enqueued_time, START);
 }
 
+/// Rules: Q-11.
 #[test]
-fn q_11_the_time_does_not_fall_when_utc_steps_back() {
+fn the_time_does_not_fall_when_utc_steps_back() {
     let bench = Bench::new(settings());
     bench.advance(10 * MS);
     bench.send(["a"]);

@@ -37,8 +37,9 @@ async fn accepting(queue: &Queue) -> JoinHandle<Result<SessionReceiver, ReceiveE
     waiting
 }
 
+/// Rules: N-04.
 #[tokio::test(start_paused = true)]
-async fn n_04_who_waits_gets_the_session_of_a_message_that_arrives() {
+async fn who_waits_gets_the_session_of_a_message_that_arrives() {
     let queue = queue();
     let mut acceptor = queue.session_acceptor().unwrap();
     let mut waiting = task::spawn(acceptor.accept_next());
@@ -55,8 +56,9 @@ async fn n_04_who_waits_gets_the_session_of_a_message_that_arrives() {
     assert_eq!(waiting.await.unwrap().session_id(), "a");
 }
 
+/// Rules: N-04.
 #[tokio::test(start_paused = true)]
-async fn n_04_one_session_wakes_one_that_waits() {
+async fn one_session_wakes_one_that_waits() {
     let queue = queue();
     let mut acceptors = [(); 2].map(|()| queue.session_acceptor().unwrap());
     let [mut first, mut second] = acceptors.each_mut().map(|acceptor| task::spawn(acceptor.accept_next()));
@@ -77,8 +79,9 @@ async fn n_04_one_session_wakes_one_that_waits() {
     assert!(waiting.is_woken());
 }
 
+/// Rules: N-04.
 #[tokio::test(start_paused = true)]
-async fn n_04_an_accept_that_is_dropped_leaves_no_lock() {
+async fn an_accept_that_is_dropped_leaves_no_lock() {
     let queue = queue();
     let mut acceptor = queue.session_acceptor().unwrap();
     for polls in 0..3 {
@@ -91,8 +94,9 @@ async fn n_04_an_accept_that_is_dropped_leaves_no_lock() {
     }
 }
 
+/// Rules: N-04.
 #[tokio::test(start_paused = true)]
-async fn n_04_a_wait_that_is_limited_ends_in_a_timeout() {
+async fn a_wait_that_is_limited_ends_in_a_timeout() {
     let queue = queue();
     let mut acceptor = queue.session_acceptor().unwrap();
     let began = Instant::now();
@@ -102,8 +106,9 @@ async fn n_04_a_wait_that_is_limited_ends_in_a_timeout() {
     assert_eq!(acceptor.accept_next_within(Duration::ZERO).await.unwrap().session_id(), "a");
 }
 
+/// Rules: N-06.
 #[tokio::test(start_paused = true)]
-async fn n_06_who_waits_gets_a_session_when_its_lock_ends() {
+async fn who_waits_gets_a_session_when_its_lock_ends() {
     let queue = queue();
     send(&queue, "a");
     let held = queue.accept_session("a").unwrap();
@@ -114,8 +119,9 @@ async fn n_06_who_waits_gets_a_session_when_its_lock_ends() {
     drop(held);
 }
 
+/// Rules: N-06.
 #[tokio::test(start_paused = true)]
-async fn n_06_a_renewal_makes_those_who_wait_wait_longer() {
+async fn a_renewal_makes_those_who_wait_wait_longer() {
     let queue = queue();
     send(&queue, "a");
     let mut held = queue.accept_session("a").unwrap();
@@ -127,8 +133,9 @@ async fn n_06_a_renewal_makes_those_who_wait_wait_longer() {
     assert_eq!(began.elapsed(), 4 * SECOND + LOCK);
 }
 
+/// Rules: N-09.
 #[tokio::test(start_paused = true)]
-async fn n_09_who_waits_gets_a_session_at_once_when_it_is_closed() {
+async fn who_waits_gets_a_session_at_once_when_it_is_closed() {
     let queue = queue();
     for _ in 0..2 {
         send(&queue, "a");
@@ -154,8 +161,9 @@ async fn n_09_who_waits_gets_a_session_at_once_when_it_is_closed() {
     waiting.abort();
 }
 
+/// Rules: N-05.
 #[tokio::test(start_paused = true)]
-async fn n_05_the_holder_is_woken_by_what_arrives_and_by_what_comes_back() {
+async fn the_holder_is_woken_by_what_arrives_and_by_what_comes_back() {
     let queue = queue();
     let mut session = queue.accept_session("a").unwrap();
     let mut other = queue.accept_session("b").unwrap();
@@ -175,8 +183,9 @@ async fn n_05_the_holder_is_woken_by_what_arrives_and_by_what_comes_back() {
     assert_eq!(text(&waiting.await.unwrap().message), "a");
 }
 
+/// Rules: N-08.
 #[tokio::test(start_paused = true)]
-async fn n_08_a_holder_that_waits_hears_that_it_lost_its_session() {
+async fn a_holder_that_waits_hears_that_it_lost_its_session() {
     let queue = queue();
     let mut session = queue.accept_session("a").unwrap();
     let began = Instant::now();
@@ -191,9 +200,10 @@ async fn n_08_a_holder_that_waits_hears_that_it_lost_its_session() {
     assert_eq!(waiting.await.unwrap_err().kind(), ErrorKind::SessionLockLost);
 }
 
+/// Rules: N-08.
 /// The place of a session that is gone may be another's by now.
 #[tokio::test(start_paused = true)]
-async fn n_08_a_holder_that_lost_its_session_gets_nothing_of_another() {
+async fn a_holder_that_lost_its_session_gets_nothing_of_another() {
     let queue = queue();
     let mut lost = queue.accept_session("a").unwrap();
     queue.lose_locks();
@@ -205,8 +215,9 @@ async fn n_08_a_holder_that_lost_its_session_gets_nothing_of_another() {
     assert_eq!(text(&session.receive().await.unwrap().message), "b");
 }
 
+/// Rules: Q-21, N-04.
 #[tokio::test(start_paused = true)]
-async fn q_21_n_04_a_message_that_is_due_brings_its_session() {
+async fn a_message_that_is_due_brings_its_session() {
     let queue = queue();
     let waiting = accepting(&queue).await;
     let began = Instant::now();
@@ -216,8 +227,9 @@ async fn q_21_n_04_a_message_that_is_due_brings_its_session() {
     assert!(began.elapsed().abs_diff(60 * SECOND) < SECOND);
 }
 
+/// Rules: N-04.
 #[tokio::test(start_paused = true)]
-async fn n_04_an_acceptor_that_stops_to_wait_stands_in_nobody_s_way() {
+async fn an_acceptor_that_stops_waiting_blocks_no_other() {
     let queue = queue();
     let (mut stops, mut stays) = (queue.session_acceptor().unwrap(), queue.session_acceptor().unwrap());
     let mut first = task::spawn(std::future::poll_fn(|cx| stops.poll_accept(cx)));

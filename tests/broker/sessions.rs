@@ -96,8 +96,9 @@ fn dead() -> Disposition {
     Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "no")
 }
 
+/// Rules: N-01.
 #[test]
-fn n_01_a_session_is_there_while_it_has_a_message_or_a_state() {
+fn a_session_is_there_while_it_has_a_message_or_a_state() {
     let bench = bench();
     assert!(bench.queue.sessions().is_empty());
     send(&bench, [("b", "1"), ("a", "2")]);
@@ -126,8 +127,9 @@ fn n_01_a_session_is_there_while_it_has_a_message_or_a_state() {
     assert_eq!(bench.queue.sessions(), ["b"]);
 }
 
+/// Rules: N-01.
 #[test]
-fn n_01_an_expired_message_ends_its_session() {
+fn an_expired_message_ends_its_session() {
     let bench = bench();
     let message = Message::builder().session_id("a").time_to_live(SECOND).build("1").unwrap();
     bench.try_send(message).unwrap();
@@ -138,8 +140,9 @@ fn n_01_an_expired_message_ends_its_session() {
     }
 }
 
+/// Rules: N-02.
 #[test]
-fn n_02_a_message_needs_a_session_and_a_receive_too() {
+fn a_message_needs_a_session_and_a_receive_too() {
     let bench = bench();
     let sender = bench.queue.sender().unwrap();
     assert_eq!(sender.send(Message::new("1")).wait().unwrap_err().kind(), ErrorKind::InvalidOperation);
@@ -153,8 +156,9 @@ fn n_02_a_message_needs_a_session_and_a_receive_too() {
     assert_eq!(text(&receive(&mut bench.queue.accept_session("").unwrap()).message), "2");
 }
 
+/// Rules: N-03.
 #[test]
-fn n_03_a_session_is_locked_by_its_id_empty_or_not() {
+fn a_session_is_locked_by_its_id_empty_or_not() {
     let bench = bench();
     let mut empty = bench.queue.accept_session("a").unwrap();
     assert_eq!((empty.session_id(), empty.locked_until()), ("a", START.saturating_add(LOCK)));
@@ -173,15 +177,17 @@ fn n_03_a_session_is_locked_by_its_id_empty_or_not() {
     assert_eq!(refusal(bench.queue.accept_session("a")), ErrorKind::SessionCannotBeLocked);
 }
 
+/// Rules: N-03.
 #[test]
-fn n_03_an_id_is_no_longer_than_the_property() {
+fn an_id_is_no_longer_than_the_property() {
     let bench = bench();
     bench.queue.accept_session(&"x".repeat(128)).unwrap();
     assert_eq!(refusal(bench.queue.accept_session(&"x".repeat(129))), ErrorKind::InvalidArgument);
 }
 
+/// Rules: N-04.
 #[test]
-fn n_04_the_next_session_is_the_one_whose_message_is_first() {
+fn the_next_session_is_the_one_whose_message_is_first() {
     let bench = bench();
     send(&bench, [("b", "1"), ("a", "2"), ("b", "3"), ("c", "4")]);
     let sessions = [(); 3].map(|()| accept_next(&bench.queue));
@@ -201,8 +207,9 @@ fn n_04_the_next_session_is_the_one_whose_message_is_first() {
     assert_eq!(held.complete().refused(), ErrorKind::SessionLockLost);
 }
 
+/// Rules: N-04.
 #[test]
-fn n_04_a_session_with_nothing_to_receive_is_not_the_next() {
+fn a_session_with_nothing_to_receive_is_not_the_next() {
     let bench = bench();
     send(&bench, [("deferred", "1")]);
     let mut session = accept_next(&bench.queue);
@@ -217,8 +224,9 @@ fn n_04_a_session_with_nothing_to_receive_is_not_the_next() {
     assert_eq!(next_session(&bench.queue).unwrap(), "scheduled");
 }
 
+/// Rules: N-05.
 #[test]
-fn n_05_the_holder_has_what_comes_later_too() {
+fn the_holder_has_what_comes_later_too() {
     let bench = bench();
     send(&bench, [("a", "1"), ("b", "2")]);
     let mut first = accept_next(&bench.queue);
@@ -231,8 +239,9 @@ fn n_05_the_holder_has_what_comes_later_too() {
     assert!(firsts.iter().all(|it| it.message.session_id() == Some("a")));
 }
 
+/// Rules: N-06.
 #[test]
-fn n_06_the_lock_of_a_session_is_that_of_its_messages() {
+fn the_lock_of_a_session_is_that_of_its_messages() {
     let bench = bench();
     send(&bench, [("a", "1"), ("a", "2")]);
     let mut session = accept_next(&bench.queue);
@@ -253,8 +262,9 @@ fn n_06_the_lock_of_a_session_is_that_of_its_messages() {
     assert_eq!(session.renew().unwrap_err().kind(), ErrorKind::SessionLockLost);
 }
 
+/// Rules: N-06.
 #[test]
-fn n_06_neither_a_receive_nor_a_settlement_extends_the_lock() {
+fn neither_a_receive_nor_a_settlement_extends_the_lock() {
     let bench = bench();
     send(&bench, [("a", "1"), ("a", "2"), ("a", "3")]);
     let mut session = accept_next(&bench.queue);
@@ -266,8 +276,9 @@ fn n_06_neither_a_receive_nor_a_settlement_extends_the_lock() {
     assert_eq!(try_receive(&mut session, 1).unwrap_err(), ErrorKind::SessionLockLost);
 }
 
+/// Rules: N-06.
 #[test]
-fn n_06_a_renewal_at_the_last_millisecond_holds_and_one_later_does_not() {
+fn a_renewal_at_the_last_millisecond_holds_and_one_later_does_not() {
     for (after, renewed) in [(ALMOST_LOCK, true), (LOCK, false), (LOCK + MS, false)] {
         let bench = bench();
         let mut session = bench.queue.accept_session("a").unwrap();
@@ -277,8 +288,9 @@ fn n_06_a_renewal_at_the_last_millisecond_holds_and_one_later_does_not() {
     }
 }
 
+/// Rules: N-07.
 #[test]
-fn n_07_messages_come_in_order_and_an_abandoned_one_comes_next() {
+fn messages_come_in_order_and_an_abandoned_one_comes_next() {
     let bench = bench();
     send(&bench, [("a", "1"), ("a", "2"), ("a", "3"), ("a", "4")]);
     let mut session = accept_next(&bench.queue);
@@ -295,8 +307,9 @@ fn n_07_messages_come_in_order_and_an_abandoned_one_comes_next() {
     assert_eq!(again.iter().map(|it| facts(&it.message).delivery_count).collect::<Vec<_>>(), [1, 2, 1]);
 }
 
+/// Rules: N-08.
 #[test]
-fn n_08_with_the_lock_of_the_session_everything_is_lost() {
+fn with_the_lock_of_the_session_everything_is_lost() {
     type Loss = fn(&Bench);
     let losses: [Loss; 2] = [|bench| bench.advance(LOCK), |bench| bench.queue.lose_locks()];
     for lose in losses {
@@ -321,9 +334,10 @@ fn n_08_with_the_lock_of_the_session_everything_is_lost() {
     }
 }
 
+/// Rules: N-08.
 /// The next holder has other locks, although the messages are the same.
 #[test]
-fn n_08_a_lease_of_an_earlier_holder_settles_nothing() {
+fn a_lease_of_an_earlier_holder_settles_nothing() {
     let bench = bench();
     send(&bench, [("a", "1")]);
     let mut first = accept_next(&bench.queue);
@@ -336,8 +350,9 @@ fn n_08_a_lease_of_an_earlier_holder_settles_nothing() {
     assert_eq!(bench.counts(), [0; 4]);
 }
 
+/// Rules: N-09, S-76.
 #[test]
-fn n_09_s_76_a_session_that_is_closed_counts_nothing() {
+fn a_session_that_is_closed_counts_nothing() {
     let closings: [fn(SessionReceiver); 2] = [|session| session.close().unwrap(), drop];
     for close in closings {
         let bench = Bench::new(with_sessions().with_max_delivery_count(1));
@@ -353,8 +368,9 @@ fn n_09_s_76_a_session_that_is_closed_counts_nothing() {
     }
 }
 
+/// Rules: N-09, S-75.
 #[test]
-fn n_09_s_75_a_session_that_runs_out_counts_what_was_delivered() {
+fn a_session_that_runs_out_counts_what_was_delivered() {
     let bench = bench();
     send(&bench, [("a", "1"), ("a", "2"), ("a", "3"), ("a", "4")]);
     let mut session = accept_next(&bench.queue);
@@ -368,8 +384,9 @@ fn n_09_s_75_a_session_that_runs_out_counts_what_was_delivered() {
     assert_eq!(again.iter().map(|it| facts(&it.message).delivery_count).collect::<Vec<_>>(), [2, 2, 1, 1]);
 }
 
+/// Rules: S-75.
 #[test]
-fn s_75_at_the_last_delivery_it_dead_letters() {
+fn at_the_last_delivery_it_dead_letters() {
     let bench = Bench::new(with_sessions().with_max_delivery_count(2));
     send(&bench, [("a", "1"), ("a", "2")]);
     for deliveries in 1..=2 {
@@ -384,8 +401,9 @@ fn s_75_at_the_last_delivery_it_dead_letters() {
     assert_eq!((text(&dead.message), why(&dead.message).0), ("1", "MaxDeliveryCountExceeded"));
 }
 
+/// Rules: S-75, S-35.
 #[test]
-fn s_75_s_35_a_deferred_message_of_a_lost_session_is_deferred_again() {
+fn a_deferred_message_of_a_lost_session_is_deferred_again() {
     let bench = bench();
     send(&bench, [("a", "1")]);
     let mut session = accept_next(&bench.queue);
@@ -401,8 +419,9 @@ fn s_75_s_35_a_deferred_message_of_a_lost_session_is_deferred_again() {
     drop(held);
 }
 
+/// Rules: S-38, T-06.
 #[test]
-fn s_38_t_06_an_expiry_in_a_session_applies_when_its_lock_ends() {
+fn an_expiry_in_a_session_applies_when_its_lock_ends() {
     let bench = Bench::new(with_sessions().with_dead_letter_on_expiration(true));
     for body in ["1", "2"] {
         bench.try_send(Message::builder().session_id("a").time_to_live(SECOND).build(body).unwrap()).unwrap();
@@ -418,8 +437,9 @@ fn s_38_t_06_an_expiry_in_a_session_applies_when_its_lock_ends() {
     drop(held);
 }
 
+/// Rules: S-43.
 #[test]
-fn s_43_a_new_lock_duration_gives_sessions_back_without_a_count() {
+fn a_new_lock_duration_gives_sessions_back_without_a_count() {
     let bench = bench();
     send(&bench, [("a", "1")]);
     let mut session = accept_next(&bench.queue);
@@ -431,8 +451,9 @@ fn s_43_a_new_lock_duration_gives_sessions_back_without_a_count() {
     assert_eq!(facts(&receive(&mut session).message).delivery_count, 1);
 }
 
+/// Rules: S-59.
 #[test]
-fn s_59_a_message_of_a_session_is_not_renewed_by_itself() {
+fn a_message_of_a_session_is_not_renewed_by_itself() {
     let bench = bench();
     send(&bench, [("a", "1")]);
     let mut session = accept_next(&bench.queue);
@@ -443,8 +464,9 @@ fn s_59_a_message_of_a_session_is_not_renewed_by_itself() {
     held.complete().ok();
 }
 
+/// Rules: S-50.
 #[test]
-fn s_50_a_session_can_be_received_from_in_receive_and_delete() {
+fn a_session_can_be_received_from_in_receive_and_delete() {
     let bench = bench();
     send(&bench, [("a", "1"), ("a", "2")]);
     let acceptor = bench.queue.session_acceptor().unwrap().receive_and_delete();
@@ -456,8 +478,9 @@ fn s_50_a_session_can_be_received_from_in_receive_and_delete() {
     assert_eq!(first.complete().refused(), ErrorKind::InvalidOperation);
 }
 
+/// Rules: N-10.
 #[test]
-fn n_10_a_state_is_bytes_that_outlive_holders_and_messages() {
+fn a_state_is_bytes_that_outlive_holders_and_messages() {
     let bench = bench();
     send(&bench, [("a", "1")]);
     let mut session = accept_next(&bench.queue);
@@ -481,8 +504,9 @@ fn n_10_a_state_is_bytes_that_outlive_holders_and_messages() {
     assert_eq!(bench.queue.counts().size, 0);
 }
 
+/// Rules: N-10.
 #[test]
-fn n_10_a_state_is_as_large_as_a_message_at_most() {
+fn a_state_is_as_large_as_a_message_at_most() {
     let bench = Bench::new(with_sessions().with_max_message_size(100));
     let session = bench.queue.accept_session("a").unwrap();
     let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
@@ -491,8 +515,9 @@ fn n_10_a_state_is_as_large_as_a_message_at_most() {
     assert_eq!(session.state().unwrap(), state(100));
 }
 
+/// Rules: N-10, T-86.
 #[test]
-fn n_10_t_86_a_state_takes_room_and_gives_it_back() {
+fn a_state_takes_and_frees_space() {
     let bench = Bench::new(with_sessions().with_max_size(1_024));
     let (first, second) = (bench.queue.accept_session("a").unwrap(), bench.queue.accept_session("b").unwrap());
     let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
@@ -506,9 +531,10 @@ fn n_10_t_86_a_state_takes_room_and_gives_it_back() {
     assert_eq!(bench.queue.counts().size, 1_024);
 }
 
+/// Rules: N-01, T-86.
 /// A state of no bytes keeps its session, so it counts too.
 #[test]
-fn n_01_t_86_an_empty_state_takes_room() {
+fn an_empty_state_takes_space() {
     let bench = Bench::new(with_sessions().with_max_size(1_024));
     let set = |id: usize| bench.queue.accept_session(&id.to_string()).unwrap().set_state(Some(Bytes::new())).wait();
     for id in 0..4 {
@@ -518,8 +544,9 @@ fn n_01_t_86_an_empty_state_takes_room() {
     assert_eq!((bench.queue.sessions().len(), bench.queue.counts().size), (4, 1_024));
 }
 
+/// Rules: N-11.
 #[test]
-fn n_11_a_deferred_message_and_the_state_need_the_lock() {
+fn a_deferred_message_and_the_state_need_the_lock() {
     let bench = bench();
     send(&bench, [("a", "1"), ("b", "2")]);
     let mut session = accept_next(&bench.queue);
@@ -539,8 +566,9 @@ fn n_11_a_deferred_message_and_the_state_need_the_lock() {
     assert_eq!(bench.counts(), [1, 0, 0, 0]);
 }
 
+/// Rules: N-12.
 #[test]
-fn n_12_without_sessions_an_id_is_only_kept() {
+fn without_sessions_an_id_is_only_kept() {
     let bench = Bench::new(settings());
     send(&bench, [("a", "1"), ("a", "2")]);
     let (first, second) = (bench.receive(), bench.receive());
@@ -552,8 +580,9 @@ fn n_12_without_sessions_an_id_is_only_kept() {
     drop(first);
 }
 
+/// Rules: N-13.
 #[test]
-fn n_13_a_peek_sees_all_sessions_and_a_holder_its_own() {
+fn a_peek_sees_all_sessions_and_a_holder_its_own() {
     let bench = bench();
     send(&bench, [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4"), ("a", "5")]);
     for session in ["a", "b"] {
@@ -576,9 +605,10 @@ fn n_13_a_peek_sees_all_sessions_and_a_holder_its_own() {
     assert_eq!(bench.counts(), [3, 1, 1, 0]);
 }
 
+/// Rules: N-13, N-04, N-07.
 /// There the order of numbers is not that of acceptance, so the messages are looked through otherwise.
 #[test]
-fn n_13_n_04_n_07_a_partitioned_entity_has_sessions_too() {
+fn a_partitioned_entity_has_sessions_too() {
     let bench = Bench::new(with_sessions().with_partitioned(true));
     for (session, body) in [("b", "1"), ("a", "2"), ("c", "3"), ("b", "4"), ("a", "5"), ("b", "6")] {
         bench.try_send(of(session, body)).unwrap();
@@ -596,8 +626,9 @@ fn n_13_n_04_n_07_a_partitioned_entity_has_sessions_too() {
     assert_eq!(next_session(&bench.queue).unwrap(), "a");
 }
 
+/// Rules: N-14.
 #[test]
-fn n_14_dead_letters_have_no_sessions() {
+fn dead_letters_have_no_sessions() {
     let bench = bench();
     send(&bench, [("a", "1"), ("b", "2")]);
     for _ in 0..2 {
@@ -617,8 +648,9 @@ fn n_14_dead_letters_have_no_sessions() {
     assert_eq!(bench.counts(), [0, 0, 0, 1]);
 }
 
+/// Rules: S-64.
 #[test]
-fn s_64_a_lease_settles_and_renews_without_its_receiver() {
+fn a_lease_settles_and_renews_without_its_receiver() {
     let bench = Bench::new(settings());
     bench.send(["1", "2"]);
     let mut receiver = bench.queue.receiver();
@@ -635,9 +667,10 @@ fn s_64_a_lease_settles_and_renews_without_its_receiver() {
     assert_eq!(bench.counts(), [0; 4]);
 }
 
+/// Rules: Q-12.
 /// Five messages, two workers that take turns and are not equally fast.
 #[test]
-fn q_12_two_receivers_finish_in_another_order_and_a_session_does_not() {
+fn two_receivers_finish_in_another_order_and_a_session_does_not() {
     let bench = Bench::new(settings());
     bench.send(["1", "2", "3"]);
     let mut finished = Vec::new();

@@ -9,8 +9,9 @@ use consign::{
 
 use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why};
 
+/// Rules: S-24.
 #[test]
-fn s_24_receive_and_delete_removes_before_the_receiver_has_it() {
+fn receive_and_delete_removes_before_the_receiver_has_it() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     let received = take(&mut bench.queue.receive_and_delete(), 1);
@@ -20,8 +21,9 @@ fn s_24_receive_and_delete_removes_before_the_receiver_has_it() {
     assert_eq!(bench.counts(), [1, 0, 0, 0]);
 }
 
+/// Rules: S-25, M-09.
 #[test]
-fn s_25_m_09_a_lock_runs_from_the_receive() {
+fn a_lock_runs_from_the_receive() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     bench.advance(7 * MS);
@@ -34,8 +36,9 @@ fn s_25_m_09_a_lock_runs_from_the_receive() {
     assert_eq!(bench.counts(), [2, 0, 0, 0]);
 }
 
+/// Rules: S-26.
 #[test]
-fn s_26_complete_removes() {
+fn complete_removes() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     bench.receive().complete().ok();
@@ -43,16 +46,18 @@ fn s_26_complete_removes() {
     assert_eq!(bench.queue.counts().size, 0);
 }
 
+/// Rules: S-27, S-71.
 #[test]
-fn s_27_s_71_abandon_gives_back_and_counts() {
+fn abandon_releases_and_counts() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     bench.receive().abandon().ok();
     assert_eq!(facts(&bench.receive().message).delivery_count, 2);
 }
 
+/// Rules: S-28.
 #[test]
-fn s_28_a_lock_ends_at_its_instant() {
+fn a_lock_ends_at_its_instant() {
     for (after, locked) in [(ALMOST_LOCK, true), (LOCK, false), (LOCK + MS, false)] {
         let bench = Bench::new(settings());
         bench.send(["a"]);
@@ -64,8 +69,9 @@ fn s_28_a_lock_ends_at_its_instant() {
     }
 }
 
+/// Rules: S-31, S-97.
 #[test]
-fn s_31_s_97_dead_letter_writes_the_reason_the_description_and_the_changes() {
+fn dead_letter_writes_the_reason_the_description_and_the_changes() {
     let bench = Bench::new(settings());
     let message = Message::builder().property("kept", 1_u32).property("changed", 1_u32).build("a").unwrap();
     bench.try_send(message).unwrap();
@@ -78,8 +84,9 @@ fn s_31_s_97_dead_letter_writes_the_reason_the_description_and_the_changes() {
     assert_eq!(numbers(&dead.message, ["kept", "changed", "added"]), [Some(1), Some(2), Some(3)]);
 }
 
+/// Rules: S-36, S-74.
 #[test]
-fn s_36_s_74_a_release_counts_nothing() {
+fn a_release_counts_nothing() {
     let bench = Bench::new(settings().with_max_delivery_count(1));
     bench.send(["a"]);
     for _ in 0..3 {
@@ -90,8 +97,9 @@ fn s_36_s_74_a_release_counts_nothing() {
     }
 }
 
+/// Rules: S-50.
 #[test]
-fn s_50_receive_and_delete_cannot_be_settled() {
+fn receive_and_delete_cannot_be_settled() {
     let bench = Bench::new(settings());
     bench.send(["a"; 5]);
     let mut received = take(&mut bench.queue.receive_and_delete(), 5).into_iter();
@@ -105,8 +113,9 @@ fn s_50_receive_and_delete_cannot_be_settled() {
     assert_eq!(lease.release().refused(), ErrorKind::InvalidOperation);
 }
 
+/// Rules: S-50.
 #[test]
-fn s_50_peek_lock_is_the_default() {
+fn peek_lock_is_the_default() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let delivery = bench.receive();
@@ -114,8 +123,9 @@ fn s_50_peek_lock_is_the_default() {
     assert_eq!(bench.counts(), [0, 1, 0, 0]);
 }
 
+/// Rules: S-51.
 #[test]
-fn s_51_others_get_the_next_available_message() {
+fn others_get_the_next_available_message() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     let first = bench.receive();
@@ -124,8 +134,9 @@ fn s_51_others_get_the_next_available_message() {
     assert!(bench.try_receive().is_none());
 }
 
+/// Rules: S-52.
 #[test]
-fn s_52_an_unlocked_message_returns_to_its_place() {
+fn an_unlocked_message_returns_to_its_place() {
     let bench = Bench::new(settings());
     bench.send(["a", "b", "c", "d", "e"]);
     let mut held = take(&mut bench.queue.receiver(), 4);
@@ -138,8 +149,9 @@ fn s_52_an_unlocked_message_returns_to_its_place() {
     assert_eq!(texts(received.iter().map(|delivery| &delivery.message)), ["a", "b", "c", "d", "e"]);
 }
 
+/// Rules: S-53, S-54.
 #[test]
-fn s_53_s_54_a_lost_lock_refuses_every_settlement() {
+fn a_lost_lock_refuses_every_settlement() {
     let bench = Bench::new(settings());
     bench.send(["a"; 6]);
     let mut held = take(&mut bench.queue.receiver(), 6).into_iter();
@@ -156,8 +168,9 @@ fn s_53_s_54_a_lost_lock_refuses_every_settlement() {
     assert_eq!(bench.counts(), [6, 0, 0, 0]);
 }
 
+/// Rules: S-54, M-10.
 #[test]
-fn s_54_m_10_each_delivery_has_a_lock_of_its_own() {
+fn each_delivery_has_a_lock_of_its_own() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let first = bench.receive();
@@ -170,8 +183,9 @@ fn s_54_m_10_each_delivery_has_a_lock_of_its_own() {
     second.complete().ok();
 }
 
+/// Rules: S-54.
 #[test]
-fn s_54_a_lease_does_not_settle_the_message_that_took_its_place_in_memory() {
+fn a_lease_does_not_settle_the_message_that_took_its_place_in_memory() {
     let bench = Bench::new(settings());
     bench.send_with_ttl("a", LOCK / 2);
     let stale = bench.receive();
@@ -183,9 +197,10 @@ fn s_54_a_lease_does_not_settle_the_message_that_took_its_place_in_memory() {
     fresh.complete().ok();
 }
 
+/// Rules: S-55.
 /// A lease is consumed, so it takes an expired lock for a second settlement to be tried.
 #[test]
-fn s_55_a_message_is_settled_once() {
+fn a_message_is_settled_once() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let first = bench.receive();
@@ -195,8 +210,9 @@ fn s_55_a_message_is_settled_once() {
     assert_eq!(bench.counts(), [0; 4]);
 }
 
+/// Rules: S-56.
 #[test]
-fn s_56_after_a_complete_that_failed_the_message_comes_again() {
+fn after_a_complete_that_failed_the_message_is_redelivered() {
     let bench = Bench::new(settings());
     bench.try_send(Message::builder().message_id("m-1").build("a").unwrap()).unwrap();
     let late = bench.receive();
@@ -205,8 +221,9 @@ fn s_56_after_a_complete_that_failed_the_message_comes_again() {
     assert_eq!(bench.receive().message.message_id(), Some("m-1"));
 }
 
+/// Rules: S-57.
 #[test]
-fn s_57_a_renewal_counts_from_now() {
+fn a_renewal_counts_from_now() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let held = bench.receive();
@@ -220,8 +237,9 @@ fn s_57_a_renewal_counts_from_now() {
     assert_eq!(held.lease.renew().refused(), ErrorKind::MessageLockLost);
 }
 
+/// Rules: S-57.
 #[test]
-fn s_57_a_renewal_at_the_end_of_the_lock_is_refused() {
+fn a_renewal_at_the_end_of_the_lock_is_refused() {
     for (after, renewed) in [(ALMOST_LOCK, true), (LOCK, false), (LOCK + MS, false)] {
         let bench = Bench::new(settings());
         bench.send(["a"]);
@@ -233,8 +251,9 @@ fn s_57_a_renewal_at_the_end_of_the_lock_is_refused() {
     }
 }
 
+/// Rules: S-57.
 #[test]
-fn s_57_a_renewed_lock_ends_after_locks_that_are_younger() {
+fn a_renewed_lock_ends_after_locks_that_are_younger() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     let first = bench.receive();
@@ -248,8 +267,9 @@ fn s_57_a_renewed_lock_ends_after_locks_that_are_younger() {
     first.complete().ok();
 }
 
+/// Rules: S-61.
 #[test]
-fn s_61_changes_replace_and_add_and_remove_nothing() {
+fn changes_replace_and_add_and_remove_nothing() {
     let bench = Bench::new(settings());
     let message = Message::builder().property("kept", 1_u32).property("changed", 1_u32).build("a").unwrap();
     bench.try_send(message).unwrap();
@@ -261,8 +281,9 @@ fn s_61_changes_replace_and_add_and_remove_nothing() {
     assert_eq!(numbers(&delivery.message, ["kept", "changed", "added"]), [Some(1), Some(2), Some(3)]);
 }
 
+/// Rules: S-61.
 #[test]
-fn s_61_the_broker_s_own_properties_cannot_be_changed() {
+fn the_broker_s_own_properties_cannot_be_changed() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let forged: ApplicationProperties =
@@ -276,8 +297,9 @@ fn s_61_the_broker_s_own_properties_cannot_be_changed() {
     assert_eq!(why(&bench.receive_dead().message), ("HandlerPermanent", ""));
 }
 
+/// Rules: V-12, M-22.
 #[test]
-fn v_12_m_22_a_reason_or_description_that_is_too_long_is_refused_and_the_lock_holds() {
+fn a_reason_or_description_that_is_too_long_is_refused_and_the_lock_holds() {
     let reason = |units: usize| DeadLetter::new(DeadLetterReason::Application("語".repeat(units).into()), "");
     let description = |units: usize| DeadLetter::new(DeadLetterReason::HandlerPermanent, "語".repeat(units));
     let fields = [Field::DeadLetterReason, Field::DeadLetterErrorDescription];
@@ -296,8 +318,9 @@ fn v_12_m_22_a_reason_or_description_that_is_too_long_is_refused_and_the_lock_ho
     }
 }
 
+/// Rules: S-62.
 #[test]
-fn s_62_a_lock_can_be_lost_before_its_time() {
+fn a_lock_can_be_lost_before_its_time() {
     let bench = Bench::new(settings());
     bench.send(["a", "b"]);
     let mut held = take(&mut bench.queue.receiver(), 2);

@@ -11,8 +11,9 @@ use consign::{
 
 use crate::support::{Bench, START, settings};
 
+/// Rules: J-60.
 #[tokio::test]
-async fn j_60_a_snapshot_has_every_entity_with_counts_and_ages() {
+async fn a_snapshot_has_every_entity_with_counts_and_ages() {
     let bench = Bench::new(settings().with_max_size(1_000_000));
     let topic = bench.broker.create_topic("shop", TopicSettings::default()).unwrap();
     topic.create_subscription("audit", SubscriptionSettings::default()).unwrap();
@@ -53,8 +54,9 @@ subscription shop/Subscriptions/audit: 1 active (oldest 0ns), 0 locked, 0 deferr
     assert_eq!(snapshot.taken_at, Timestamp::from_millis(START.as_millis() + 2_500));
 }
 
+/// Rules: J-61.
 #[test]
-fn j_61_a_snapshot_is_data() {
+fn a_snapshot_is_data() {
     let bench = Bench::new(settings());
     bench.send(["one"]);
     bench.advance(Duration::from_millis(1_500));

@@ -54,8 +54,9 @@ fn colour(subject: &'static str) -> Message {
     Message::builder().subject(subject).build(subject).unwrap()
 }
 
+/// Rules: T-51.
 #[test]
-fn t_51_each_subscription_with_a_matching_rule_gets_a_copy() {
+fn each_subscription_with_a_matching_rule_gets_a_copy() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let all = subscribe(&topic, "all");
@@ -67,8 +68,9 @@ fn t_51_each_subscription_with_a_matching_rule_gets_a_copy() {
     assert_eq!([bodies(&all), bodies(&red), bodies(&none)], [vec!["red", "blue"], vec!["red"], vec![]]);
 }
 
+/// Rules: T-51.
 #[test]
-fn t_51_a_copy_has_its_own_number_lock_count_and_dead_letters() {
+fn a_copy_has_its_own_number_lock_count_and_dead_letters() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let first = subscribe(&topic, "first");
@@ -90,8 +92,9 @@ fn t_51_a_copy_has_its_own_number_lock_count_and_dead_letters() {
     assert_eq!((bodies(&first.dead_letter()), bodies(&second.dead_letter())), (vec!["late".to_owned()], vec![]));
 }
 
+/// Rules: T-51.
 #[test]
-fn t_51_what_nobody_wants_is_accepted_and_gone() {
+fn a_message_that_no_rule_matches_is_accepted_and_gone() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     publish(&topic, "a");
@@ -100,8 +103,9 @@ fn t_51_what_nobody_wants_is_accepted_and_gone() {
     assert_eq!((counts(&none), topic.counts().size), ([0; 5], 0));
 }
 
+/// Rules: T-51.
 #[test]
-fn t_51_a_batch_is_copied_in_its_order() {
+fn a_batch_is_copied_in_its_order() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let (first, second) = (subscribe(&topic, "first"), subscribe(&topic, "second"));
@@ -110,8 +114,9 @@ fn t_51_a_batch_is_copied_in_its_order() {
     assert_eq!([bodies(&first), bodies(&second)], [["a", "b", "c"], ["a", "b", "c"]]);
 }
 
+/// Rules: T-51.
 #[test]
-fn t_51_the_times_of_acceptance_are_those_of_the_send() {
+fn the_times_of_acceptance_are_those_of_the_send() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
@@ -120,8 +125,9 @@ fn t_51_the_times_of_acceptance_are_those_of_the_send() {
     assert_eq!(facts(&peek(&subscription)[0]).enqueued_time, START.saturating_add(7 * MS));
 }
 
+/// Rules: T-52.
 #[test]
-fn t_52_a_new_subscription_has_the_rule_default_and_gets_nothing_without_one() {
+fn a_new_subscription_has_the_rule_default_and_gets_nothing_without_one() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
@@ -135,8 +141,9 @@ fn t_52_a_new_subscription_has_the_rule_default_and_gets_nothing_without_one() {
     assert_eq!(bodies(&subscription), ["by default", "by a rule"]);
 }
 
+/// Rules: T-52.
 #[test]
-fn t_52_a_first_rule_of_its_own_takes_the_place_of_default() {
+fn a_first_rule_of_its_own_takes_the_place_of_default() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let rule = sql("colour", "sys.Label = 'red'");
@@ -157,8 +164,9 @@ fn rule_names(subscription: &Subscription) -> Vec<String> {
     names
 }
 
+/// Rules: T-53.
 #[test]
-fn t_53_five_matches_of_which_two_have_actions_are_three_copies() {
+fn five_matches_of_which_two_have_actions_are_three_copies() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let subscription = with_rules(
@@ -181,8 +189,9 @@ fn t_53_five_matches_of_which_two_have_actions_are_three_copies() {
     assert!(peek(&subscription).iter().all(|copy| copy.message_id() == Some("m")));
 }
 
+/// Rules: T-53.
 #[test]
-fn t_53_rules_without_action_make_one_copy() {
+fn rules_without_action_make_one_copy() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let rules = [sql("a", "1 = 1"), sql("b", "1 = 1"), sql("c", "1 = 1")];
@@ -191,8 +200,9 @@ fn t_53_rules_without_action_make_one_copy() {
     assert_eq!(rule_names(&subscription), ["-"]);
 }
 
+/// Rules: T-53.
 #[test]
-fn t_53_rules_with_actions_alone_make_no_plain_copy() {
+fn rules_with_actions_alone_make_no_plain_copy() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let rules = [sql_with_action("a", "1 = 1", "SET k = 1"), sql_with_action("b", "1 = 1", "SET k = 2")];
@@ -201,8 +211,9 @@ fn t_53_rules_with_actions_alone_make_no_plain_copy() {
     assert_eq!(rule_names(&subscription), ["a", "b"]);
 }
 
+/// Rules: T-53.
 #[test]
-fn t_53_an_action_changes_its_own_copy_only() {
+fn an_action_changes_its_own_copy_only() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let rules =
@@ -221,8 +232,9 @@ fn t_53_an_action_changes_its_own_copy_only() {
     assert_eq!(properties(&peek(&other)[0]), ("red".to_owned(), true));
 }
 
+/// Rules: T-03.
 #[test]
-fn t_03_a_copy_lives_for_the_shortest_of_three() {
+fn a_copy_lives_for_the_shortest_of_three() {
     let times = [Some(2 * SECOND), Some(3 * SECOND), Some(5 * SECOND), None];
     for own in times {
         for topic_default in times {
@@ -252,8 +264,9 @@ fn t_03_a_copy_lives_for_the_shortest_of_three() {
     }
 }
 
+/// Rules: T-46.
 #[test]
-fn t_46_duplicates_are_found_at_the_topic() {
+fn duplicates_are_found_at_the_topic() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_duplicate_detection(60 * SECOND);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -270,8 +283,9 @@ fn t_46_duplicates_are_found_at_the_topic() {
     assert_eq!(bodies(&plain), ["a", "b", "same"]);
 }
 
+/// Rules: T-46.
 #[test]
-fn t_46_an_id_that_an_action_sets_counts_where_the_copy_is_forwarded() {
+fn an_id_that_an_action_sets_counts_where_the_copy_is_forwarded() {
     let namespace = Namespace::new();
     let target = namespace.queue_with("target", settings().with_duplicate_detection(60 * SECOND));
     let topic = namespace.topic("events");
@@ -284,8 +298,9 @@ fn t_46_an_id_that_an_action_sets_counts_where_the_copy_is_forwarded() {
     assert_eq!((bodies(&target), counts(&subscription)), (vec!["a".to_owned()], [0; 5]));
 }
 
+/// Rules: Q-24.
 #[test]
-fn q_24_a_scheduled_message_waits_at_the_topic() {
+fn a_scheduled_message_waits_at_the_topic() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
@@ -307,8 +322,9 @@ fn q_24_a_scheduled_message_waits_at_the_topic() {
     assert_eq!(topic.counts().scheduled, 0);
 }
 
+/// Rules: Q-24.
 #[test]
-fn q_24_the_subscriptions_and_rules_are_those_of_the_activation() {
+fn the_subscriptions_and_rules_are_those_of_the_activation() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let (gone, changed) = (subscribe(&topic, "gone"), subscribe(&topic, "changed"));
@@ -321,8 +337,9 @@ fn q_24_the_subscriptions_and_rules_are_those_of_the_activation() {
     drop(gone);
 }
 
+/// Rules: Q-24.
 #[test]
-fn q_24_a_scheduled_message_of_a_topic_can_be_cancelled() {
+fn a_scheduled_message_of_a_topic_can_be_cancelled() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
@@ -334,8 +351,9 @@ fn q_24_a_scheduled_message_of_a_topic_can_be_cancelled() {
     assert_eq!(topic.cancel_scheduled(&numbers[1..]).wait().unwrap_err().kind(), ErrorKind::MessageNotFound);
 }
 
+/// Rules: Q-24.
 #[test]
-fn q_24_a_peek_at_a_queue_shows_scheduled_messages_among_the_others() {
+fn a_peek_at_a_queue_shows_scheduled_messages_among_the_others() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     queue.schedule(vec![Message::new("later")], START.saturating_add(SECOND)).wait().unwrap();
@@ -360,8 +378,9 @@ fn due_in_a_second() -> Message {
     Message::builder().property("due", PropertyValue::DateTime(START.saturating_add(SECOND))).build("a").unwrap()
 }
 
+/// Rules: Q-29.
 #[test]
-fn q_29_an_enqueue_time_set_by_an_action_has_no_effect_in_the_subscription() {
+fn an_enqueue_time_set_by_an_action_has_no_effect_in_the_subscription() {
     let namespace = Namespace::new();
     let (topic, subscription) = scheduled_by_action(&namespace);
     try_send(&topic.sender(), due_in_a_second()).unwrap();
@@ -369,8 +388,9 @@ fn q_29_an_enqueue_time_set_by_an_action_has_no_effect_in_the_subscription() {
     assert_eq!(receive(&subscription).message.scheduled_enqueue_time(), Some(START.saturating_add(SECOND)));
 }
 
+/// Rules: Q-29, T-67.
 #[test]
-fn q_29_t_67_an_enqueue_time_set_by_an_action_holds_in_the_target_of_a_forward() {
+fn an_enqueue_time_set_by_an_action_holds_in_the_target_of_a_forward() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let (topic, subscription) = scheduled_by_action(&namespace);
@@ -383,8 +403,9 @@ fn q_29_t_67_an_enqueue_time_set_by_an_action_holds_in_the_target_of_a_forward()
     assert_eq!(counts(&target), [1, 0, 0, 0, 0]);
 }
 
+/// Rules: V-08, S-93.
 #[test]
-fn v_08_s_93_a_copy_without_a_session_dies_where_sessions_are_required() {
+fn a_copy_without_a_session_dies_where_sessions_are_required() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let sessions = subscribe_with(&topic, "sessions", SubscriptionSettings::default().with_sessions(true));
@@ -407,8 +428,9 @@ fn divided_by(divisor: i64) -> Message {
     Message::builder().property("divisor", divisor).build(divisor.to_string()).unwrap()
 }
 
+/// Rules: S-95, S-05.
 #[test]
-fn s_95_s_05_a_copy_whose_filter_fails_is_dead_lettered() {
+fn a_copy_whose_filter_fails_is_dead_lettered() {
     assert!(SubscriptionSettings::default().dead_letter_on_filter_error);
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
@@ -424,8 +446,9 @@ fn s_95_s_05_a_copy_whose_filter_fails_is_dead_lettered() {
     assert!(!description.is_empty());
 }
 
+/// Rules: S-95, S-05.
 #[test]
-fn s_95_s_05_a_copy_whose_filter_fails_is_not_made_when_the_flag_is_off() {
+fn a_copy_whose_filter_fails_is_not_made_when_the_flag_is_off() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let mut settings = SubscriptionSettings::default();
@@ -441,8 +464,9 @@ fn s_95_s_05_a_copy_whose_filter_fails_is_not_made_when_the_flag_is_off() {
     assert_eq!(counts(&failing), [1, 0, 0, 0, 0]);
 }
 
+/// Rules: S-95.
 #[test]
-fn s_95_one_rule_that_fails_stands_for_all() {
+fn one_rule_that_fails_stands_for_all() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let failing =
@@ -451,8 +475,9 @@ fn s_95_one_rule_that_fails_stands_for_all() {
     assert_eq!(counts(&failing), [0, 0, 0, 0, 1]);
 }
 
+/// Rules: S-95.
 #[test]
-fn s_95_a_copy_whose_action_fails_is_dead_lettered_as_it_came() {
+fn a_copy_whose_action_fails_is_dead_lettered_as_it_came() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let rules = [sql_with_action("divides", "1 = 1", "SET first = 1; SET second = 1 / divisor")];
@@ -464,8 +489,9 @@ fn s_95_a_copy_whose_action_fails_is_dead_lettered_as_it_came() {
     assert_eq!(dead.application().get("first"), None);
 }
 
+/// Rules: S-104.
 #[test]
-fn s_104_a_topic_is_no_queue_and_has_no_dead_letters() {
+fn a_topic_is_no_queue_and_has_no_dead_letters() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     subscribe(&topic, "s");
@@ -480,8 +506,9 @@ fn s_104_a_topic_is_no_queue_and_has_no_dead_letters() {
     assert_eq!(namespace.broker.topic("events/Subscriptions/s").unwrap_err().kind(), ErrorKind::EntityNotFound);
 }
 
+/// Rules: T-51.
 #[test]
-fn t_51_nothing_is_sent_to_a_subscription() {
+fn nothing_is_sent_to_a_subscription() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
@@ -489,8 +516,9 @@ fn t_51_nothing_is_sent_to_a_subscription() {
     assert!(try_take(&subscription, 1).unwrap().is_empty());
 }
 
+/// Rules: T-51.
 #[test]
-fn t_51_a_copy_of_a_topic_takes_the_settings_of_its_subscription() {
+fn a_copy_of_a_topic_takes_the_settings_of_its_subscription() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let settings = SubscriptionSettings::default().with_lock_duration(2 * LOCK).with_max_delivery_count(1);
@@ -505,8 +533,9 @@ fn t_51_a_copy_of_a_topic_takes_the_settings_of_its_subscription() {
     assert_eq!(QueueSettings::default().max_delivery_count, 10);
 }
 
+/// Rules: T-59f.
 #[test]
-fn t_59f_a_rule_sees_when_a_message_ends_and_its_first_number() {
+fn a_rule_sees_when_a_message_ends_and_its_first_number() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let filter = |number: u64| format!("sys.EnqueuedSequenceNumber = {number} AND sys.ExpiresAtUtc = ends");

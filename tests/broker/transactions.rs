@@ -40,8 +40,9 @@ fn add(transaction: &mut Transaction, queue: &Queue, body: &'static str) {
     transaction.send(&queue.sender().unwrap(), Message::new(body)).unwrap();
 }
 
+/// Rules: T-70, T-71.
 #[test]
-fn t_70_t_71_a_commit_does_all_of_it() {
+fn a_commit_does_all_of_it() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", patient());
     for body in ["complete", "abandon", "dead-letter", "defer", "renew"] {
@@ -73,8 +74,9 @@ fn t_70_t_71_a_commit_does_all_of_it() {
     again.complete().ok();
 }
 
+/// Rules: T-70.
 #[test]
-fn t_70_cancellations_and_receives_stand_outside() {
+fn cancellations_and_receives_stand_outside() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     let scheduled = queue.schedule(vec![Message::new("a")], START.saturating_add(LIMIT)).wait().unwrap();
@@ -87,8 +89,9 @@ fn t_70_cancellations_and_receives_stand_outside() {
     assert_eq!(counts(&queue), [0; 5]);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_nothing_is_seen_before_the_commit() {
+fn nothing_is_seen_before_the_commit() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
     let mut transaction = namespace.broker.transaction();
@@ -108,8 +111,9 @@ fn t_71_nothing_is_seen_before_the_commit() {
     assert_eq!(numbers(&queue), [1, 2, 3]);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_an_id_sent_meanwhile_wins_over_one_of_the_transaction() {
+fn an_id_sent_meanwhile_wins_over_one_of_the_transaction() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
     let sender = queue.sender().unwrap();
@@ -122,8 +126,9 @@ fn t_71_an_id_sent_meanwhile_wins_over_one_of_the_transaction() {
     assert_eq!(bodies(&queue), ["a", "first"]);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_settlements_come_before_sends() {
+fn settlements_come_before_sends() {
     // The queue is full, and what the transaction completes makes the room for what it sends.
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_max_size(1_024));
@@ -136,9 +141,10 @@ fn t_71_settlements_come_before_sends() {
     assert_eq!(numbers(&queue), [2]);
 }
 
+/// Rules: T-71.
 /// What a transaction that is refused leaves behind: nothing, in no respect.
 #[test]
-fn t_71_a_send_that_is_refused_at_the_end_undoes_everything() {
+fn a_send_that_is_refused_at_the_end_undoes_everything() {
     let namespace = Namespace::new();
     let settings = patient().with_max_size(4_096).with_max_delivery_count(1).with_duplicate_detection(60 * SECOND);
     let queue = namespace.queue_with("orders", settings);
@@ -182,8 +188,9 @@ fn t_71_a_send_that_is_refused_at_the_end_undoes_everything() {
     assert_eq!(renewed.complete().refused(), ErrorKind::MessageLockLost);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_a_lock_that_is_lost_at_the_end_undoes_everything() {
+fn a_lock_that_is_lost_at_the_end_undoes_everything() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "early");
@@ -207,8 +214,9 @@ fn t_71_a_lock_that_is_lost_at_the_end_undoes_everything() {
     assert_eq!(bodies(&queue), ["early"]);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_a_session_that_is_lost_at_the_end_undoes_everything() {
+fn a_session_that_is_lost_at_the_end_undoes_everything() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_sessions(true));
     let message = |body: &'static str| Message::builder().session_id("s").build(body).unwrap();
@@ -225,8 +233,9 @@ fn t_71_a_session_that_is_lost_at_the_end_undoes_everything() {
     assert_eq!(bodies(&queue), ["held"]);
 }
 
+/// Rules: T-70.
 #[test]
-fn t_70_a_message_of_a_session_is_settled_and_not_renewed_in_a_transaction() {
+fn a_message_of_a_session_is_settled_and_not_renewed_in_a_transaction() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_sessions(true));
     for body in ["a", "b"] {
@@ -251,8 +260,9 @@ fn take_one(session: &mut SessionReceiver) -> Delivery<QueueLease> {
     received.pop().unwrap()
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_a_renewal_of_a_lost_lock_undoes_everything() {
+fn a_renewal_of_a_lost_lock_undoes_everything() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "a");
@@ -265,8 +275,9 @@ fn t_71_a_renewal_of_a_lost_lock_undoes_everything() {
     assert_eq!((bodies(&queue), numbers(&queue)), (vec!["a".to_owned()], vec![1]));
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_an_argument_that_breaks_a_rule_undoes_everything() {
+fn an_argument_that_breaks_a_rule_undoes_everything() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "a");
@@ -285,8 +296,9 @@ fn t_71_an_argument_that_breaks_a_rule_undoes_everything() {
     assert_eq!(counts(&queue), [0; 5]);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_a_rollback_hands_the_locks_back() {
+fn a_rollback_hands_the_locks_back() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
     send(&queue, "held");
@@ -303,8 +315,9 @@ fn t_71_a_rollback_hands_the_locks_back() {
     assert_eq!(counts(&queue), [1, 0, 0, 0, 0]);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_a_transaction_that_is_dropped_abandons() {
+fn a_transaction_that_is_dropped_abandons() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "held");
@@ -317,8 +330,9 @@ fn t_71_a_transaction_that_is_dropped_abandons() {
     assert_eq!(facts(&receive(&queue).message).delivery_count, 2);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_an_empty_transaction_does_nothing() {
+fn an_empty_transaction_does_nothing() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "a");
@@ -328,8 +342,9 @@ fn t_71_an_empty_transaction_does_nothing() {
     assert_eq!(namespace.snapshot(), before);
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_a_commit_wakes_who_waits() {
+fn a_commit_wakes_who_waits() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let _entered = runtime.enter();
     let namespace = Namespace::new();
@@ -344,8 +359,9 @@ fn t_71_a_commit_wakes_who_waits() {
     assert!(waiting.is_woken() && waiting.poll().is_ready());
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_forwards_follow_a_commit_and_are_undone_with_it() {
+fn forwards_follow_a_commit_and_are_undone_with_it() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let grave = namespace.queue("grave");
@@ -371,8 +387,9 @@ fn t_71_forwards_follow_a_commit_and_are_undone_with_it() {
     assert_eq!(bodies(&target), ["a"]);
 }
 
+/// Rules: S-39, T-70.
 #[test]
-fn s_39_t_70_a_dead_letter_is_settled_in_a_transaction() {
+fn a_dead_letter_is_settled_in_a_transaction() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "a");
@@ -387,8 +404,9 @@ fn s_39_t_70_a_dead_letter_is_settled_in_a_transaction() {
     assert_eq!(counts(&queue), [1, 0, 0, 0, 0]);
 }
 
+/// Rules: S-39.
 #[test]
-fn s_39_a_dead_letter_is_not_dead_lettered_again_in_a_transaction() {
+fn a_dead_letter_is_not_dead_lettered_again_in_a_transaction() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "a");
@@ -404,8 +422,9 @@ fn s_39_a_dead_letter_is_not_dead_lettered_again_in_a_transaction() {
     assert_eq!(bodies(&queue), Vec::<String>::new());
 }
 
+/// Rules: T-76.
 #[test]
-fn t_76_an_operation_that_is_refused_does_not_choose_the_entity_nor_start_the_time() {
+fn an_operation_that_is_refused_does_not_choose_the_entity_nor_start_the_time() {
     let namespace = Namespace::new();
     let partitioned = namespace.queue_with("partitioned", settings().with_partitioned(true));
     let orders = namespace.queue("orders");
@@ -418,8 +437,9 @@ fn t_76_an_operation_that_is_refused_does_not_choose_the_entity_nor_start_the_ti
     assert_eq!(bodies(&orders), ["a"]);
 }
 
+/// Rules: T-72.
 #[test]
-fn t_72_a_transaction_times_out_two_minutes_after_its_first_operation() {
+fn a_transaction_times_out_two_minutes_after_its_first_operation() {
     for (after, in_time) in [(almost(LIMIT), true), (LIMIT, false), (LIMIT + MS, false)] {
         let namespace = Namespace::new();
         let queue = namespace.queue_with("orders", patient());
@@ -444,8 +464,9 @@ fn t_72_a_transaction_times_out_two_minutes_after_its_first_operation() {
     }
 }
 
+/// Rules: T-72.
 #[test]
-fn t_72_a_transaction_that_timed_out_takes_no_operation() {
+fn a_transaction_that_timed_out_takes_no_operation() {
     for (after, in_time) in [(almost(LIMIT), true), (LIMIT, false), (LIMIT + MS, false)] {
         let namespace = Namespace::new();
         let queue = namespace.queue_with("orders", patient());
@@ -466,8 +487,9 @@ fn t_72_a_transaction_that_timed_out_takes_no_operation() {
     }
 }
 
+/// Rules: T-73.
 #[test]
-fn t_73_a_transaction_takes_100_messages() {
+fn a_transaction_takes_100_messages() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     let sender = queue.sender().unwrap();
@@ -481,8 +503,9 @@ fn t_73_a_transaction_takes_100_messages() {
     assert_eq!((counts(&queue), bodies(&queue)[99].clone()), ([100, 0, 0, 0, 0], "99".to_owned()));
 }
 
+/// Rules: T-73.
 #[test]
-fn t_73_settlements_schedules_and_renewals_count_too() {
+fn settlements_schedules_and_renewals_count_too() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     let sender = queue.sender().unwrap();
@@ -512,8 +535,9 @@ fn t_73_settlements_schedules_and_renewals_count_too() {
     last.complete().ok();
 }
 
+/// Rules: T-76.
 #[test]
-fn t_76_one_transaction_stays_in_one_entity() {
+fn one_transaction_stays_in_one_entity() {
     let namespace = Namespace::new();
     let (orders, other) = (namespace.queue("orders"), namespace.queue("other"));
     send(&orders, "held");
@@ -534,8 +558,9 @@ fn t_76_one_transaction_stays_in_one_entity() {
     assert_eq!((counts(&orders), other.counts().scheduled), ([0; 5], 0));
 }
 
+/// Rules: T-76.
 #[test]
-fn t_76_a_topic_and_its_subscriptions_are_one_entity() {
+fn a_topic_and_its_subscriptions_are_one_entity() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let (first, second) = (subscribe(&topic, "first"), subscribe(&topic, "second"));
@@ -550,8 +575,9 @@ fn t_76_a_topic_and_its_subscriptions_are_one_entity() {
     assert_eq!([counts(&first), counts(&second)], [[1, 0, 0, 0, 0], [1, 0, 0, 0, 1]]);
 }
 
+/// Rules: T-76.
 #[test]
-fn t_76_a_broker_takes_no_part_in_a_transaction_of_another() {
+fn a_broker_takes_no_part_in_a_transaction_of_another() {
     let (namespace, other) = (Namespace::new(), Namespace::new());
     let (here, there) = (namespace.queue("orders"), other.queue("orders"));
     send(&there, "a");
@@ -576,8 +602,9 @@ fn via() -> (Namespace, Queue, Queue) {
     (namespace, queue, target)
 }
 
+/// Rules: T-76.
 #[test]
-fn t_76_a_send_via_the_entity_goes_elsewhere() {
+fn a_send_via_the_entity_goes_elsewhere() {
     let (namespace, queue, target) = via();
     let topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
@@ -596,8 +623,9 @@ fn t_76_a_send_via_the_entity_goes_elsewhere() {
     assert_eq!(counts(&queue.transfer_dead_letter()), [0; 5]);
 }
 
+/// Rules: T-76.
 #[test]
-fn t_76_a_send_via_another_entity_than_that_of_the_transaction_is_refused() {
+fn a_send_via_another_entity_than_that_of_the_transaction_is_refused() {
     let (namespace, queue, target) = via();
     let third = namespace.queue("third");
     let mut transaction = namespace.broker.transaction();
@@ -608,8 +636,9 @@ fn t_76_a_send_via_another_entity_than_that_of_the_transaction_is_refused() {
     assert_eq!(counts(&target), [0; 5]);
 }
 
+/// Rules: T-76.
 #[test]
-fn t_76_a_subscription_stands_for_its_topic_as_the_entity_to_send_via() {
+fn a_subscription_stands_for_its_topic_as_the_entity_to_send_via() {
     let (namespace, _, target) = via();
     let topic: Topic = namespace.topic("events");
     let subscription = subscribe(&topic, "s");
@@ -622,9 +651,10 @@ fn t_76_a_subscription_stands_for_its_topic_as_the_entity_to_send_via() {
     assert_eq!((counts(&subscription), bodies(&target)), ([0; 5], vec!["answer".to_owned()]));
 }
 
+/// Rules: T-250.
 /// An operation brings the broker up to date, as every other call does.
 #[test]
-fn t_250_an_idle_entity_is_gone_when_an_operation_is_added() {
+fn an_idle_entity_is_gone_when_an_operation_is_added() {
     let namespace = Namespace::new();
     let idle = Duration::from_secs(300);
     let settings = patient().with_partitioned(true).with_auto_delete_on_idle(idle);
@@ -638,8 +668,9 @@ fn t_250_an_idle_entity_is_gone_when_an_operation_is_added() {
     assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::EntityNotFound);
 }
 
+/// Rules: T-250.
 #[test]
-fn t_250_a_settlement_in_a_deleted_entity_is_refused_at_the_commit() {
+fn a_settlement_in_a_deleted_entity_is_refused_at_the_commit() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", patient());
     send(&queue, "a");
@@ -650,8 +681,9 @@ fn t_250_a_settlement_in_a_deleted_entity_is_refused_at_the_commit() {
     assert_eq!(transaction.commit().wait().unwrap_err().kind(), ErrorKind::MessageLockLost);
 }
 
+/// Rules: T-77, S-101.
 #[test]
-fn t_77_s_101_a_target_that_is_disabled_makes_a_transfer_dead_letter() {
+fn a_target_that_is_disabled_makes_a_transfer_dead_letter() {
     for status in [Status::Disabled, Status::SendDisabled] {
         let (namespace, queue, target) = via();
         let held = receive(&queue);
@@ -672,8 +704,9 @@ fn t_77_s_101_a_target_that_is_disabled_makes_a_transfer_dead_letter() {
     }
 }
 
+/// Rules: T-77, S-101.
 #[test]
-fn t_77_s_101_a_topic_has_a_transfer_dead_letter_queue() {
+fn a_topic_has_a_transfer_dead_letter_queue() {
     let namespace = Namespace::new();
     let (topic, target) = (namespace.topic("events"), namespace.queue("target"));
     let mut transaction = namespace.broker.transaction();
@@ -686,9 +719,10 @@ fn t_77_s_101_a_topic_has_a_transfer_dead_letter_queue() {
     assert_eq!((topic.counts().transfer_dead_lettered, topic.counts().size), (0, 0));
 }
 
+/// Rules: T-76, T-77.
 /// Its limits are those of the topic.
 #[test]
-fn t_76_t_77_what_is_sent_via_a_subscription_is_handed_over_by_its_topic() {
+fn what_is_sent_via_a_subscription_is_handed_over_by_its_topic() {
     let namespace = Namespace::new();
     let settings_of_topic = TopicSettings::default().with_max_size(1_024);
     let topic = namespace.broker.create_topic("events", settings_of_topic).unwrap();
@@ -704,9 +738,10 @@ fn t_76_t_77_what_is_sent_via_a_subscription_is_handed_over_by_its_topic() {
     assert_eq!(counted, (1, 0));
 }
 
+/// Rules: T-77, T-86.
 /// A transfer dead letter is held to the limits of the entity that it is kept by.
 #[test]
-fn t_77_t_86_a_transfer_dead_letter_that_has_no_room_undoes_everything() {
+fn a_transfer_dead_letter_without_space_undoes_everything() {
     for (settings, body, kind) in [
         (settings().with_max_size(4_096), 5_000, ErrorKind::QuotaExceeded),
         (settings().with_max_message_size(100), 200, ErrorKind::MessageSizeExceeded),
@@ -726,8 +761,9 @@ fn t_77_t_86_a_transfer_dead_letter_that_has_no_room_undoes_everything() {
     }
 }
 
+/// Rules: T-77.
 #[test]
-fn t_77_an_entity_to_send_via_that_was_deleted_undoes_everything() {
+fn an_entity_to_send_via_that_was_deleted_undoes_everything() {
     for status in [Status::Active, Status::Disabled] {
         let (namespace, queue, target) = via();
         namespace.broker.update_queue("target", settings().with_status(status)).unwrap();
@@ -739,8 +775,9 @@ fn t_77_an_entity_to_send_via_that_was_deleted_undoes_everything() {
     }
 }
 
+/// Rules: T-77.
 #[test]
-fn t_77_a_target_that_was_deleted_undoes_everything() {
+fn a_target_that_was_deleted_undoes_everything() {
     let (namespace, queue, target) = via();
     let held = receive(&queue);
     let mut transaction = namespace.broker.transaction();
@@ -752,8 +789,9 @@ fn t_77_a_target_that_was_deleted_undoes_everything() {
     assert_eq!((error.kind(), namespace.snapshot()), (ErrorKind::EntityNotFound, before));
 }
 
+/// Rules: T-77.
 #[test]
-fn t_77_a_target_that_is_full_undoes_everything() {
+fn a_target_that_is_full_undoes_everything() {
     let (namespace, queue, target) = via();
     let held = receive(&queue);
     let mut transaction = namespace.broker.transaction();
@@ -767,8 +805,9 @@ fn t_77_a_target_that_is_full_undoes_everything() {
     error.into_leases().remove(0).settle(Disposition::Complete).ok();
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_a_topic_that_is_full_undoes_everything_in_every_subscription() {
+fn a_topic_that_is_full_undoes_everything_in_every_subscription() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_max_size(4_096);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
@@ -784,8 +823,9 @@ fn t_71_a_topic_that_is_full_undoes_everything_in_every_subscription() {
     assert!(subscriptions.iter().all(|subscription| numbers(subscription) == [1, 2]));
 }
 
+/// Rules: T-78.
 #[test]
-fn t_78_a_transaction_of_a_partitioned_entity_has_one_key() {
+fn a_transaction_of_a_partitioned_entity_has_one_key() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_partitioned(true));
     let sender = queue.sender().unwrap();
@@ -805,8 +845,9 @@ fn t_78_a_transaction_of_a_partitioned_entity_has_one_key() {
     assert_eq!(transaction.send(&sender, Message::new("without")).unwrap_err().kind(), ErrorKind::InvalidOperation);
 }
 
+/// Rules: T-78, M-20.
 #[test]
-fn t_78_m_20_the_via_key_is_the_common_one_of_what_is_handed_over() {
+fn the_via_key_is_the_common_one_of_what_is_handed_over() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", settings().with_partitioned(true));
     let target = namespace.queue("target");
@@ -829,9 +870,10 @@ fn t_78_m_20_the_via_key_is_the_common_one_of_what_is_handed_over() {
     assert_eq!((bodies(&queue), bodies(&target)), (vec!["v".to_owned()], vec!["a".into(), "b".into()]));
 }
 
+/// Rules: T-76, T-78.
 /// They are no batch.
 #[test]
-fn t_76_t_78_what_is_handed_over_has_its_own_keys_in_a_partitioned_target() {
+fn what_is_handed_over_has_its_own_keys_in_a_partitioned_target() {
     let (namespace, queue, _) = via();
     let target = namespace.queue_with("partitioned", settings().with_partitioned(true));
     let sender = target.sender().unwrap().via(&queue);
@@ -843,8 +885,9 @@ fn t_76_t_78_what_is_handed_over_has_its_own_keys_in_a_partitioned_target() {
     assert_eq!(counts(&target), [2, 0, 0, 0, 0]);
 }
 
+/// Rules: T-79.
 #[test]
-fn t_79_what_was_undone_is_not_tried_again() {
+fn what_was_undone_is_not_tried_again() {
     let (namespace, queue, target) = via();
     let mut transaction = namespace.broker.transaction();
     transaction.send(&target.sender().unwrap().via(&queue), Message::new("x".repeat(900))).unwrap();
@@ -854,9 +897,10 @@ fn t_79_what_was_undone_is_not_tried_again() {
     assert_eq!((counts(&target), counts(&queue)), ([0; 5], [1, 0, 0, 0, 0]));
 }
 
+/// Rules: X-04.
 /// Those that are refused when they are added, and those at the commit.
 #[test]
-fn x_04_a_send_that_a_transaction_refuses_says_so_in_full() {
+fn a_send_that_a_transaction_refuses_says_so_in_full() {
     let namespace = Namespace::new();
     let orders = namespace.queue_with("orders", settings().with_max_message_size(1));
     let other = namespace.queue("other");

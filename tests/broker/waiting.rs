@@ -105,8 +105,9 @@ async fn a_receiver_that_was_woken_in_vain_keeps_its_place() {
     drop(delivery);
 }
 
+/// Rules: S-28.
 #[tokio::test(start_paused = true)]
-async fn s_28_a_receiver_that_waits_gets_a_message_when_its_lock_ends() {
+async fn a_receiver_that_waits_gets_a_message_when_its_lock_ends() {
     let queue = queue();
     send(&queue, "a");
     let held = queue.receiver().receive().await.unwrap();
@@ -116,8 +117,9 @@ async fn s_28_a_receiver_that_waits_gets_a_message_when_its_lock_ends() {
     drop(held);
 }
 
+/// Rules: S-28.
 #[tokio::test(start_paused = true)]
-async fn s_28_a_lock_taken_while_others_wait_has_a_timer() {
+async fn a_lock_taken_while_others_wait_has_a_timer() {
     let queue = queue();
     let mut receiver = queue.receiver();
     let mut waiting = task::spawn(receiver.receive());
@@ -146,9 +148,10 @@ async fn the_timer_of_a_receiver_that_goes_away_passes_to_another() {
     drop(held);
 }
 
+/// Rules: S-28.
 /// A receiver whose timer has fired in vain, or was called off, covers later deadlines as well.
 #[tokio::test(start_paused = true)]
-async fn s_28_a_timer_that_fired_in_vain_covers_nothing() {
+async fn a_timer_that_fired_in_vain_covers_nothing() {
     let queue = queue();
     let receive = |queue: &Queue| {
         let mut receiver = queue.receiver();
@@ -213,8 +216,9 @@ fn poll_and_drop(bench: &Bench, receiver: &mut QueueReceiver, polls: usize, arri
     0
 }
 
+/// Rules: S-29, S-73.
 #[tokio::test(start_paused = true)]
-async fn s_29_s_73_a_receive_dropped_at_any_poll_leaves_no_lock_and_counts_nothing() {
+async fn a_receive_dropped_at_any_poll_leaves_no_lock_and_counts_nothing() {
     for max in [1, 3] {
         for polls in 0..6 {
             for arrival in 0..=polls {
@@ -235,11 +239,12 @@ async fn s_29_s_73_a_receive_dropped_at_any_poll_leaves_no_lock_and_counts_nothi
     }
 }
 
+/// Rules: S-29.
 /// Several receives race and the losers are dropped: 1,000 times, in an order by the seed.
 #[tokio::test(start_paused = true)]
-async fn s_29_random_selects_lose_nothing() {
+async fn random_selects_lose_nothing() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
-    println!("replay: SEED={seed} cargo test --features full --test broker s_29_random_selects");
+    println!("replay: SEED={seed} cargo test --features full --test broker random_selects_lose_nothing");
     let mut rng = fastrand::Rng::with_seed(seed);
     let queue = queue();
     let mut receivers = [queue.receiver(), queue.receiver(), queue.receiver()];
@@ -327,8 +332,9 @@ async fn receive_many(mut receiver: QueueReceiver) -> Vec<String> {
     }
 }
 
+/// Rules: I-35.
 #[test]
-fn i_35_a_delivery_dropped_outside_a_runtime_is_back_at_once() {
+fn a_delivery_dropped_outside_a_runtime_is_back_at_once() {
     let bench = Bench::new(settings());
     bench.send(["a"]);
     let delivery = bench.receive();
@@ -337,8 +343,9 @@ fn i_35_a_delivery_dropped_outside_a_runtime_is_back_at_once() {
     assert_eq!(facts(&bench.receive().message).delivery_count, 2);
 }
 
+/// Rules: I-35.
 #[tokio::test(start_paused = true)]
-async fn i_35_a_dropped_delivery_wakes_a_receiver_that_waits() {
+async fn a_dropped_delivery_wakes_a_receiver_that_waits() {
     let queue = queue();
     send(&queue, "a");
     let delivery = queue.receiver().receive().await.unwrap();

@@ -12,8 +12,9 @@ use std::{
 /// The compiler that wrote the texts. Another one words them otherwise.
 const COMPILER: &str = "rustc 1.95.";
 
+/// Rules: X-11.
 #[test]
-fn x_11_misuse_does_not_compile_and_says_what_to_do() {
+fn misuse_does_not_compile_and_says_what_to_do() {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = Command::new(rustc).arg("--version").output().expect("a test is run where it was compiled");
     if !version.stdout.starts_with(COMPILER.as_bytes()) {

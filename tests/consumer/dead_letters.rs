@@ -30,8 +30,9 @@ fn huge(text: &str) -> Disposition {
     Disposition::DeadLetter(Box::new(dead_letter))
 }
 
+/// Rules: P-44.
 #[tokio::test(start_paused = true)]
-async fn p_44_a_huge_dead_letter_is_cut_and_taken_at_once() {
+async fn a_huge_dead_letter_is_cut_and_taken_at_once() {
     for text in ["x", "é", "語", "🦀"] {
         let queue = queue_with_lock(60);
         let mut message = Message::new("canary");
@@ -67,8 +68,9 @@ fn sink() -> (Sunk, impl FnMut(Undeliverable) + Send) {
     (sunk, move |undeliverable| inside.lock().unwrap().push(undeliverable))
 }
 
+/// Rules: P-46.
 #[tokio::test(start_paused = true)]
-async fn p_46_what_was_received_and_deleted_goes_to_the_sink() {
+async fn what_was_received_and_deleted_goes_to_the_sink() {
     let queue = queue_with_lock(60);
     fill(&queue, 4).await;
     let handler = service_fn(|message: Message| {
@@ -91,8 +93,9 @@ async fn p_46_what_was_received_and_deleted_goes_to_the_sink() {
     assert_empty(&queue);
 }
 
+/// Rules: P-47.
 #[tokio::test(start_paused = true)]
-async fn p_47_a_dead_letter_is_never_dead_lettered_again() {
+async fn a_dead_letter_is_never_dead_lettered_again() {
     let queue = queue_with_lock(60);
     fill(&queue, 3).await;
     for delivery in queue.receiver().receive_batch(3).await.unwrap() {
@@ -115,8 +118,9 @@ async fn p_47_a_dead_letter_is_never_dead_lettered_again() {
     assert_eq!((counts.active, counts.locked, counts.deferred), (0, 0, 2));
 }
 
+/// Rules: P-47.
 #[tokio::test(start_paused = true)]
-async fn p_47_also_without_a_sink() {
+async fn also_without_a_sink() {
     let queue = queue_with_lock(60);
     fill(&queue, 1).await;
     let delivery = queue.receiver().receive().await.unwrap();
@@ -129,8 +133,9 @@ async fn p_47_also_without_a_sink() {
     assert_eq!((stats.handled(), stats.deferred(), stats.undeliverable()), (1, 1, 1));
 }
 
+/// Rules: P-48.
 #[tokio::test(start_paused = true)]
-async fn p_48_a_lost_lock_dead_letters_nothing() {
+async fn a_lost_lock_dead_letters_nothing() {
     let queue = queue_with_lock(10);
     fill(&queue, 1).await;
     let handler = service_fn(|message: Message| async move {
@@ -147,8 +152,9 @@ async fn p_48_a_lost_lock_dead_letters_nothing() {
     assert_empty(&queue);
 }
 
+/// Rules: S-63, P-48.
 #[tokio::test(start_paused = true)]
-async fn s_63_p_48_a_dead_token_is_used_once() {
+async fn a_dead_token_is_used_once() {
     let script = Script { settle: Answer::Fails(ErrorKind::MessageLockLost), ..Script::default() };
     let fake = Fake::new([Step::Deliver(script)]);
     let handler = service_fn(|_: Message| {

@@ -18,8 +18,9 @@ use crate::{
     until, within,
 };
 
+/// Rules: I-37.
 #[tokio::test(start_paused = true)]
-async fn i_37_it_stops_receiving_and_waits_for_handlers() {
+async fn it_stops_receiving_and_waits_for_handlers() {
     let queue = queue_with_lock(60);
     fill(&queue, 10).await;
     let handler = service_fn(|_: Message| async {
@@ -33,8 +34,9 @@ async fn i_37_it_stops_receiving_and_waits_for_handlers() {
     assert_eq!((queue.counts().active, queue.counts().locked), (7, 0));
 }
 
+/// Rules: I-37.
 #[tokio::test(start_paused = true)]
-async fn i_37_at_the_deadline_the_rest_is_dropped_and_abandoned() {
+async fn at_the_deadline_the_rest_is_dropped_and_abandoned() {
     let queue = queue_with_lock(60);
     fill(&queue, 3).await;
     let gauge = Gauge::default();
@@ -55,8 +57,9 @@ async fn i_37_at_the_deadline_the_rest_is_dropped_and_abandoned() {
     assert!(rest.len() == 3 && rest.iter().all(|rest| delivery(&rest.message) == 2), "each counted once");
 }
 
+/// Rules: I-37.
 #[tokio::test(start_paused = true)]
-async fn i_37_settlements_that_hang_hold_it_up_for_one_second() {
+async fn settlements_that_hang_hold_it_up_for_one_second() {
     let cases = [(Answer::Never, Answer::Now, 2), (Answer::Now, Answer::Never, 1), (Answer::Never, Answer::Never, 4)];
     for (settle, release, hung) in cases {
         let script = Script { settle, release, ..Script::default() };
@@ -114,11 +117,12 @@ async fn what_was_received_and_deleted_is_not_lost_at_the_deadline() {
     assert_eq!((gauge.now(), stats.cancelled(), stats.settle_failed()), (2, 2, 0));
 }
 
+/// Rules: I-37.
 /// Random handlers, stopped at a random instant.
 #[tokio::test(start_paused = true)]
-async fn i_37_no_lock_is_left_and_nothing_is_lost() {
+async fn no_lock_is_left_and_nothing_is_lost() {
     for seed in seeds(500) {
-        let _replay = Replay("i_37_no_lock_is_left_and_nothing_is_lost", seed);
+        let _replay = Replay("no_lock_is_left_and_nothing_is_lost", seed);
         let random = Random::new(seed);
         let (queue, messages) = (queue_with_lock(5 + random.below(20)), 1 + random.below(60));
         fill(&queue, usize::try_from(messages).unwrap()).await;

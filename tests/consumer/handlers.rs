@@ -25,8 +25,9 @@ use crate::{
     fill, hush, number, panic_on_purpose, queue_with_lock, seconds, until, within,
 };
 
+/// Rules: I-33.
 #[tokio::test(start_paused = true)]
-async fn i_33_a_panicking_handler_costs_one_delivery() {
+async fn a_panicking_handler_costs_one_delivery() {
     hush();
     let (queue, messages) = (queue_with_lock(60), 100_000);
     fill(&queue, messages).await;
@@ -331,8 +332,9 @@ impl From<Hostile> for BoxError {
     }
 }
 
+/// Rules: I-33.
 #[tokio::test(start_paused = true)]
-async fn i_33_an_error_that_panics_costs_one_delivery() {
+async fn an_error_that_panics_costs_one_delivery() {
     hush();
     let queue = queue_with_lock(60);
     fill(&queue, 2).await;

@@ -17,8 +17,9 @@ use crate::{
     fill, queue_with_lock, seconds, within,
 };
 
+/// Rules: J-62.
 #[tokio::test(start_paused = true)]
-async fn j_62_slots_and_state_are_shown_while_it_runs_drains_and_has_ended() {
+async fn slots_and_state_are_shown_while_it_runs_drains_and_has_ended() {
     let queue = queue_with_lock(60);
     fill(&queue, 10).await;
     let handler = service_fn(|_: Message| async {
@@ -46,8 +47,9 @@ async fn j_62_slots_and_state_are_shown_while_it_runs_drains_and_has_ended() {
     assert_eq!((ended.handled, ended.completed, ended.last_failure), (3, 3, None));
 }
 
+/// Rules: J-62.
 #[tokio::test(start_paused = true)]
-async fn j_62_a_consumer_that_is_dropped_holds_nothing() {
+async fn a_consumer_that_is_dropped_holds_nothing() {
     let queue = queue_with_lock(60);
     fill(&queue, 5).await;
     let handler = service_fn(|_: Message| pending::<Result<Disposition, Infallible>>());
@@ -67,8 +69,9 @@ async fn after(steps: Vec<Step>, answer: fn() -> Result<Disposition, BoxError>) 
     health.snapshot().last_failure
 }
 
+/// Rules: J-63.
 #[tokio::test(start_paused = true)]
-async fn j_63_the_last_failure_is_shown_by_its_kind() {
+async fn the_last_failure_is_shown_by_its_kind() {
     let one = || vec![Step::Deliver(Script::default())];
     let settling = |settle| vec![Step::Deliver(Script { settle, ..Script::default() })];
     let complete = || Ok(Disposition::Complete);
@@ -87,8 +90,9 @@ async fn j_63_the_last_failure_is_shown_by_its_kind() {
     );
 }
 
+/// Rules: J-64.
 #[tokio::test(start_paused = true)]
-async fn j_64_a_consumer_of_sessions_shows_all_of_them_together() {
+async fn a_consumer_of_sessions_shows_all_of_them_together() {
     let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
     for session in ["a", "b", "c"] {
         let message = Message::builder().session_id(session).build("one").unwrap();

@@ -85,8 +85,9 @@ impl World {
     }
 }
 
+/// Rules: W-210.
 #[tokio::test(start_paused = true)]
-async fn w_210_messages_of_a_killed_consumer_take_no_slots_and_count_no_delivery() {
+async fn messages_of_a_killed_consumer_take_no_slots_and_count_no_delivery() {
     let world = World::new(32, 64).await;
     let (stop, stopped) = oneshot::channel::<()>();
     let (stats, run) = world.run(&Settings::new().concurrency(16), stopped);
@@ -106,8 +107,9 @@ async fn w_210_messages_of_a_killed_consumer_take_no_slots_and_count_no_delivery
     assert_empty(&world.queue);
 }
 
+/// Rules: W-211.
 #[tokio::test(start_paused = true)]
-async fn w_211_one_more_than_can_be_held_waits_without_a_hang_and_without_a_count() {
+async fn one_more_than_can_be_held_waits_without_a_hang_and_without_a_count() {
     for (concurrency, max_held, gone) in [(4, 2, 3), (2, 1, 8), (1, 0, 2), (3, 1, 40)] {
         let world = World::new(gone, 4).await;
         let settings = Settings::new().concurrency(concurrency).max_held(max_held);
@@ -122,8 +124,9 @@ async fn w_211_one_more_than_can_be_held_waits_without_a_hang_and_without_a_coun
     }
 }
 
+/// Rules: W-210.
 #[tokio::test(start_paused = true)]
-async fn w_210_a_consumer_that_ends_releases_what_it_holds() {
+async fn a_consumer_that_ends_releases_what_it_holds() {
     let world = World::new(8, 0).await;
     for drops in [false, true] {
         let (stop, stopped) = oneshot::channel::<()>();
@@ -147,9 +150,10 @@ async fn w_210_a_consumer_that_ends_releases_what_it_holds() {
     assert!(world.of("gone").iter().all(|(delivery, _)| *delivery == 1));
 }
 
+/// Rules: W-210.
 /// Outer layers pass it on: it is no failure.
 #[tokio::test(start_paused = true)]
-async fn w_210_layers_outside_take_a_held_message_for_no_failure() {
+async fn layers_outside_take_a_held_message_for_no_failure() {
     let world = World::new(4, 0).await;
     let (retry, expiry) = (RetryLayer::new().immediate(3), ExpiryLayer::new(SystemClock::new()));
     let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
@@ -168,9 +172,10 @@ async fn w_210_layers_outside_take_a_held_message_for_no_failure() {
     run.abort();
 }
 
+/// Rules: W-210.
 /// Messages that another process handles, which renews its leases, are held for as long as that takes.
 #[tokio::test(start_paused = true)]
-async fn w_210_a_message_is_held_for_as_long_as_the_other_handler_runs() {
+async fn a_message_is_held_for_as_long_as_the_other_handler_runs() {
     let store = Arc::new(MemoryStore::new(seconds(600)));
     let layer = DedupLayer::new(Arc::clone(&store), "orders");
     let slow = layer.layer(service_fn(|_: Message| async {
@@ -196,8 +201,9 @@ fn delayed() -> impl tower::Service<Message, Response = Disposition, Error = Box
     service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::abandon_after(seconds(100))))
 }
 
+/// Rules: K-210.
 #[tokio::test(start_paused = true)]
-async fn k_210_where_a_transport_has_no_delay_the_consumer_keeps_the_message_meanwhile() {
+async fn where_a_transport_has_no_delay_the_consumer_keeps_the_message_meanwhile() {
     let fake = Fake::new([Step::Deliver(Script::default())]);
     let consumer = Consumer::new(fake.receiver(), delayed()).concurrency(1);
     let health = consumer.health();
@@ -211,8 +217,9 @@ async fn k_210_where_a_transport_has_no_delay_the_consumer_keeps_the_message_mea
     run.abort();
 }
 
+/// Rules: W-210.
 #[tokio::test(start_paused = true)]
-async fn w_210_a_held_message_whose_lock_is_lost_is_dropped() {
+async fn a_held_message_whose_lock_is_lost_is_dropped() {
     for lost in [Answer::Fails(ErrorKind::MessageLockLost), Answer::Never] {
         let fake = Fake::new([Step::Deliver(Script { renew: vec![Answer::Now, lost], ..Script::default() })]);
         let consumer = Consumer::new(fake.receiver(), delayed()).concurrency(1);

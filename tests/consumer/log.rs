@@ -118,8 +118,9 @@ async fn description(queue: &Queue) -> (String, String) {
     (text(DeadLetter::REASON), text(DeadLetter::DESCRIPTION))
 }
 
+/// Rules: O-271.
 #[tokio::test(start_paused = true)]
-async fn o_271_a_body_that_cannot_be_read_is_one_warning() {
+async fn a_body_that_cannot_be_read_is_one_warning() {
     let (lines, _guard) = Lines::capture();
     let queue = queue("log/undecodable", 10);
     send(&queue, "order-17", "{\"quantity\": secret}").await;
@@ -136,8 +137,9 @@ async fn o_271_a_body_that_cannot_be_read_is_one_warning() {
     assert!(!lines[0].contains("secret"));
 }
 
+/// Rules: O-272.
 #[tokio::test(start_paused = true)]
-async fn o_272_failed_deliveries_are_lines_and_the_last_a_warning_with_and_without_spans() {
+async fn failed_deliveries_are_lines_and_the_last_a_warning_with_and_without_spans() {
     let (lines, _guard) = Lines::capture();
     for (name, trace) in [("log/failing", false), ("log/failing-traced", true)] {
         let queue = queue(name, 3);
@@ -176,8 +178,9 @@ async fn o_272_failed_deliveries_are_lines_and_the_last_a_warning_with_and_witho
     }
 }
 
+/// Rules: O-273.
 #[tokio::test(start_paused = true)]
-async fn o_273_the_text_of_a_panic_is_in_the_line_and_in_the_dead_letter() {
+async fn the_text_of_a_panic_is_in_the_line_and_in_the_dead_letter() {
     hush();
     let (lines, _guard) = Lines::capture();
     for (name, catches) in [("log/panics", false), ("log/panics-caught", true)] {
@@ -207,8 +210,9 @@ async fn o_273_the_text_of_a_panic_is_in_the_line_and_in_the_dead_letter() {
     }
 }
 
+/// Rules: O-273.
 #[tokio::test(start_paused = true)]
-async fn o_273_the_text_of_a_panic_is_bounded_and_escaped() {
+async fn the_text_of_a_panic_is_bounded_and_escaped() {
     let (lines, _guard) = Lines::capture();
     let queue = queue("log/hostile-panic", 1);
     send(&queue, "order-20", "an order").await;
@@ -224,8 +228,9 @@ async fn o_273_the_text_of_a_panic_is_bounded_and_escaped() {
     assert!(!text.contains(|char: char| char.is_control()), "{text:?}");
 }
 
+/// Rules: O-274.
 #[tokio::test(start_paused = true)]
-async fn o_274_ids_and_texts_of_others_do_not_forge_lines() {
+async fn ids_and_texts_of_others_do_not_forge_lines() {
     let (lines, _guard) = Lines::capture();
     let queue = queue("log/hostile", 1);
     let id = "\u{1b}]0;owned\u{7}\r\nWARN forged\u{2028}\u{202e}";
@@ -241,8 +246,9 @@ async fn o_274_ids_and_texts_of_others_do_not_forge_lines() {
     assert!(lines[0].ends_with(r"error=first\u{1b}[2J") && lines[0].contains(r"a\\nb"), "{lines:?}");
 }
 
+/// Rules: O-275.
 #[tokio::test(start_paused = true)]
-async fn o_275_a_flood_of_bad_messages_is_ten_lines_and_a_summary() {
+async fn a_flood_of_bad_messages_is_ten_lines_and_a_summary() {
     let (lines, _guard) = Lines::capture();
     let queue = queue("log/flood", 10);
     for number in 0..1_000 {
@@ -266,8 +272,9 @@ async fn o_275_a_flood_of_bad_messages_is_ten_lines_and_a_summary() {
     assert_eq!((lines.len(), lines[10].as_str()), (11, summary));
 }
 
+/// Rules: O-275.
 #[tokio::test(start_paused = true)]
-async fn o_275_the_end_of_a_consumer_has_the_summary_too() {
+async fn the_end_of_a_consumer_has_the_summary_too() {
     let (lines, _guard) = Lines::capture();
     let settings = QueueSettings::default().with_sessions(true);
     let queue = Broker::new().create_queue("log/sessions", settings).unwrap();
@@ -284,8 +291,9 @@ async fn o_275_the_end_of_a_consumer_has_the_summary_too() {
     assert!(lines[0].contains("session_id=s-0 ") && lines[10].ends_with("suppressed=30"), "{lines:?}");
 }
 
+/// Rules: O-276.
 #[tokio::test(start_paused = true)]
-async fn o_276_a_lock_that_is_lost_is_a_warning() {
+async fn a_lock_that_is_lost_is_a_warning() {
     let (lines, _guard) = Lines::capture();
     let queue = queue("log/lost", 10);
     send(&queue, "order-21", "an order").await;
@@ -306,8 +314,9 @@ async fn o_276_a_lock_that_is_lost_is_a_warning() {
     );
 }
 
+/// Rules: O-276.
 #[tokio::test(start_paused = true)]
-async fn o_276_failures_of_the_transport_are_warnings() {
+async fn failures_of_the_transport_are_warnings() {
     let (lines, _guard) = Lines::capture();
     let fails = |settle| Step::Deliver(Script { settle, ..Script::default() });
     let renews = Script { renew: vec![Answer::Fails(ErrorKind::ServiceBusy)], ..Script::default() };
@@ -365,8 +374,9 @@ async fn o_276_failures_of_the_transport_are_warnings() {
     );
 }
 
+/// Rules: O-277.
 #[tokio::test(start_paused = true)]
-async fn o_277_what_cannot_be_dead_lettered_is_a_warning() {
+async fn what_cannot_be_dead_lettered_is_a_warning() {
     let (lines, _guard) = Lines::capture();
     let lost = Step::Deliver(Script { lock: None, ..Script::default() });
     let fake = Fake::new([lost]);

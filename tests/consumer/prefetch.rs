@@ -22,8 +22,9 @@ use crate::{
     fill, number, queue_with_lock, seconds, until, wakes, within,
 };
 
+/// Rules: T-93.
 #[tokio::test(start_paused = true)]
-async fn t_93_no_handler_starts_on_an_expired_lock() {
+async fn no_handler_starts_on_an_expired_lock() {
     let queue = queue_with_lock(10);
     fill(&queue, 1_000).await;
     let started = Instant::now();
@@ -43,9 +44,10 @@ async fn t_93_no_handler_starts_on_an_expired_lock() {
     assert_empty(&queue);
 }
 
+/// Rules: T-93.
 /// Handlers that hold the thread, so that the driver has no turn between them.
 #[tokio::test(start_paused = true)]
-async fn t_93_nor_after_handlers_that_block() {
+async fn nor_after_handlers_that_block() {
     for (concurrency, prefetch) in [(1, 100), (16, 0)] {
         block(concurrency, prefetch).await;
     }
@@ -112,8 +114,9 @@ async fn a_lock_that_is_taken_after_a_handler_blocked_is_a_new_one() {
     assert_empty(&queue);
 }
 
+/// Rules: S-60.
 #[tokio::test(start_paused = true)]
-async fn s_60_what_waits_behind_busy_slots_is_given_back_uncounted() {
+async fn what_waits_behind_busy_slots_is_released_uncounted() {
     for renew in [300, 0] {
         let queue = queue_with_lock(10);
         fill(&queue, 10).await;
@@ -134,8 +137,9 @@ async fn s_60_what_waits_behind_busy_slots_is_given_back_uncounted() {
     }
 }
 
+/// Rules: T-89.
 #[tokio::test(start_paused = true)]
-async fn t_89_what_is_prefetched_is_released_at_shutdown_uncounted() {
+async fn what_is_prefetched_is_released_at_shutdown_uncounted() {
     let queue = queue_with_lock(60);
     fill(&queue, 20).await;
     let handler = service_fn(|_: Message| async {
@@ -163,9 +167,10 @@ async fn a_prefetched_message_that_lost_its_lock_is_dropped() {
     assert_eq!((stats.handled(), stats.lock_lost(), stats.released()), (1, 1, 0));
 }
 
+/// Rules: S-77.
 /// A lock that runs out in the buffer is a failed delivery like any other.
 #[tokio::test(start_paused = true)]
-async fn s_77_a_lock_that_runs_out_in_the_buffer_counts() {
+async fn a_lock_that_runs_out_in_the_buffer_counts() {
     let queue = queue_with_lock(10);
     fill(&queue, 2).await;
     let handler = service_fn(|message: Message| async move {
@@ -202,8 +207,9 @@ async fn releases_that_hang_take_no_slot_and_are_bounded() {
     assert_eq!(stats.released(), 0);
 }
 
+/// Rules: T-90.
 #[tokio::test(start_paused = true)]
-async fn t_90_what_was_received_and_deleted_ahead_is_not_lost_at_shutdown() {
+async fn what_was_received_and_deleted_ahead_is_not_lost_at_shutdown() {
     let queue = queue_with_lock(60);
     fill(&queue, 10).await;
     let handler = service_fn(|_: Message| async {
@@ -220,8 +226,9 @@ async fn t_90_what_was_received_and_deleted_ahead_is_not_lost_at_shutdown() {
     assert_eq!((stats.completed(), sunk.load(Ordering::Relaxed), stats.settle_failed()), (2, 8, 0));
 }
 
+/// Rules: T-90.
 #[tokio::test(start_paused = true)]
-async fn t_90_what_was_received_and_deleted_is_not_lost_with_a_dropped_run() {
+async fn what_was_received_and_deleted_is_not_lost_with_a_dropped_run() {
     let queue = queue_with_lock(60);
     fill(&queue, 10).await;
     let handler = service_fn(|_: Message| std::future::pending::<Result<Disposition, Infallible>>());

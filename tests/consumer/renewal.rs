@@ -16,8 +16,9 @@ use crate::{
     fill, queue_with_lock, seconds, until, within,
 };
 
+/// Rules: S-58.
 #[tokio::test(start_paused = true)]
-async fn s_58_a_handler_of_three_locks_runs_once_and_completes() {
+async fn a_handler_of_three_locks_runs_once_and_completes() {
     let queue = queue_with_lock(10);
     fill(&queue, 1).await;
     let handler = service_fn(|_: Message| async {

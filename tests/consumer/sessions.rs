@@ -53,8 +53,9 @@ async fn fill(queue: &Queue, sessions: &[&'static str], messages: usize) {
     }
 }
 
+/// Rules: N-07, N-05.
 #[tokio::test(start_paused = true)]
-async fn n_07_n_05_sessions_run_side_by_side_and_each_in_order() {
+async fn sessions_run_side_by_side_and_each_in_order() {
     let queue = sessions();
     fill(&queue, &["a", "b", "c"], 5).await;
     let (journal, gauge) = (Journal::default(), Gauge::default());
@@ -81,8 +82,9 @@ async fn n_07_n_05_sessions_run_side_by_side_and_each_in_order() {
     assert_empty(&queue);
 }
 
+/// Rules: N-07.
 #[tokio::test(start_paused = true)]
-async fn n_07_an_abandoned_message_comes_again_before_those_after_it() {
+async fn an_abandoned_message_is_redelivered_before_those_after_it() {
     let queue = sessions();
     fill(&queue, &["a"], 3).await;
     let journal = Journal::default();
@@ -162,8 +164,9 @@ async fn a_session_whose_lock_never_ends_is_no_overflow() {
     assert_empty(&queue);
 }
 
+/// Rules: N-04.
 #[tokio::test(start_paused = true)]
-async fn n_04_a_session_that_stays_empty_makes_room_for_the_next() {
+async fn a_session_that_stays_empty_is_closed_for_the_next() {
     let queue = sessions();
     fill(&queue, &["a", "b"], 2).await;
     let journal = Journal::default();
@@ -181,9 +184,10 @@ async fn n_04_a_session_that_stays_empty_makes_room_for_the_next() {
     assert!(started.elapsed() < seconds(1), "{:?}", started.elapsed());
 }
 
+/// Rules: N-220.
 /// An idle second for each would take 24: 200 sessions, eight at once.
 #[tokio::test(start_paused = true)]
-async fn n_220_an_empty_session_is_closed_at_once_for_one_that_waits() {
+async fn an_empty_session_is_closed_at_once_for_one_that_waits() {
     const SESSIONS: usize = 200;
     let queue = sessions();
     for session in 0..SESSIONS {
@@ -208,8 +212,9 @@ async fn n_220_an_empty_session_is_closed_at_once_for_one_that_waits() {
     assert_empty(&queue);
 }
 
+/// Rules: N-220.
 #[tokio::test(start_paused = true)]
-async fn n_220_an_empty_session_is_kept_while_no_other_waits() {
+async fn an_empty_session_is_kept_while_no_other_waits() {
     let queue = sessions();
     fill(&queue, &["a", "b"], 1).await;
     let journal = Journal::default();
@@ -235,9 +240,10 @@ async fn n_220_an_empty_session_is_kept_while_no_other_waits() {
     assert_eq!((stats.sessions(), journal.of("a").len(), journal.of("b").len()), (2, 4, 4));
 }
 
+/// Rules: N-220.
 /// A consumer whose sessions have all something to do accepts no other, and leaves it to others.
 #[tokio::test(start_paused = true)]
-async fn n_220_a_busy_session_is_not_closed_for_one_that_waits() {
+async fn a_busy_session_is_not_closed_for_one_that_waits() {
     let queue = sessions();
     fill(&queue, &["a", "b"], 20).await;
     let journal = Journal::default();
@@ -274,8 +280,9 @@ async fn a_message_that_comes_while_a_session_is_kept_is_handled_at_once() {
     assert_eq!((stats.sessions(), stats.completed(), stats.lock_lost()), (1, 2, 0));
 }
 
+/// Rules: N-06.
 #[tokio::test(start_paused = true)]
-async fn n_06_the_lock_is_renewed_under_a_long_handler_and_between_short_ones() {
+async fn the_lock_is_renewed_under_a_long_handler_and_between_short_ones() {
     for (messages, each) in [(1, 35), (12, 4)] {
         let queue = sessions();
         fill(&queue, &["a"], messages).await;
@@ -293,8 +300,9 @@ async fn n_06_the_lock_is_renewed_under_a_long_handler_and_between_short_ones() 
     }
 }
 
+/// Rules: N-08, S-75.
 #[tokio::test(start_paused = true)]
-async fn n_08_s_75_a_handler_of_a_lost_session_is_cancelled_and_the_delivery_counts() {
+async fn a_handler_of_a_lost_session_is_cancelled_and_the_delivery_counts() {
     let queue = sessions();
     fill(&queue, &["a"], 2).await;
     let journal = Journal::default();
@@ -319,8 +327,9 @@ async fn n_08_s_75_a_handler_of_a_lost_session_is_cancelled_and_the_delivery_cou
     assert_eq!(journal.of("a"), ["1", "1", "2"]);
 }
 
+/// Rules: N-09.
 #[tokio::test(start_paused = true)]
-async fn n_09_a_shutdown_finishes_handlers_and_closes_the_sessions_without_a_count() {
+async fn a_shutdown_finishes_handlers_and_closes_the_sessions_without_a_count() {
     let queue = sessions();
     fill(&queue, &["a", "b"], 3).await;
     let handler = service_fn(|_: Message| async {

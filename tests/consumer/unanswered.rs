@@ -37,9 +37,10 @@ fn completes() -> impl Service<Message, Response = Disposition, Error = Infallib
     service_fn(|_: Message| async { Ok(Disposition::Complete) })
 }
 
+/// Rules: J-230.
 /// The operation timeout unless set.
 #[tokio::test(start_paused = true)]
-async fn j_230_an_unanswered_settlement_is_given_up_after_a_minute() {
+async fn an_unanswered_settlement_is_given_up_after_a_minute() {
     let fake = Fake::new([deliver(&Script { settle: Answer::Never, lock: Some(seconds(3_600)), ..Script::default() })]);
     let consumer = Consumer::new(fake.receiver(), completes()).concurrency(1);
     let (health, started) = (consumer.health(), Instant::now());
@@ -53,8 +54,9 @@ async fn j_230_an_unanswered_settlement_is_given_up_after_a_minute() {
     assert!(snapshot.to_string().ends_with(", 1 timed out, last failure settle: ServiceTimeout"), "{snapshot}");
 }
 
+/// Rules: J-230.
 #[tokio::test(start_paused = true)]
-async fn j_230_unanswered_releases_do_not_stop_receiving() {
+async fn unanswered_releases_do_not_stop_receiving() {
     let script = Script { lock: Some(seconds(10)), release: Answer::Never, ..Script::default() };
     let fake = Fake::new([deliver(&script), deliver(&script)]);
     let limit = Arc::new(Semaphore::new(0));
@@ -74,8 +76,9 @@ async fn j_230_unanswered_releases_do_not_stop_receiving() {
     run.abort();
 }
 
+/// Rules: J-230.
 #[tokio::test(start_paused = true)]
-async fn j_230_an_unanswered_renewal_is_repeated_while_the_lock_holds() {
+async fn an_unanswered_renewal_is_repeated_while_the_lock_holds() {
     let fake = Fake::new([deliver(&Script { renew: vec![Answer::Never], ..Script::default() })]);
     let handler = service_fn(|_: Message| async {
         sleep(seconds(100)).await;
@@ -140,8 +143,9 @@ impl Lease for TogetherLease {
     }
 }
 
+/// Rules: J-230.
 #[tokio::test(start_paused = true)]
-async fn j_230_unanswered_completions_of_several_messages_are_given_up() {
+async fn unanswered_completions_of_several_messages_are_given_up() {
     let fake = Fake::new((0..3).map(|_| deliver(&Script::default())));
     let consumer =
         Consumer::new(Together(fake.receiver(), Vec::new()), completes()).concurrency(1).operation_timeout(seconds(5));
@@ -155,8 +159,9 @@ async fn j_230_unanswered_completions_of_several_messages_are_given_up() {
     run.abort();
 }
 
+/// Rules: J-230.
 #[test]
-fn j_230_an_operation_timeout_is_checked() {
+fn an_operation_timeout_is_checked() {
     for wrong in [Duration::ZERO, Duration::MAX] {
         let error = Settings::new().operation_timeout(wrong).check().unwrap_err();
         assert_eq!(error.kind(), SettingsErrorKind::OperationTimeout);
@@ -164,9 +169,10 @@ fn j_230_an_operation_timeout_is_checked() {
     Settings::new().operation_timeout(seconds(1)).check().unwrap();
 }
 
+/// Rules: J-232.
 /// The batch is released at half of its lock. The place of the consumer among those who wait for a permit must go with it.
 #[tokio::test(start_paused = true)]
-async fn j_232_a_consumer_without_a_message_holds_no_place_in_its_stack() {
+async fn a_consumer_without_a_message_holds_no_place_in_its_stack() {
     let fake = Fake::new([deliver(&Script { lock: Some(seconds(10)), ..Script::default() })]);
     let limit = Arc::new(Semaphore::new(1));
     let busy = Arc::clone(&limit).acquire_owned().await.unwrap();
@@ -248,8 +254,9 @@ impl Session for FakeSession {
     }
 }
 
+/// Rules: J-231.
 #[tokio::test(start_paused = true)]
-async fn j_231_a_session_that_is_not_closed_holds_a_shutdown_up_for_two_seconds_at_most() {
+async fn a_session_that_is_not_closed_holds_a_shutdown_up_for_two_seconds_at_most() {
     // It is idle after a second; the shutdown begins before, or after the close was asked for.
     for (stop, ends) in [(0, 0..=12), (5, 5..=17)] {
         let sessions = Sessions([FakeSession::new(1, Answer::Now, Answer::Never)].into());
@@ -265,8 +272,9 @@ async fn j_231_a_session_that_is_not_closed_holds_a_shutdown_up_for_two_seconds_
     }
 }
 
+/// Rules: J-231.
 #[tokio::test(start_paused = true)]
-async fn j_231_whatever_is_not_answered_a_shutdown_of_sessions_ends_in_time() {
+async fn whatever_is_not_answered_a_shutdown_of_sessions_ends_in_time() {
     for answers in 0..8_u8 {
         let answer = |bit: u8| if answers & bit == 0 { Answer::Now } else { Answer::Never };
         let session = FakeSession::new(0, answer(1), answer(2));
@@ -284,8 +292,9 @@ async fn j_231_whatever_is_not_answered_a_shutdown_of_sessions_ends_in_time() {
     }
 }
 
+/// Rules: J-230.
 #[tokio::test(start_paused = true)]
-async fn j_230_a_close_that_is_not_answered_gives_its_slot_to_the_next_session() {
+async fn a_close_that_is_not_answered_gives_its_slot_to_the_next_session() {
     let sessions = Sessions(
         [FakeSession::new(1, Answer::Now, Answer::Never), FakeSession::new(1, Answer::Now, Answer::Now)].into(),
     );
@@ -300,9 +309,10 @@ async fn j_230_a_close_that_is_not_answered_gives_its_slot_to_the_next_session()
     run.abort();
 }
 
+/// Rules: N-230.
 /// Between messages no settlement would find the lock lost.
 #[tokio::test(start_paused = true)]
-async fn n_230_a_session_whose_renewal_is_not_answered_is_given_up_with_its_lock() {
+async fn a_session_whose_renewal_is_not_answered_is_given_up_with_its_lock() {
     for (renew, kind, timed_out) in
         [(Answer::Never, TIMED_OUT, 1), (Answer::Fails(ErrorKind::ServiceBusy), ErrorKind::ServiceBusy, 0)]
     {

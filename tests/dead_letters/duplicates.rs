@@ -106,8 +106,9 @@ async fn resubmitted_twice(dedup: Option<&DedupLayer<MemoryStore>>) -> Vec<u32> 
     handler.effects.lock().unwrap().values().copied().collect()
 }
 
+/// Rules: W-20.
 #[tokio::test(start_paused = true)]
-async fn w_20_a_dead_letter_that_is_resubmitted_twice_has_one_effect() {
+async fn a_dead_letter_that_is_resubmitted_twice_has_one_effect() {
     assert_eq!(resubmitted_twice(None).await, [2; MESSAGES], "without the layer");
     let layer = DedupLayer::new(MemoryStore::new(Duration::from_secs(600)), "orders");
     let stats: DedupStats = layer.stats();

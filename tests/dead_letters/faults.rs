@@ -70,8 +70,9 @@ fn assert_free(bench: &Bench, count: usize) {
     }
 }
 
+/// Rules: L-11.
 #[tokio::test(start_paused = true)]
-async fn l_11_a_dead_letter_stays_until_its_copy_is_accepted() {
+async fn a_dead_letter_stays_until_its_copy_is_accepted() {
     let bench = bench();
     bench.bury_many(0, 5, &OTHER).await;
     let (dead, seen) = (bench.queue.dead_letter(), Arc::new(AtomicU64::new(0)));
@@ -91,8 +92,9 @@ async fn l_11_a_dead_letter_stays_until_its_copy_is_accepted() {
     assert_free(&bench, 0);
 }
 
+/// Rules: L-11.
 #[tokio::test(start_paused = true)]
-async fn l_11_one_whose_copy_is_refused_stays_and_the_others_go() {
+async fn one_whose_copy_is_refused_stays_and_the_others_go() {
     let bench = bench();
     bench.bury_many(0, 5, &OTHER).await;
     let faults = Faults::none()
@@ -118,8 +120,9 @@ async fn l_11_one_whose_copy_is_refused_stays_and_the_others_go() {
     assert_free(&bench, 0);
 }
 
+/// Rules: L-12.
 #[tokio::test(start_paused = true)]
-async fn l_12_a_lost_settlement_sends_no_second_copy_in_the_same_run() {
+async fn a_lost_settlement_sends_no_second_copy_in_the_same_run() {
     let bench = bench();
     bench.bury_many(0, 3, &OTHER).await;
     let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
@@ -132,8 +135,9 @@ async fn l_12_a_lost_settlement_sends_no_second_copy_in_the_same_run() {
     assert_free(&bench, 0);
 }
 
+/// Rules: L-12.
 #[tokio::test(start_paused = true)]
-async fn l_12_a_lost_settlement_makes_the_next_run_send_a_copy_with_the_same_first_id() {
+async fn a_lost_settlement_makes_the_next_run_send_a_copy_with_the_same_first_id() {
     let bench = bench();
     bench.bury(Message::builder().message_id("first").build("body").unwrap(), OTHER).await;
     let copies = Recorder::new();
@@ -156,8 +160,9 @@ async fn l_12_a_lost_settlement_makes_the_next_run_send_a_copy_with_the_same_fir
     assert_free(&bench, 0);
 }
 
+/// Rules: L-12.
 #[tokio::test(start_paused = true)]
-async fn l_12_what_cannot_be_removed_ends_a_purge() {
+async fn what_cannot_be_removed_ends_a_purge() {
     let bench = bench();
     bench.bury_many(0, 3, &OTHER).await;
     let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
@@ -167,8 +172,9 @@ async fn l_12_what_cannot_be_removed_ends_a_purge() {
     assert_eq!(bench.queue.dead_letters().len(), 3);
 }
 
+/// Rules: L-15.
 #[tokio::test(start_paused = true)]
-async fn l_15_a_transport_that_delivers_twice_makes_no_second_copy() {
+async fn a_transport_that_delivers_twice_makes_no_second_copy() {
     let bench = bench();
     bench.bury_many(0, 50, &OTHER).await;
     let copies = Recorder::new();
@@ -179,8 +185,9 @@ async fn l_15_a_transport_that_delivers_twice_makes_no_second_copy() {
     assert_free(&bench, 0);
 }
 
+/// Rules: L-17.
 #[tokio::test(start_paused = true)]
-async fn l_17_what_is_skipped_is_met_once_given_back_uncounted_and_hides_nothing() {
+async fn what_is_skipped_is_met_once_released_uncounted_and_hides_nothing() {
     let bench = bench();
     bench.bury_many(0, 200, &OTHER).await;
     bench.bury_many(200, 20, &UNDECODABLE).await;
@@ -201,8 +208,9 @@ async fn l_17_what_is_skipped_is_met_once_given_back_uncounted_and_hides_nothing
     assert_free(&bench, 200);
 }
 
+/// Rules: L-17.
 #[tokio::test(start_paused = true)]
-async fn l_17_what_stays_is_given_back_and_is_not_tried_again_when_its_lock_is_lost() {
+async fn what_stays_is_released_and_is_not_tried_again_when_its_lock_is_lost() {
     let bench = bench();
     bench.bury_many(0, 3, &OTHER).await;
     let (queue, copies, edits) = (bench.queue.dead_letter(), Recorder::new(), Arc::new(AtomicU64::new(0)));
@@ -231,8 +239,9 @@ async fn l_17_what_stays_is_given_back_and_is_not_tried_again_when_its_lock_is_l
     assert_free(&bench, 1);
 }
 
+/// Rules: L-15.
 #[tokio::test(start_paused = true)]
-async fn l_15_what_others_hold_is_waited_for_and_missed() {
+async fn what_others_hold_is_waited_for_and_missed() {
     let bench = bench();
     bench.bury_many(0, 3, &OTHER).await;
     let [one, two] = [0, 1].map(|_| bench.queue.receive_dead_letter_now().unwrap());
@@ -246,8 +255,9 @@ async fn l_15_what_others_hold_is_waited_for_and_missed() {
     assert_free(&bench, 1);
 }
 
+/// Rules: L-19.
 #[tokio::test(start_paused = true)]
-async fn l_19_a_run_ends_at_a_hundred_failures() {
+async fn a_run_ends_at_a_hundred_failures() {
     let bench = bench();
     bench.bury_many(0, 150, &OTHER).await;
     let refusing = link(Faults::seeded(1).sends(1.0, SendFault::Reject(ErrorKind::QuotaExceeded)));
@@ -262,8 +272,9 @@ async fn l_19_a_run_ends_at_a_hundred_failures() {
     assert_free(&bench, 150);
 }
 
+/// Rules: L-19.
 #[tokio::test(start_paused = true)]
-async fn l_19_a_run_holds_no_more_than_it_may() {
+async fn a_run_holds_no_more_than_it_may() {
     let bench = bench();
     bench.bury_many(0, 100, &OTHER).await;
     bench.bury_many(100, 1, &UNDECODABLE).await;
@@ -277,8 +288,9 @@ async fn l_19_a_run_holds_no_more_than_it_may() {
     assert_free(&bench, 100);
 }
 
+/// Rules: L-20.
 #[tokio::test(start_paused = true)]
-async fn l_20_a_run_that_is_dropped_loses_nothing_and_leaves_no_lock() {
+async fn a_run_that_is_dropped_loses_nothing_and_leaves_no_lock() {
     let bench = bench();
     bench.bury_many(0, 10, &OTHER).await;
     bench.bury_many(10, 10, &UNDECODABLE).await;
@@ -318,8 +330,9 @@ async fn l_20_a_run_that_is_dropped_loses_nothing_and_leaves_no_lock() {
     assert_free(&bench, 10);
 }
 
+/// Rules: L-20.
 #[tokio::test(start_paused = true)]
-async fn l_20_a_receive_that_fails_ends_the_run_with_what_was_done() {
+async fn a_receive_that_fails_ends_the_run_with_what_was_done() {
     let bench = bench();
     bench.bury_many(0, 40, &OTHER).await;
     let link = link(Faults::none());
@@ -338,8 +351,9 @@ async fn l_20_a_receive_that_fails_ends_the_run_with_what_was_done() {
     assert_eq!(bench.queue.dead_letter().counts().active, 31);
 }
 
+/// Rules: L-21.
 #[tokio::test(start_paused = true)]
-async fn l_21_ten_thousand_dead_letters() {
+async fn ten_thousand_dead_letters() {
     let bench = bench();
     bench.bury_many(0, 10_000, &OTHER).await;
     let hundredth = Filter::all().matching(|dead| dead.sequence_number().get() % 100 == 0);

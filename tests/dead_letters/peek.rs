@@ -16,8 +16,9 @@ use crate::support::{Bench, OTHER, UNDECODABLE};
 
 const START: SequenceNumber = SequenceNumber::new(0);
 
+/// Rules: L-01.
 #[tokio::test(start_paused = true)]
-async fn l_01_an_undecodable_message_says_what_was_tried() {
+async fn an_undecodable_message_says_what_was_tried() {
     let bench = Bench::new();
     let codecs =
         Codecs::builder().with(Json::default()).with(MessagePack).fallback(["json", "msgpack"]).build().unwrap();
@@ -41,8 +42,9 @@ async fn l_01_an_undecodable_message_says_what_was_tried() {
     assert!(shown.contains("tried msgpack (fallback): Trailing at") && !shown.contains("canary"), "{shown}");
 }
 
+/// Rules: L-02.
 #[tokio::test(start_paused = true)]
-async fn l_02_one_that_cannot_be_read_hides_nothing() {
+async fn one_that_cannot_be_read_hides_nothing() {
     let bench = Bench::new();
     let odd = |body: Body| {
         let odd = Message::builder().subject("\u{1b}").content_type("\u{7f};;").property("x-resubmit-count", "\u{0}");
@@ -68,8 +70,9 @@ async fn l_02_one_that_cannot_be_read_hides_nothing() {
     }
 }
 
+/// Rules: L-05.
 #[tokio::test(start_paused = true)]
-async fn l_05_a_peek_goes_on_over_pages_and_locks_nothing() {
+async fn a_peek_goes_on_over_pages_and_locks_nothing() {
     let bench = Bench::new();
     bench.bury_many(0, 350, &OTHER).await;
     bench.bury_many(350, 3, &UNDECODABLE).await;
@@ -87,8 +90,9 @@ async fn l_05_a_peek_goes_on_over_pages_and_locks_nothing() {
     held.complete().await.unwrap();
 }
 
+/// Rules: L-06.
 #[tokio::test(start_paused = true)]
-async fn l_06_live_messages_are_no_dead_letters() {
+async fn live_messages_are_no_dead_letters() {
     let bench = Bench::new();
     bench.queue.send("alive");
     let live = DeadLetters::new(consign::broker::Queue::clone(&bench.queue));

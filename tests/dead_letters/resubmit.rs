@@ -21,8 +21,9 @@ use consign::{
 
 use crate::support::{Bench, OTHER, UNDECODABLE, sending};
 
+/// Rules: L-10.
 #[tokio::test(start_paused = true)]
-async fn l_10_a_copy_is_as_it_was_sent_with_another_id() {
+async fn a_copy_is_as_it_was_sent_with_another_id() {
     let bench = Bench::new();
     let mut message = Message::builder()
         .message_id("first")
@@ -57,8 +58,9 @@ async fn l_10_a_copy_is_as_it_was_sent_with_another_id() {
     assert!(bench.queue.dead_letters().is_empty());
 }
 
+/// Rules: L-10.
 #[tokio::test(start_paused = true)]
-async fn l_10_a_thousand_messages_come_through_unchanged() {
+async fn a_thousand_messages_come_through_unchanged() {
     const MANY: usize = 1_000;
     let bench = Bench::new();
     let values: [PropertyValue; 8] = [
@@ -109,8 +111,9 @@ async fn l_10_a_thousand_messages_come_through_unchanged() {
     }
 }
 
+/// Rules: L-11.
 #[tokio::test(start_paused = true)]
-async fn l_11_a_copy_that_is_too_large_stays_and_an_edit_makes_room() {
+async fn a_copy_that_is_too_large_stays_until_an_edit_shrinks_it() {
     let bench = Bench::new();
     let mut message = Message::new("body");
     let full = message.properties_mut().application_mut();
@@ -128,8 +131,9 @@ async fn l_11_a_copy_that_is_too_large_stays_and_an_edit_makes_room() {
     assert_eq!(bench.queue.messages().len(), 1);
 }
 
+/// Rules: L-10.
 #[tokio::test(start_paused = true)]
-async fn l_10_what_other_transports_leave_on_a_dead_letter_is_stripped() {
+async fn what_other_transports_leave_on_a_dead_letter_is_stripped() {
     let bench = Bench::new();
     bench.bury(Message::new("body"), UNDECODABLE).await;
     let copies = Recorder::new();
@@ -147,8 +151,9 @@ async fn l_10_what_other_transports_leave_on_a_dead_letter_is_stripped() {
     assert_eq!((copy.message.dead_letter_reason(), copy.message.dead_letter_description()), (None, None));
 }
 
+/// Rules: L-10.
 #[tokio::test(start_paused = true)]
-async fn l_10_a_copy_starts_without_the_failures_of_its_retries() {
+async fn a_copy_starts_without_the_failures_of_its_retries() {
     let bench = Bench::new();
     let tried = Message::builder().property(RetryHistory::PROPERTY, "7;1700000000000;no stock").build("body").unwrap();
     bench.bury(tried, UNDECODABLE).await;
@@ -158,8 +163,9 @@ async fn l_10_a_copy_starts_without_the_failures_of_its_retries() {
     assert_eq!(copy.message.application().get(RetryHistory::PROPERTY), None);
 }
 
+/// Rules: L-10.
 #[tokio::test(start_paused = true)]
-async fn l_10_it_passes_a_broker_that_detects_duplicates() {
+async fn it_passes_a_broker_that_detects_duplicates() {
     let bench = Bench::with(QueueSettings::default().with_duplicate_detection(Duration::from_secs(600)));
     bench.bury(Message::builder().message_id("m-1").build("body").unwrap(), OTHER).await;
     let sender = bench.queue.sender().unwrap();
@@ -168,8 +174,9 @@ async fn l_10_it_passes_a_broker_that_detects_duplicates() {
     assert_eq!((again.original_message_id(), again.payload()), (Some("m-1"), Some(&b"body"[..])));
 }
 
+/// Rules: L-13.
 #[tokio::test(start_paused = true)]
-async fn l_13_a_bomb_stops_at_its_fourth_hop() {
+async fn a_bomb_stops_at_its_fourth_hop() {
     let bench = Bench::new();
     bench.bury(Message::builder().message_id("bomb").build("bomb").unwrap(), OTHER).await;
     let (mut resubmitted, mut stopped) = (0, 0);
@@ -188,8 +195,9 @@ async fn l_13_a_bomb_stops_at_its_fourth_hop() {
     assert_eq!(bench.queue.dead_letter().counts().locked, 0);
 }
 
+/// Rules: L-14.
 #[tokio::test(start_paused = true)]
-async fn l_14_a_run_leaves_alone_what_dies_while_it_runs() {
+async fn a_run_leaves_alone_what_dies_while_it_runs() {
     let bench = Bench::new();
     bench.bury_many(0, 20, &OTHER).await;
     // Whatever is sent dies again before its answer is there.
@@ -209,13 +217,15 @@ async fn l_14_a_run_leaves_alone_what_dies_while_it_runs() {
     assert_eq!(bench.queue.dead_letter().counts().active, 20);
 }
 
+/// Rules: L-15.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn l_15_two_runs_at_once_handle_each_dead_letter_once() {
+async fn two_runs_at_once_handle_each_dead_letter_once() {
     two_at_once().await;
 }
 
+/// Rules: L-15.
 #[tokio::test(start_paused = true)]
-async fn l_15_two_runs_in_turns_handle_each_dead_letter_once() {
+async fn two_runs_in_turns_handle_each_dead_letter_once() {
     two_at_once().await;
 }
 
@@ -247,8 +257,9 @@ async fn two_at_once() {
     assert_eq!(left.payload(), Some(&b"other"[..]));
 }
 
+/// Rules: L-16.
 #[tokio::test(start_paused = true)]
-async fn l_16_an_edit_changes_the_copy_alone_and_a_failed_one_sends_nothing() {
+async fn an_edit_changes_the_copy_alone_and_a_failed_one_sends_nothing() {
     let bench = Bench::new();
     for subject in ["good", "bad"] {
         bench.bury(Message::builder().message_id(subject).subject(subject).build("old").unwrap(), OTHER).await;
@@ -287,8 +298,9 @@ async fn l_16_an_edit_changes_the_copy_alone_and_a_failed_one_sends_nothing() {
     assert_eq!((left.subject(), left.payload()), (Some("bad"), Some(&b"old"[..])));
 }
 
+/// Rules: L-18.
 #[tokio::test(start_paused = true)]
-async fn l_18_a_purge_removes_what_passes_and_nothing_else() {
+async fn a_purge_removes_what_passes_and_nothing_else() {
     let bench = Bench::new();
     bench.bury_many(0, 3, &OTHER).await;
     bench.bury_many(3, 5, &UNDECODABLE).await;
@@ -304,8 +316,9 @@ async fn l_18_a_purge_removes_what_passes_and_nothing_else() {
     assert_eq!(bench.queue.dead_letters().len(), 2);
 }
 
+/// Rules: L-06.
 #[tokio::test(start_paused = true)]
-async fn l_06_a_run_touches_no_live_message() {
+async fn a_run_touches_no_live_message() {
     let bench = Bench::new();
     bench.queue.send("alive");
     let live = DeadLetters::new(consign::broker::Queue::clone(&bench.queue));
@@ -314,8 +327,9 @@ async fn l_06_a_run_touches_no_live_message() {
     assert_eq!((error.report().purged, bench.queue.messages().len()), (0, 1));
 }
 
+/// Rules: L-22.
 #[tokio::test(start_paused = true)]
-async fn l_22_progress_is_told_and_ends_as_the_report() {
+async fn progress_is_reported_and_ends_as_the_report() {
     let bench = Bench::new();
     bench.bury_many(0, 100, &OTHER).await;
     let seen = Arc::new(Mutex::new(Vec::new()));

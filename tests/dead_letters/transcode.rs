@@ -48,23 +48,26 @@ async fn refused(from: &'static str, body: impl Into<Body>, to: &str) -> Transco
     *error.into_source().downcast().unwrap()
 }
 
+/// Rules: L-23.
 #[tokio::test(start_paused = true)]
-async fn l_23_what_was_labelled_wrongly_is_written_as_what_it_was_declared() {
+async fn what_was_labelled_wrongly_is_written_as_what_it_was_declared() {
     let order = codecs().encode_with(&BTreeMap::from([("id", 7)]), "msgpack").unwrap();
     let (report, copies) = transcoded("application/json", order.body.to_vec(), "application/json").await;
     assert_eq!((report.resubmitted, copies[0].payload()), (1, Some(&br#"{"id":7}"#[..])));
     assert_eq!(copies[0].content_type(), Some("application/json"));
 }
 
+/// Rules: L-23.
 #[tokio::test(start_paused = true)]
-async fn l_23_the_content_type_is_the_one_that_is_written() {
+async fn the_content_type_is_the_one_that_is_written() {
     let (_, copies) = transcoded("application/vnd.acme+json", r#"["a",1,-1,1.5,null]"#, "application/x-msgpack").await;
     assert_eq!(copies[0].content_type(), Some("application/msgpack"));
     assert_eq!(copies[0].payload(), Some(&b"\x95\xa1a\x01\xff\xcb\x3f\xf8\0\0\0\0\0\0\xc0"[..]));
 }
 
+/// Rules: L-24.
 #[tokio::test(start_paused = true)]
-async fn l_24_what_cannot_be_read_is_not_sent() {
+async fn what_cannot_be_read_is_not_sent() {
     for (from, body) in [
         ("application/json", Body::from("")),
         ("application/json", "\u{0}{".into()),
@@ -80,8 +83,9 @@ async fn l_24_what_cannot_be_read_is_not_sent() {
     }
 }
 
+/// Rules: L-24.
 #[tokio::test(start_paused = true)]
-async fn l_24_what_the_other_format_does_not_hold_is_not_sent() {
+async fn what_the_other_format_does_not_hold_is_not_sent() {
     for (what, body, to) in [
         ("bytes", &b"\xc4\x01a"[..], "application/json"),
         ("a key that is a number", b"\x81\x01\x02", "application/json"),
@@ -96,8 +100,9 @@ async fn l_24_what_the_other_format_does_not_hold_is_not_sent() {
     }
 }
 
+/// Rules: L-24.
 #[tokio::test(start_paused = true)]
-async fn l_24_a_missing_content_type_is_read_as_the_codecs_say() {
+async fn a_missing_content_type_is_read_as_the_codecs_say() {
     let bench = Bench::new();
     bench.bury(Message::new(r#"{"id":7}"#), UNDECODABLE).await;
     let strict = Codecs::builder().with(Json::default()).with(Cbor).on_missing(consign::codecs::Policy::Reject).build();
@@ -140,8 +145,9 @@ fn round_trip<C: CodecSet>(codecs: &Codecs<C>, shape: &Shape, formats: [&'static
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Rules: L-23.
     #[test]
-    fn l_23_a_value_is_the_same_in_every_format(shape in shape()) {
+    fn a_value_is_the_same_in_every_format(shape in shape()) {
         let (codecs, formats) = (codecs(), ["application/json", "application/msgpack", "application/cbor"]);
         for from in formats {
             for to in formats {

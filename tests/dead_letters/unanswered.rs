@@ -105,8 +105,9 @@ fn silent_to(bench: &Bench, delivered: &Delivered) -> DeadLetters<Silent> {
     DeadLetters::new(Silent(bench.queue.dead_letter(), Arc::clone(delivered))).operation_timeout(TIMEOUT)
 }
 
+/// Rules: L-230.
 #[tokio::test(start_paused = true)]
-async fn l_230_what_is_not_answered_is_a_failure_in_the_report() {
+async fn what_is_not_answered_is_a_failure_in_the_report() {
     let bench = Bench::new();
     // The run holds what stays until its end.
     bench.bury_many(0, 2, &UNDECODABLE).await;
@@ -130,17 +131,19 @@ async fn l_230_what_is_not_answered_is_a_failure_in_the_report() {
     assert_eq!(source.downcast_ref::<SendError>().unwrap().kind(), ErrorKind::ServiceTimeout);
 }
 
+/// Rules: L-230.
 #[tokio::test(start_paused = true)]
-async fn l_230_a_peek_that_is_not_answered_fails() {
+async fn a_peek_that_is_not_answered_fails() {
     let (dead, all) = (silent(&Bench::new()), Filter::all());
     let peek = dead.list(&all, SequenceNumber::new(u64::MAX), 1);
     let error = timeout(2 * TIMEOUT, peek).await.expect("the peek ends").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ServiceTimeout);
 }
 
+/// Rules: L-230.
 /// Each renewal has its effect, and none is answered: the locks hold for as long as the run takes.
 #[tokio::test(start_paused = true)]
-async fn l_230_renewals_that_are_not_answered_do_not_stop_the_others() {
+async fn renewals_that_are_not_answered_do_not_stop_the_others() {
     let lock = Duration::from_secs(10);
     let bench = Bench::with(QueueSettings::default().with_lock_duration(lock));
     bench.bury_many(0, 2, &UNDECODABLE).await;

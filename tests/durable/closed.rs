@@ -19,8 +19,9 @@ fn assert_closed<T, E: Error>(answer: Result<T, E>) {
     assert_eq!(source.map(StorageError::kind), Some(StorageErrorKind::Closed), "{error}");
 }
 
+/// Rules: D-08.
 #[tokio::test]
-async fn d_08_every_call_on_a_closed_broker_says_so() {
+async fn every_call_on_a_closed_broker_says_so() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -86,9 +87,10 @@ async fn d_08_every_call_on_a_closed_broker_says_so() {
     assert_eq!(broker.entities().len(), 4);
 }
 
+/// Rules: D-08.
 /// Whichever way it waits.
 #[tokio::test]
-async fn d_08_a_receive_that_waits_is_told_of_the_close() {
+async fn a_receive_that_waits_ends_with_the_close() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -107,8 +109,9 @@ async fn d_08_a_receive_that_waits_is_told_of_the_close() {
     assert_closed(of_session);
 }
 
+/// Rules: D-08.
 #[tokio::test]
-async fn d_08_a_folder_has_one_broker_at_a_time() {
+async fn a_folder_has_one_broker_at_a_time() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     assert_eq!(Broker::open(disk.path()).unwrap_err().kind(), StorageErrorKind::InUse);
@@ -159,9 +162,10 @@ async fn handles_are_dropped_in_any_order() {
     }
 }
 
+/// Rules: D-08.
 /// A hundred times, or as often as `CONSIGN_CASES` says.
 #[tokio::test]
-async fn d_08_a_store_is_opened_again_and_again() {
+async fn a_store_is_opened_again_and_again() {
     let rounds = std::env::var("CONSIGN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100);
     let mut disk = Disk::quick();
     for round in 1..=rounds {

@@ -38,8 +38,9 @@ fn declare_all(broker: &Broker) -> Result<(), ManageError> {
     topic.declare_subscription("all", SubscriptionSettings::default()).map(drop)
 }
 
+/// Rules: D-11.
 #[tokio::test]
-async fn d_11_what_is_declared_is_created_once() {
+async fn what_is_declared_is_created_once() {
     let disk = Disk::new();
     for process in 1..=3 {
         let (broker, _) = disk.open();
@@ -65,8 +66,9 @@ async fn d_11_what_is_declared_is_created_once() {
     assert_eq!(texts(&receive(&audit).await), ["1", "2", "3"]);
 }
 
+/// Rules: D-11.
 #[test]
-fn d_11_a_queue_with_another_setting_is_refused_and_stays() {
+fn a_queue_with_another_setting_is_refused_and_stays() {
     let broker = Broker::new();
     let minute = Duration::from_secs(60);
     broker.declare_queue("sink", QueueSettings::default()).unwrap();
@@ -101,8 +103,9 @@ fn d_11_a_queue_with_another_setting_is_refused_and_stays() {
     assert_eq!(broker.entities().len(), 2);
 }
 
+/// Rules: D-11.
 #[test]
-fn d_11_another_topic_subscription_or_rule_is_refused() {
+fn another_topic_subscription_or_rule_is_refused() {
     let broker = Broker::new();
     declare_all(&broker).unwrap();
     assert_other(broker.declare_queue("prices", QueueSettings::default()), "prices: it is a topic");
@@ -132,9 +135,10 @@ fn d_11_another_topic_subscription_or_rule_is_refused() {
     assert_eq!(gone.kind(), ErrorKind::EntityNotFound);
 }
 
+/// Rules: D-11.
 /// Who declares an entity uses it.
 #[test]
-fn d_11_what_is_declared_again_is_not_idle() {
+fn what_is_declared_again_is_not_idle() {
     let hour = Duration::from_secs(3_600);
     let clock = std::sync::Arc::new(consign::time::ManualClock::new(crate::support::START));
     let broker = Broker::with_clock(std::sync::Arc::clone(&clock));

@@ -65,8 +65,9 @@ async fn drain(queue: &Queue) {
     assert_eq!((queue.counts().active, queue.counts().size), (0, 0));
 }
 
+/// Rules: D-05.
 #[tokio::test]
-async fn d_05_messages_beyond_the_budget_are_read_from_the_disk() {
+async fn messages_beyond_the_budget_are_read_from_the_disk() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
     let queue = broker.create_queue("deep", QueueSettings::default()).unwrap();
@@ -81,8 +82,9 @@ async fn d_05_messages_beyond_the_budget_are_read_from_the_disk() {
     drain(&queue).await;
 }
 
+/// Rules: D-05.
 #[tokio::test]
-async fn d_05_what_is_beyond_the_budget_is_not_read_when_a_broker_is_opened() {
+async fn what_is_beyond_the_budget_is_not_read_when_a_broker_is_opened() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
     fill(&broker.create_queue("deep", QueueSettings::default()).unwrap(), None).await;
@@ -92,8 +94,9 @@ async fn d_05_what_is_beyond_the_budget_is_not_read_when_a_broker_is_opened() {
     drain(&broker.queue("deep").unwrap()).await;
 }
 
+/// Rules: D-05.
 #[tokio::test]
-async fn d_05_messages_expire_on_the_disk_as_they_do_in_memory() {
+async fn messages_expire_on_the_disk_as_they_do_in_memory() {
     let disk = Disk::new();
     let (broker, clock) = open(&disk);
     let settings = QueueSettings::default().with_dead_letter_on_expiration(true);
@@ -124,8 +127,9 @@ async fn d_05_messages_expire_on_the_disk_as_they_do_in_memory() {
     assert_eq!(queue.counts().size, 0);
 }
 
+/// Rules: D-05.
 #[tokio::test]
-async fn d_05_a_deep_queue_can_be_purged() {
+async fn a_deep_queue_can_be_purged() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
     let purged = broker.create_queue("purged", QueueSettings::default()).unwrap();
@@ -135,10 +139,11 @@ async fn d_05_a_deep_queue_can_be_purged() {
     assert_eq!((purged.counts().active, purged.counts().size), (0, 0));
 }
 
+/// Rules: D-05, Q-09.
 /// What is in memory waits for what was accepted before it and is on the disk only, and so does what comes meanwhile. In the
 /// middle of it the broker is opened again.
 #[tokio::test]
-async fn d_05_q_09_a_deep_queue_is_forwarded_in_order() {
+async fn a_deep_queue_is_forwarded_in_order() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
     let settings = QueueSettings::default;
@@ -179,9 +184,10 @@ async fn d_05_q_09_a_deep_queue_is_forwarded_in_order() {
     assert_eq!(left, [0, 0]);
 }
 
+/// Rules: D-05.
 /// Those of the disk too, when their target takes them again.
 #[tokio::test]
-async fn d_05_deep_dead_letters_leave_when_their_target_takes_them() {
+async fn deep_dead_letters_leave_when_their_target_takes_them() {
     let disk = Disk::new();
     let (broker, clock) = open(&disk);
     let closed = QueueSettings::default().with_status(Status::SendDisabled);
@@ -214,9 +220,10 @@ async fn d_05_deep_dead_letters_leave_when_their_target_takes_them() {
     assert_eq!((queue.counts().dead_lettered, target.counts().active), (0, 0));
 }
 
+/// Rules: D-02.
 /// What has expired on the disk is a dead letter, whatever is to become of what expires later.
 #[tokio::test]
-async fn d_02_dead_letters_stay_dead_letters_when_the_settings_change() {
+async fn dead_letters_stay_dead_letters_when_the_settings_change() {
     let mut disk = Disk::new();
     let (broker, clock) = open(&disk);
     let settings = QueueSettings::default().with_dead_letter_on_expiration(true);

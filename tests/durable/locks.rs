@@ -17,8 +17,9 @@ fn holding() -> OpenOptions {
     Broker::options().hold_locks(true)
 }
 
+/// Rules: D-03.
 #[tokio::test]
-async fn d_03_a_lock_holds_until_its_time_is_over() {
+async fn a_lock_holds_until_its_time_is_over() {
     let mut disk = Disk::new();
     let (broker, clock) = disk.open_with(holding());
     let settings = QueueSettings::default().with_lock_duration(10 * SECOND);
@@ -54,9 +55,10 @@ async fn d_03_a_lock_holds_until_its_time_is_over() {
     assert_eq!(texts(&receive(&queue).await), ["renewed"]);
 }
 
+/// Rules: D-03.
 /// It ran out while no broker was open.
 #[tokio::test]
-async fn d_03_a_lock_that_ran_out_meanwhile_has_counted() {
+async fn a_lock_that_ran_out_meanwhile_has_counted() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open_with(holding());
     let settings = QueueSettings::default().with_lock_duration(10 * SECOND).with_max_delivery_count(1);
@@ -70,9 +72,10 @@ async fn d_03_a_lock_that_ran_out_meanwhile_has_counted() {
     assert_eq!(broker.queue("orders").unwrap().counts().dead_lettered, 1);
 }
 
+/// Rules: D-03.
 /// A broker that holds no locks has freed it, also for one that does.
 #[tokio::test]
-async fn d_03_a_lock_that_was_released_stays_so() {
+async fn a_lock_that_was_released_stays_so() {
     let disk = Disk::new();
     let (broker, _) = disk.open_with(holding());
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -87,9 +90,10 @@ async fn d_03_a_lock_that_was_released_stays_so() {
     }
 }
 
+/// Rules: D-03.
 /// The next process may hold locks, and finds none that this one had.
 #[tokio::test]
-async fn d_03_a_lock_is_not_written_where_its_end_is_not() {
+async fn a_lock_is_not_written_where_its_end_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let options = || Broker::options().group_delay(Duration::from_millis(100));
     let broker = options().open(folder.path()).unwrap();

@@ -15,9 +15,10 @@ use crate::support::{Disk, START, receive, texts};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Rules: D-04.
 /// Each is activated at its own instant, as it would have been by a broker that nobody asked.
 #[tokio::test]
-async fn d_04_scheduled_messages_come_in_the_order_of_their_times() {
+async fn scheduled_messages_come_in_the_order_of_their_times() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -34,9 +35,10 @@ async fn d_04_scheduled_messages_come_in_the_order_of_their_times() {
     assert!(enqueued.eq([10, 20, 30].map(|seconds| START.saturating_add(seconds * SECOND))));
 }
 
+/// Rules: D-04.
 /// A lock kept it from expiring, and nothing keeps it any more.
 #[tokio::test]
-async fn d_04_a_message_that_has_expired_is_not_forwarded() {
+async fn a_message_that_has_expired_is_not_forwarded() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
     let sink = broker.create_queue("sink", QueueSettings::default()).unwrap();
@@ -113,9 +115,10 @@ async fn an_id_forgets_the_number_of_what_was_cancelled() {
     assert_eq!(queue.schedule(message("cancelled"), at).await.unwrap(), [SequenceNumber::new(0)]);
 }
 
+/// Rules: D-04.
 /// UTC never goes back behind what was stored; what is to come comes no earlier for it.
 #[tokio::test]
-async fn d_04_a_clock_that_was_set_back_is_behind_nothing_that_is_stored() {
+async fn a_clock_that_was_set_back_is_behind_nothing_that_is_stored() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
     let settings = QueueSettings::default().with_duplicate_detection(60 * SECOND);

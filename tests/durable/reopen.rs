@@ -21,8 +21,9 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Rules: D-02.
 #[tokio::test]
-async fn d_02_every_state_of_a_message_survives() {
+async fn every_state_of_a_message_survives() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -74,8 +75,9 @@ async fn d_02_every_state_of_a_message_survives() {
     }
 }
 
+/// Rules: D-02.
 #[tokio::test]
-async fn d_02_topics_rules_sessions_and_ids_survive() {
+async fn topics_rules_sessions_and_ids_survive() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
     let topic = broker.create_topic("events", TopicSettings::default()).unwrap();
@@ -119,8 +121,9 @@ async fn d_02_topics_rules_sessions_and_ids_survive() {
     assert_eq!(text(&session.receive().await.unwrap().message), "hello");
 }
 
+/// Rules: D-09.
 #[tokio::test]
-async fn d_09_a_relaxed_broker_answers_before_the_disk_has_it() {
+async fn a_relaxed_broker_answers_before_the_disk_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let relaxed = Durability::Relaxed { max_delay: Duration::from_secs(3_600) };
     let broker = Broker::options().durability(relaxed).open(folder.path()).unwrap();
@@ -131,9 +134,10 @@ async fn d_09_a_relaxed_broker_answers_before_the_disk_has_it() {
     assert_eq!(broker.queue("orders").unwrap().counts().active, 1);
 }
 
+/// Rules: D-09.
 /// Until they are written messages stay in memory, whatever the budget.
 #[tokio::test]
-async fn d_09_much_is_written_before_the_delay_is_over() {
+async fn much_is_written_before_the_delay_is_over() {
     let (folder, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let relaxed = Durability::Relaxed { max_delay: Duration::from_secs(3_600) };
     let broker = Broker::options().durability(relaxed).open(folder.path()).unwrap();
@@ -156,8 +160,9 @@ async fn d_09_much_is_written_before_the_delay_is_over() {
     }
 }
 
+/// Rules: D-09.
 #[test]
-fn d_09_a_relaxed_broker_says_what_it_is() {
+fn a_relaxed_broker_says_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let relaxed = Durability::Relaxed { max_delay: Duration::from_millis(7) };
     let open = |durability| captured(|| Broker::options().durability(durability).open(folder.path()).unwrap());
@@ -178,8 +183,9 @@ fn d_09_a_relaxed_broker_says_what_it_is() {
     assert_eq!((broker.durability(), broker.capabilities(), log.as_str()), (None, Broker::CAPABILITIES, ""));
 }
 
+/// Rules: D-10.
 #[tokio::test]
-async fn d_10_a_value_that_is_too_deep_is_refused() {
+async fn a_value_that_is_too_deep_is_refused() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     let sender = broker.create_queue("orders", QueueSettings::default()).unwrap().sender().unwrap();

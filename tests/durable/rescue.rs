@@ -101,8 +101,9 @@ async fn all_of_a_good_store_can_be_salvaged_and_sent_again() {
     assert_eq!(other.counts().scheduled, 2);
 }
 
+/// Rules: I-08.
 #[tokio::test]
-async fn i_08_of_a_damaged_store_everything_else_is_salvaged_and_the_damage_is_named() {
+async fn of_a_damaged_store_everything_else_is_salvaged_and_the_damage_is_named() {
     let disk = store().await;
     let bytes = fs::read(file(&disk)).unwrap();
     // The body is the last of a record, behind its kind and its length; the id comes before it.
@@ -122,9 +123,10 @@ async fn i_08_of_a_damaged_store_everything_else_is_salvaged_and_the_damage_is_n
     assert!(salvage.damages.iter().any(record) && salvage.damages.iter().any(page), "{:?}", salvage.damages);
 }
 
+/// Rules: I-08.
 /// However much is gone.
 #[tokio::test]
-async fn i_08_a_store_that_is_cut_off_is_salvaged_as_far_as_it_goes() {
+async fn a_store_that_is_cut_off_is_salvaged_as_far_as_it_goes() {
     let disk = store().await;
     let bytes = fs::read(file(&disk)).unwrap();
     let mut fewest = usize::MAX;

@@ -42,13 +42,15 @@ fn kept(
 
 const FREE_TEXT: [&str; 4] = ["", "a", "ä 語\0\r\n", "application/json ; charset = UTF-8"];
 
+/// Rules: M-01.
 #[test]
-fn m_01_a_content_type_is_kept_as_it_was_sent() {
+fn a_content_type_is_kept_as_it_was_sent() {
     kept(MessageBuilder::content_type, Properties::content_type, &FREE_TEXT);
 }
 
+/// Rules: P-144.
 #[test]
-fn p_144_a_mime_is_accepted_wherever_a_content_type_is_set() {
+fn a_mime_is_accepted_wherever_a_content_type_is_set() {
     let json = Message::builder().content_type(mime::APPLICATION_JSON).build("").unwrap();
     assert_eq!(json.content_type(), Some("application/json"));
     let mut properties = Properties::new();
@@ -61,25 +63,29 @@ fn p_144_a_mime_is_accepted_wherever_a_content_type_is_set() {
     assert!(filter.matches(&json));
 }
 
+/// Rules: M-02.
 #[test]
-fn m_02_a_correlation_id_is_free_text() {
+fn a_correlation_id_is_free_text() {
     kept(MessageBuilder::correlation_id, Properties::correlation_id, &FREE_TEXT);
 }
 
+/// Rules: M-08.
 #[test]
-fn m_08_a_subject_is_free_text() {
+fn a_subject_is_free_text() {
     kept(MessageBuilder::subject, Properties::subject, &FREE_TEXT);
 }
 
+/// Rules: M-13, M-19.
 #[test]
-fn m_13_m_19_addresses_are_kept_and_nothing_is_routed_by_them() {
+fn addresses_are_kept_and_nothing_is_routed_by_them() {
     let addresses = ["replies", "amqps://host.example/replies", "a/$deadletterqueue"];
     kept(MessageBuilder::reply_to, Properties::reply_to, &addresses);
     kept(MessageBuilder::to, Properties::to, &addresses);
 }
 
+/// Rules: M-12, M-14, M-17, M-20.
 #[test]
-fn m_12_m_14_m_17_m_20_ids_are_kept_up_to_their_length() {
+fn ids_are_kept_up_to_their_length() {
     let longest = "x".repeat(128);
     let ids = ["", "a", &longest];
     kept(MessageBuilder::partition_key, Properties::partition_key, &ids);
@@ -98,16 +104,18 @@ fn m_12_m_14_m_17_m_20_ids_are_kept_up_to_their_length() {
     }
 }
 
+/// Rules: M-12.
 #[test]
-fn m_12_a_partition_key_equals_the_session() {
+fn a_partition_key_equals_the_session() {
     let message = Message::builder().session_id("s").partition_key("s").build("").unwrap();
     assert_eq!(through(message).partition_key(), Some("s"));
     let error = Message::builder().session_id("s").partition_key("p").build("").unwrap_err();
     assert_eq!((error.field(), error.problem()), (&Field::PartitionKey, &Problem::PartitionKeySessionIdMismatch));
 }
 
+/// Rules: M-23, B-01, B-02, B-03, B-04.
 #[test]
-fn m_23_b_01_b_02_b_03_b_04_a_body_of_any_kind_is_opaque() {
+fn a_body_of_any_kind_is_opaque() {
     let nested = Value::List(vec![Value::from(1_u8), Value::Map(vec![(Value::from("k"), Value::Symbol("v".into()))])]);
     let bodies = [
         Body::empty(),
@@ -141,8 +149,9 @@ fn values() -> Vec<PropertyValue> {
     values
 }
 
+/// Rules: M-24, U-01, U-02, U-03, U-04, U-05, U-06, U-07, U-08, U-09.
 #[test]
-fn m_24_u_01_u_02_u_03_u_04_u_05_u_06_u_07_u_08_u_09_each_type_is_kept() {
+fn each_type_is_kept() {
     let values = values();
     let mut message = Message::new("");
     for (at, value) in values.iter().enumerate() {
@@ -155,8 +164,9 @@ fn m_24_u_01_u_02_u_03_u_04_u_05_u_06_u_07_u_08_u_09_each_type_is_kept() {
     }
 }
 
+/// Rules: M-24.
 #[test]
-fn m_24_keys_are_compared_as_they_are() {
+fn keys_are_compared_as_they_are() {
     let message = Message::builder().property("key", 1_u8).property("Key", 2_u8).property("", 3_u8).build("").unwrap();
     let received = through(message);
     let get = |key| received.application().get(key).cloned();
@@ -166,15 +176,17 @@ fn m_24_keys_are_compared_as_they_are() {
     );
 }
 
+/// Rules: U-04.
 #[test]
-fn u_04_a_date_counts_milliseconds() {
+fn a_date_counts_milliseconds() {
     let value = PropertyValue::from(Timestamp::from_millis(-1));
     let message = Message::builder().property("at", value.clone()).build("").unwrap();
     assert_eq!(through(message).application().get("at"), Some(&value));
 }
 
+/// Rules: U-11.
 #[test]
-fn u_11_maps_lists_and_arrays_are_refused() {
+fn maps_lists_and_arrays_are_refused() {
     let described = Value::Described(Box::new((Value::Symbol("d".into()), Value::from(1_u8))));
     for (value, name) in [
         (Value::Map(vec![]), "map"),

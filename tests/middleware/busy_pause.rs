@@ -43,8 +43,9 @@ fn answered(broker: &Broker, stack: &mut BusyPause<SendService<Broker>>, kind: E
     assert_eq!(assert_ready_err!(send.poll()).kind(), kind);
 }
 
+/// Rules: X-14.
 #[tokio::test(start_paused = true)]
-async fn x_14_after_busy_every_clone_waits_for_ten_seconds() {
+async fn after_busy_every_clone_waits_for_ten_seconds() {
     let (broker, layer, mut stack) = stack();
     let mut clone = stack.clone();
     let mut of_the_same_layer = layer.layer(SendService::new(broker.clone()));
@@ -70,8 +71,9 @@ async fn x_14_after_busy_every_clone_waits_for_ten_seconds() {
     assert_ready_ok!(under_way.poll());
 }
 
+/// Rules: X-14.
 #[tokio::test(start_paused = true)]
-async fn x_14_a_second_answer_of_the_kind_begins_the_pause_anew() {
+async fn a_second_answer_of_the_kind_begins_the_pause_anew() {
     let (broker, _, mut stack) = stack();
     let mut under_way = task::spawn(stack.call(message("m")));
     assert_pending!(under_way.poll());
@@ -91,8 +93,9 @@ async fn x_14_a_second_answer_of_the_kind_begins_the_pause_anew() {
     assert_eq!((broker.transfers(), start.elapsed()), (3, PAUSE * 3 / 2));
 }
 
+/// Rules: X-14.
 #[tokio::test(start_paused = true)]
-async fn x_14_other_errors_begin_no_pause() {
+async fn other_errors_begin_no_pause() {
     let (broker, layer, mut stack) = stack();
     for kind in [ErrorKind::QuotaExceeded, ErrorKind::ServiceTimeout, ErrorKind::CommunicationProblem] {
         answered(&broker, &mut stack, kind);
@@ -103,9 +106,10 @@ async fn x_14_other_errors_begin_no_pause() {
     assert!(layer.is_paused() && !other.is_paused(), "another client does not pause");
 }
 
+/// Rules: X-230.
 /// Others may share the limit, and have a broker that is not busy.
 #[tokio::test(start_paused = true)]
-async fn x_230_a_call_that_waits_holds_no_place_in_the_stack_inside() {
+async fn a_call_that_waits_holds_no_place_in_the_stack_inside() {
     let (broker, layer) = (Broker::default(), BusyPauseLayer::new());
     let limit = Arc::new(Semaphore::new(1));
     let inside =
@@ -212,8 +216,9 @@ impl AsyncReceiver for Busy {
     }
 }
 
+/// Rules: X-14.
 #[tokio::test(start_paused = true)]
-async fn x_14_sends_and_receives_of_a_client_pause_together() {
+async fn sends_and_receives_of_a_client_pause_together() {
     let (broker, layer, mut stack) = stack();
     let asked = Arc::new(AtomicUsize::new(0));
     let mut receiver = layer.receiver(FromAsync::new(Busy(Arc::clone(&asked))));
@@ -227,8 +232,9 @@ async fn x_14_sends_and_receives_of_a_client_pause_together() {
     assert_eq!((start.elapsed(), asked.load(Ordering::Relaxed)), (PAUSE, 2));
 }
 
+/// Rules: X-14.
 #[tokio::test(start_paused = true)]
-async fn x_14_a_message_does_not_wait_for_a_receiver_that_pauses() {
+async fn a_message_does_not_wait_for_a_receiver_that_pauses() {
     let (broker, layer, mut stack) = stack();
     let queue = consign::broker::Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
     let (mut pausing, mut other) = (layer.receiver(queue.receiver()), queue.receiver());

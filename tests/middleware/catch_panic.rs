@@ -21,8 +21,9 @@ fn panicked(error: &BoxError) -> &Panicked {
     error.downcast_ref().expect("a panic")
 }
 
+/// Rules: I-33.
 #[tokio::test(start_paused = true)]
-async fn i_33_a_panic_costs_one_delivery() {
+async fn a_panic_costs_one_delivery() {
     let stack = CatchPanicLayer::new().layer(service_fn(|message: Message| async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_ne!(message.subject(), Some("bad"), "canary");
@@ -56,16 +57,18 @@ impl Service<Message> for Panics {
     }
 }
 
+/// Rules: I-33.
 #[tokio::test]
-async fn i_33_a_panic_is_caught_wherever_it_happens() {
+async fn a_panic_is_caught_wherever_it_happens() {
     for place in ["ready", "call", "poll"] {
         let error = CatchPanicLayer::new().layer(Panics(place)).oneshot(message("m")).await.unwrap_err();
         assert_eq!(panicked(&error).payload().is_some(), place != "poll", "only text is kept");
     }
 }
 
+/// Rules: I-33.
 #[tokio::test]
-async fn i_33_what_a_panicking_handler_held_is_dropped_and_may_panic_again() {
+async fn what_a_panicking_handler_held_is_dropped_and_may_panic_again() {
     struct PanicsOnDrop(Arc<AtomicBool>);
     impl Drop for PanicsOnDrop {
         fn drop(&mut self) {
@@ -90,8 +93,9 @@ async fn i_33_what_a_panicking_handler_held_is_dropped_and_may_panic_again() {
     assert_eq!(panicked(&error).payload(), Some("first"));
 }
 
+/// Rules: I-40.
 #[tokio::test]
-async fn i_40_what_a_panic_said_is_in_no_text() {
+async fn the_message_of_a_panic_is_in_no_text() {
     let stack = CatchPanicLayer::new().layer(service_fn(|_: Message| async move {
         let text = format!("canary \u{1b}[31m{}", "x".repeat(1_000));
         if text.is_empty() { Ok::<_, BoxError>(Disposition::Complete) } else { panic!("{text}") }

@@ -49,8 +49,9 @@ fn failure() -> Answer {
     Err("away".into())
 }
 
+/// Rules: Y-30.
 #[tokio::test(start_paused = true)]
-async fn y_30_it_opens_when_so_many_of_the_latest_calls_have_failed() {
+async fn it_opens_when_so_many_of_the_latest_calls_have_failed() {
     let (layer, mut stack, mut handle) = stack(3, 5);
     // Two in five, for ever, are not enough; nor is what says nothing.
     for n in 0..50 {
@@ -69,8 +70,9 @@ async fn y_30_it_opens_when_so_many_of_the_latest_calls_have_failed() {
     assert_eq!((layer.state(), layer.counts().opened()), (CircuitState::Open, 1));
 }
 
+/// Rules: Y-31.
 #[tokio::test(start_paused = true)]
-async fn y_31_an_open_circuit_is_not_ready_for_a_pause_and_then_makes_one_probe() {
+async fn an_open_circuit_is_not_ready_for_a_pause_and_then_makes_one_probe() {
     let (layer, mut stack, mut handle) = stack(1, 1);
     let start = Instant::now();
     let mut others = [stack.clone(), stack.clone()];
@@ -111,8 +113,9 @@ async fn y_31_an_open_circuit_is_not_ready_for_a_pause_and_then_makes_one_probe(
     assert_eq!((layer.state(), layer.counts().closed(), start.elapsed()), (CircuitState::Closed, 1, 2 * PAUSE));
 }
 
+/// Rules: Y-31.
 #[tokio::test(start_paused = true)]
-async fn y_31_a_probe_that_says_nothing_is_followed_by_another() {
+async fn a_probe_that_says_nothing_is_followed_by_another() {
     let (layer, mut stack, mut handle) = stack(1, 1);
     let mut other = stack.clone();
     answered(&mut stack, &mut handle, failure()).await;
@@ -135,8 +138,9 @@ async fn y_31_a_probe_that_says_nothing_is_followed_by_another() {
     }
 }
 
+/// Rules: Y-31.
 #[tokio::test(start_paused = true)]
-async fn y_31_an_idle_clone_that_is_ready_holds_no_probe() {
+async fn an_idle_clone_that_is_ready_holds_no_probe() {
     let (layer, mut stack, mut handle) = stack(1, 1);
     let mut idle = stack.clone();
     answered(&mut stack, &mut handle, failure()).await;
@@ -146,8 +150,9 @@ async fn y_31_an_idle_clone_that_is_ready_holds_no_probe() {
     assert_eq!(layer.state(), CircuitState::Closed);
 }
 
+/// Rules: Y-31.
 #[tokio::test(start_paused = true)]
-async fn y_31_what_began_before_it_opened_changes_nothing() {
+async fn what_began_before_it_opened_changes_nothing() {
     let (layer, mut stack, mut handle) = stack(1, 1);
     let mut slow = task::spawn(stack.ready().await.unwrap().call(message("slow")));
     let mut slower = task::spawn(stack.ready().await.unwrap().call(message("slower")));
@@ -165,8 +170,9 @@ async fn y_31_what_began_before_it_opened_changes_nothing() {
     assert_eq!((layer.state(), layer.counts().opened()), (CircuitState::HalfOpen, 1));
 }
 
+/// Rules: Y-32.
 #[tokio::test(start_paused = true)]
-async fn y_32_a_service_that_is_dropped_waits_no_more() {
+async fn a_service_that_is_dropped_waits_no_more() {
     let (layer, mut stack, mut handle) = stack(1, 1);
     answered(&mut stack, &mut handle, failure()).await;
     sleep(PAUSE).await;
@@ -208,9 +214,10 @@ fn limits_are_brought_inside() {
     }
 }
 
+/// Rules: Y-32.
 #[cfg(feature = "testing")]
 #[tokio::test(start_paused = true)]
-async fn y_32_a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
+async fn a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
     use consign::{administration::QueueSettings, consumer::Consumer, testing::TestBroker};
     const SECOND: Duration = Duration::from_secs(1);
 

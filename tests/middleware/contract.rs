@@ -47,6 +47,7 @@ fn blobs() -> consign::middleware::claim_check::MemoryBlobs {
 
 macro_rules! receiving {
     ($($(#[$attribute:meta])* $name:ident: $layer:expr;)*) => {$(
+        /// Rules: I-36.
         $(#[$attribute])*
         #[tokio::test(start_paused = true)]
         async fn $name() {
@@ -60,6 +61,7 @@ macro_rules! receiving {
 
 macro_rules! sending {
     ($($(#[$attribute:meta])* $name:ident: $layer:expr;)*) => {$(
+        /// Rules: I-36.
         $(#[$attribute])*
         #[tokio::test(start_paused = true)]
         async fn $name() {
@@ -72,45 +74,45 @@ macro_rules! sending {
 }
 
 receiving! {
-    i_36_catch_panic: CatchPanicLayer::new();
-    i_36_dead_letter: DeadLetterLayer::new();
-    i_36_dedup: {
+    catch_panic: CatchPanicLayer::new();
+    dead_letter: DeadLetterLayer::new();
+    dedup: {
         let number = AtomicU32::new(0);
         let key = move |_: &Message| Some(number.fetch_add(1, Ordering::Relaxed).to_string());
         DedupLayer::new(MemoryStore::new(Duration::from_secs(60)), "m").key(key)
     };
-    i_36_expiry: ExpiryLayer::new(Arc::new(SystemClock::new()));
-    i_36_from_fn: from_fn::from_fn(async |message, next| next.run(message).await);
-    i_36_lock_renewal: LockRenewalLayer::new(
+    expiry: ExpiryLayer::new(Arc::new(SystemClock::new()));
+    from_fn: from_fn::from_fn(async |message, next| next.run(message).await);
+    lock_renewal: LockRenewalLayer::new(
         |_: &Message| async { Ok::<_, SettleError>(()) },
         Renewal::new(Duration::from_millis(4)),
     );
     #[cfg(feature = "gzip")]
-    i_36_decompress: consign::middleware::content_encoding::DecompressLayer::new([consign::middleware::content_encoding::Encoding::Gzip]);
+    decompress: consign::middleware::content_encoding::DecompressLayer::new([consign::middleware::content_encoding::Encoding::Gzip]);
     #[cfg(feature = "encryption")]
-    i_36_decrypt: consign::middleware::encryption::DecryptLayer::new(keys()).allow_plaintext();
+    decrypt: consign::middleware::encryption::DecryptLayer::new(keys()).allow_plaintext();
     #[cfg(feature = "signing")]
-    i_36_verify: consign::middleware::signing::VerifyLayer::new(keys()).allow_unsigned();
+    verify: consign::middleware::signing::VerifyLayer::new(keys()).allow_unsigned();
     #[cfg(feature = "claim-check")]
-    i_36_check_out: consign::middleware::claim_check::CheckOutLayer::new(blobs());
-    i_36_circuit_breaker: CircuitBreakerLayer::new(1, 1, Duration::from_secs(1));
-    i_36_retry: RetryLayer::new().immediate(2);
-    i_36_trace: TraceLayer::receiving("orders");
+    check_out: consign::middleware::claim_check::CheckOutLayer::new(blobs());
+    circuit_breaker: CircuitBreakerLayer::new(1, 1, Duration::from_secs(1));
+    retry: RetryLayer::new().immediate(2);
+    trace: TraceLayer::receiving("orders");
 }
 
 sending! {
-    i_36_busy_pause: BusyPauseLayer::new();
+    busy_pause: BusyPauseLayer::new();
     #[cfg(feature = "gzip")]
-    i_36_compress: consign::middleware::content_encoding::CompressLayer::new(consign::middleware::content_encoding::Encoding::Gzip).threshold(0);
+    compress: consign::middleware::content_encoding::CompressLayer::new(consign::middleware::content_encoding::Encoding::Gzip).threshold(0);
     #[cfg(feature = "encryption")]
-    i_36_encrypt: consign::middleware::encryption::EncryptLayer::new(keys());
+    encrypt: consign::middleware::encryption::EncryptLayer::new(keys());
     #[cfg(feature = "signing")]
-    i_36_sign: consign::middleware::signing::SignLayer::new(keys());
+    sign: consign::middleware::signing::SignLayer::new(keys());
     #[cfg(feature = "claim-check")]
-    i_36_check_in: consign::middleware::claim_check::CheckInLayer::new(blobs()).threshold(4);
-    i_36_in_flight: InFlightLayer::new(4);
-    i_36_message_id: MessageIdLayer::new();
-    i_36_size_limit: SizeLimitLayer::default();
-    i_36_trace_sending: TraceLayer::sending("orders");
-    i_36_from_send_fn: from_fn::from_send_fn(async |request, next| next.run(request).await);
+    check_in: consign::middleware::claim_check::CheckInLayer::new(blobs()).threshold(4);
+    in_flight: InFlightLayer::new(4);
+    message_id: MessageIdLayer::new();
+    size_limit: SizeLimitLayer::default();
+    trace_sending: TraceLayer::sending("orders");
+    from_send_fn: from_fn::from_send_fn(async |request, next| next.run(request).await);
 }

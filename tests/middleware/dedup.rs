@@ -66,8 +66,9 @@ impl Runs {
     }
 }
 
+/// Rules: W-01.
 #[tokio::test]
-async fn w_01_what_was_handled_is_completed_and_counted() {
+async fn what_was_handled_is_completed_and_counted() {
     let layer = layer();
     let (mut stack, mut handle) = mock::spawn_layer::<Message, Disposition, _>(layer.clone());
     assert_ready_ok!(stack.poll_ready::<Message>());
@@ -88,8 +89,9 @@ async fn w_01_what_was_handled_is_completed_and_counted() {
     assert_eq!((stats.handled(), stats.committed(), stats.duplicates()), (1, 1, 2));
 }
 
+/// Rules: W-02.
 #[tokio::test(start_paused = true)]
-async fn w_02_scopes_do_not_share_ids() {
+async fn scopes_do_not_share_ids() {
     let store = Arc::new(MemoryStore::new(WINDOW));
     let runs = Runs::default();
     for (scope, handled) in
@@ -111,8 +113,9 @@ async fn runs_by<K: MakeKey + Send + Sync + 'static>(key: K, messages: [Message;
     (runs.count(), stats.without_key())
 }
 
+/// Rules: W-03.
 #[tokio::test(start_paused = true)]
-async fn w_03_the_key_is_of_choice_and_without_one_a_message_is_handled() {
+async fn the_key_is_of_choice_and_without_one_a_message_is_handled() {
     let by_subject = |message: &Message| message.subject().map(String::from);
     let same = || Message::builder().message_id("a").subject("s").build("same").unwrap();
     let other = || Message::builder().message_id("b").subject("t").build("same").unwrap();
@@ -128,8 +131,9 @@ async fn w_03_the_key_is_of_choice_and_without_one_a_message_is_handled() {
     );
 }
 
+/// Rules: W-04.
 #[tokio::test]
-async fn w_04_the_window_is_exact_and_does_not_slide() {
+async fn the_window_is_exact_and_does_not_slide() {
     let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
     let layer = DedupLayer::new(MemoryStore::with_clock(WINDOW, Arc::clone(&clock)), "orders");
     let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
@@ -147,8 +151,9 @@ async fn w_04_the_window_is_exact_and_does_not_slide() {
     assert_eq!(known, [false, true, true, false, true, false]);
 }
 
+/// Rules: W-06.
 #[tokio::test(start_paused = true)]
-async fn w_06_what_did_not_complete_is_handled_again() {
+async fn what_did_not_complete_is_handled_again() {
     let dead = Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "never");
     for (end, name) in
         ["an error", "a panic", "a panic of the call", "dropped", "abandon", "defer", "dead"].iter().enumerate()
@@ -183,8 +188,9 @@ async fn w_06_what_did_not_complete_is_handled_again() {
     }
 }
 
+/// Rules: W-07.
 #[tokio::test(start_paused = true)]
-async fn w_07_a_duplicate_waits_for_what_is_in_progress() {
+async fn a_duplicate_waits_for_what_is_in_progress() {
     let (layer, runs) = (layer(), Runs::default());
     let stack = layer.layer(runs.handler());
     let calls: Vec<_> = (0..10).map(|_| tokio::spawn(stack.clone().oneshot(with_id("a")))).collect();
@@ -206,8 +212,9 @@ async fn w_07_a_duplicate_waits_for_what_is_in_progress() {
     assert_eq!(runs.count(), 2);
 }
 
+/// Rules: W-07.
 #[tokio::test(start_paused = true)]
-async fn w_07_what_has_waited_long_enough_is_abandoned() {
+async fn what_has_waited_long_enough_is_abandoned() {
     for (wait, waited) in [(seconds(0), seconds(0)), (seconds(30), seconds(30))] {
         let (layer, runs) = (layer().wait(wait), Runs::default());
         let hangs = layer.layer(service_fn(|_: Message| pending::<Result<Disposition, BoxError>>()));
@@ -237,8 +244,9 @@ impl Service<Message> for Broken {
     }
 }
 
+/// Rules: W-212.
 #[tokio::test(start_paused = true)]
-async fn w_212_a_message_that_waits_keeps_nothing_ready() {
+async fn a_message_that_waits_keeps_nothing_ready() {
     let (layer, runs) = (layer(), Runs::default());
     let hangs = layer.layer(service_fn(|_: Message| pending::<Result<Disposition, BoxError>>()));
     let _hanging = tokio::spawn(hangs.oneshot(with_id("a")));
@@ -255,8 +263,9 @@ async fn w_212_a_message_that_waits_keeps_nothing_ready() {
     assert_eq!((start.elapsed(), runs.count()), (seconds(3), 3));
 }
 
+/// Rules: W-212.
 #[tokio::test(start_paused = true)]
-async fn w_212_a_service_inside_that_never_becomes_ready_is_seen_by_the_driver() {
+async fn a_service_inside_that_never_becomes_ready_is_seen_by_the_driver() {
     let layer = layer();
     let mut stack = layer.layer(Broken);
     let error = stack.ready().await.unwrap().call(with_id("a")).await.unwrap_err();
@@ -264,8 +273,9 @@ async fn w_212_a_service_inside_that_never_becomes_ready_is_seen_by_the_driver()
     assert!(stack.clone().ready().await.is_err() && stack.ready().await.is_err(), "a consumer ends by that");
 }
 
+/// Rules: W-213.
 #[tokio::test(start_paused = true)]
-async fn w_213_the_ids_of_a_killed_process_are_free_after_half_a_minute() {
+async fn the_ids_of_a_killed_process_are_free_after_half_a_minute() {
     let store = Arc::new(MemoryStore::new(WINDOW));
     let layer = DedupLayer::new(Arc::clone(&store), "orders");
     assert_eq!(DedupLayer::<MemoryStore>::LEASE, seconds(30));
@@ -277,8 +287,9 @@ async fn w_213_the_ids_of_a_killed_process_are_free_after_half_a_minute() {
     assert_eq!((runs.count(), start.elapsed()), (1, seconds(31)));
 }
 
+/// Rules: W-08.
 #[tokio::test(start_paused = true)]
-async fn w_08_a_reservation_ends_with_its_lease() {
+async fn a_reservation_ends_with_its_lease() {
     let store = Arc::new(MemoryStore::new(WINDOW));
     let key = Key::new("orders", b"a");
     let Begin::New(gone) = store.begin(key, seconds(60)).await.unwrap() else { panic!("unknown") };
@@ -296,8 +307,9 @@ async fn w_08_a_reservation_ends_with_its_lease() {
     assert!(matches!(store.begin(key, seconds(60)).await.unwrap(), Begin::Committed));
 }
 
+/// Rules: W-08.
 #[tokio::test(start_paused = true)]
-async fn w_08_a_late_commit_holds_unless_the_id_is_reserved_anew() {
+async fn a_late_commit_holds_unless_the_id_is_reserved_anew() {
     let store = MemoryStore::new(WINDOW);
     let key = Key::new("orders", b"a");
     let Begin::New(late) = store.begin(key, seconds(60)).await.unwrap() else { panic!("unknown") };
@@ -396,30 +408,34 @@ async fn ten_leases(fails: std::ops::Range<u32>) -> (u32, u32, DedupStats) {
     (runs.load(Ordering::Relaxed), renewals, stats)
 }
 
+/// Rules: W-19.
 #[tokio::test(start_paused = true)]
-async fn w_19_a_handler_of_ten_leases_is_not_run_again_meanwhile() {
+async fn a_handler_of_ten_leases_is_not_run_again_meanwhile() {
     let (runs, renewals, stats) = ten_leases(0..0).await;
     assert_eq!((runs, renewals), (1, 19), "at half of each lease");
     assert_eq!((stats.handled(), stats.in_progress(), stats.duplicates(), stats.given_up()), (1, 1, 1, 0));
     assert_eq!((stats.committed(), stats.commit_failed(), stats.store_failed()), (1, 0, 0));
 }
 
+/// Rules: W-19.
 #[tokio::test(start_paused = true)]
-async fn w_19_a_renewal_that_fails_is_tried_again_while_the_lease_lasts() {
+async fn a_renewal_that_fails_is_tried_again_while_the_lease_lasts() {
     let (runs, _, stats) = ten_leases(5..8).await;
     assert_eq!((runs, stats.duplicates(), stats.store_failed()), (1, 1, 3));
 }
 
+/// Rules: W-19.
 #[tokio::test(start_paused = true)]
-async fn w_19_a_lease_that_cannot_be_renewed_ends_and_the_handler_runs_on() {
+async fn a_lease_that_cannot_be_renewed_ends_and_the_handler_runs_on() {
     let (runs, _, stats) = ten_leases(5..15).await;
     assert_eq!((runs, stats.handled(), stats.duplicates()), (2, 2, 0));
     // The first one finds its id reserved, by a renewal and by its commit.
     assert_eq!((stats.committed(), stats.commit_failed(), stats.store_failed()), (1, 1, 11));
 }
 
+/// Rules: W-19.
 #[tokio::test(start_paused = true)]
-async fn w_19_a_call_that_is_dropped_renews_no_more() {
+async fn a_call_that_is_dropped_renews_no_more() {
     let layer = layer().lease(seconds(10));
     let hangs = layer.layer(service_fn(|_: Message| pending::<Result<Disposition, BoxError>>()));
     let hanging = tokio::spawn(hangs.oneshot(with_id("a")));
@@ -431,8 +447,9 @@ async fn w_19_a_call_that_is_dropped_renews_no_more() {
     assert_eq!((runs.count(), start.elapsed()), (1, seconds(1)));
 }
 
+/// Rules: W-09.
 #[tokio::test(start_paused = true)]
-async fn w_09_nothing_is_handled_without_a_reservation() {
+async fn nothing_is_handled_without_a_reservation() {
     let (layer, runs) = (failing(u32::MAX, true).wait(seconds(20)), Runs::default());
     let start = Instant::now();
     let error = layer.layer(runs.handler()).oneshot(with_id("a")).await.unwrap_err();
@@ -446,8 +463,9 @@ async fn w_09_nothing_is_handled_without_a_reservation() {
     assert_eq!((runs.count(), layer.stats().store_failed()), (1, 5));
 }
 
+/// Rules: W-10.
 #[tokio::test(start_paused = true)]
-async fn w_10_a_commit_that_fails_costs_the_id_and_not_the_message() {
+async fn a_commit_that_fails_costs_the_id_and_not_the_message() {
     let (layer, runs) = (failing(0, false), Runs::default());
     let stack = layer.layer(runs.handler());
     assert_eq!(stack.clone().oneshot(with_id("a")).await.unwrap(), Disposition::Complete);
@@ -458,8 +476,9 @@ async fn w_10_a_commit_that_fails_costs_the_id_and_not_the_message() {
     assert_eq!(start.elapsed(), DedupLayer::<MemoryStore>::LEASE, "the lease less one run, and another run");
 }
 
+/// Rules: W-11.
 #[tokio::test]
-async fn w_11_a_full_store_refuses_and_forgets_nothing_early() {
+async fn a_full_store_refuses_and_forgets_nothing_early() {
     let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
     let store = MemoryStore::with_clock(WINDOW, Arc::clone(&clock)).max_ids(100);
     let id = |n: u32| n.to_le_bytes();
@@ -483,8 +502,9 @@ async fn w_11_a_full_store_refuses_and_forgets_nothing_early() {
     assert!(matches!(store.begin(Key::new("", &id(101)), seconds(1)).await.unwrap(), Begin::New(_)));
 }
 
+/// Rules: W-04.
 #[tokio::test]
-async fn w_04_many_windows_that_end_at_once_are_exact_too() {
+async fn many_windows_that_end_at_once_are_exact_too() {
     let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
     let store = MemoryStore::with_clock(WINDOW, Arc::clone(&clock));
     let ids: Vec<_> = (0..500_u32).map(u32::to_le_bytes).collect();
@@ -506,8 +526,9 @@ async fn w_04_many_windows_that_end_at_once_are_exact_too() {
     assert_eq!(store.len(), ids.len());
 }
 
+/// Rules: W-11.
 #[tokio::test]
-async fn w_11_what_is_in_progress_has_a_bound_of_its_own() {
+async fn what_is_in_progress_has_a_bound_of_its_own() {
     let store = MemoryStore::new(WINDOW).max_ids(8_000);
     let mut tokens = vec![];
     for n in 0..2_000_u32 {

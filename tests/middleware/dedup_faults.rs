@@ -96,8 +96,9 @@ fn poll_and_drop(call: impl Future<Output = Result<Disposition, BoxError>>, poll
     (0..polls).any(|_| call.as_mut().poll(&mut cx).is_ready())
 }
 
+/// Rules: W-12.
 #[tokio::test(start_paused = true)]
-async fn w_12_a_call_that_is_dropped_at_any_point_leaves_one_effect() {
+async fn a_call_that_is_dropped_at_any_point_leaves_one_effect() {
     for polls in 0.. {
         let effects = Arc::default();
         let layer = DedupLayer::new(Distant::new(None), "orders");
@@ -116,8 +117,9 @@ async fn w_12_a_call_that_is_dropped_at_any_point_leaves_one_effect() {
     }
 }
 
+/// Rules: W-12.
 #[tokio::test(start_paused = true)]
-async fn w_12_a_request_to_the_store_that_is_lost_costs_an_effect_only_if_it_was_the_commit() {
+async fn a_request_to_the_store_that_is_lost_costs_an_effect_only_if_it_was_the_commit() {
     for lost in [Lost::Request, Lost::Answer] {
         for number in 0..4 {
             let effects = Arc::default();
@@ -135,8 +137,9 @@ async fn w_12_a_request_to_the_store_that_is_lost_costs_an_effect_only_if_it_was
     }
 }
 
+/// Rules: W-06.
 #[tokio::test(start_paused = true)]
-async fn w_06_a_failure_is_forgotten_at_any_point_of_a_call_that_fails() {
+async fn a_failure_is_forgotten_at_any_point_of_a_call_that_fails() {
     for polls in 0..12 {
         let effects = Arc::default();
         let layer = DedupLayer::new(Distant::new(None), "orders");
@@ -150,8 +153,9 @@ async fn w_06_a_failure_is_forgotten_at_any_point_of_a_call_that_fails() {
     }
 }
 
+/// Rules: W-06.
 #[tokio::test(start_paused = true)]
-async fn w_06_a_call_that_fails_answers_when_its_id_is_forgotten() {
+async fn a_call_that_fails_answers_when_its_id_is_forgotten() {
     let layer = DedupLayer::new(Distant::new(None), "orders");
     let fails = layer.layer(service_fn(|_: Message| async { Err::<Disposition, _>(BoxError::from("on purpose")) }));
     fails.oneshot(message()).await.unwrap_err();
@@ -189,8 +193,9 @@ mod over_a_link {
         })
     }
 
+    /// Rules: W-05.
     #[tokio::test(start_paused = true)]
-    async fn w_05_settlements_that_are_lost_are_made_up_for_without_a_second_run() {
+    async fn settlements_that_are_lost_are_made_up_for_without_a_second_run() {
         const MESSAGES: u32 = 100;
         for seed in 0..20 {
             let settings = QueueSettings::default().with_max_delivery_count(1_000);

@@ -106,8 +106,9 @@ fn full() -> Message {
     message
 }
 
+/// Rules: Y-12.
 #[tokio::test(start_paused = true)]
-async fn y_12_deliveries_come_when_the_schedule_says() {
+async fn deliveries_come_when_the_schedule_says() {
     let world = World::new();
     world.queue.send_message(message("m"));
     let layer = RetryLayer::new().immediate(1).delayed(world.retries(without_jitter(SECOND).longest(5 * SECOND)));
@@ -119,8 +120,9 @@ async fn y_12_deliveries_come_when_the_schedule_says() {
     world.queue.assert_empty();
 }
 
+/// Rules: Y-12.
 #[tokio::test(start_paused = true)]
-async fn y_12_the_same_seed_is_the_same_schedule() {
+async fn the_same_seed_is_the_same_schedule() {
     let mut traces = Vec::new();
     for seed in [1, 1, 2] {
         let world = World::new();
@@ -138,8 +140,9 @@ async fn y_12_the_same_seed_is_the_same_schedule() {
     assert_ne!(traces[0], traces[2]);
 }
 
+/// Rules: Y-10.
 #[tokio::test(start_paused = true)]
-async fn y_10_what_comes_later_is_the_same_message_under_another_id() {
+async fn what_comes_later_is_the_same_message_under_another_id() {
     let world = World::new();
     world.queue.send_message(full());
     let layer = RetryLayer::new().delayed(world.retries(without_jitter(SECOND)));
@@ -168,8 +171,9 @@ async fn y_10_what_comes_later_is_the_same_message_under_another_id() {
     }
 }
 
+/// Rules: Y-10.
 #[tokio::test(start_paused = true)]
-async fn y_10_waiting_is_the_brokers_and_not_a_task() {
+async fn waiting_is_the_brokers_and_not_a_task() {
     let world = World::new();
     world.queue.send_message(message("m"));
     let layer = RetryLayer::new().delayed(world.retries(without_jitter(SECOND)));
@@ -185,8 +189,9 @@ async fn y_10_waiting_is_the_brokers_and_not_a_task() {
     world.queue.assert_empty();
 }
 
+/// Rules: Y-13.
 #[tokio::test(start_paused = true)]
-async fn y_13_the_history_travels_with_the_message() {
+async fn the_history_travels_with_the_message() {
     let world = World::new();
     world.queue.send_message(message("m"));
     world
@@ -201,8 +206,9 @@ async fn y_13_the_history_travels_with_the_message() {
     assert_eq!(histories, [None, after(1), after(2)]);
 }
 
+/// Rules: Y-13.
 #[tokio::test(start_paused = true)]
-async fn y_13_changes_of_an_abandon_travel_too() {
+async fn changes_of_an_abandon_travel_too() {
     let world = World::new();
     world.queue.send_message(message("m"));
     let changes: ApplicationProperties = [("step", PropertyValue::from(2))].into_iter().collect();
@@ -218,8 +224,9 @@ async fn y_13_changes_of_an_abandon_travel_too() {
     assert_eq!(dead.application().get("step"), Some(&PropertyValue::from(2)));
 }
 
+/// Rules: Y-14.
 #[tokio::test(start_paused = true)]
-async fn y_14_after_the_last_delivery_it_is_a_dead_letter_that_says_why() {
+async fn after_the_last_delivery_it_is_a_dead_letter_that_says_why() {
     let world = World::new();
     world.queue.send_message(full());
     let layer = RetryLayer::new().immediate(1).delayed(world.retries(without_jitter(SECOND)).deliveries(3));
@@ -234,8 +241,9 @@ async fn y_14_after_the_last_delivery_it_is_a_dead_letter_that_says_why() {
     world.queue.assert_empty();
 }
 
+/// Rules: Y-14.
 #[tokio::test(start_paused = true)]
-async fn y_14_a_handler_of_a_router_is_quoted_too() {
+async fn a_handler_of_a_router_is_quoted_too() {
     let world = World::new();
     world.queue.send_message(message("m"));
     let away = async || Err::<(), _>(Transient::new("the bank is away"));
@@ -247,8 +255,9 @@ async fn y_14_a_handler_of_a_router_is_quoted_too() {
     assert_eq!(RetryHistory::of(dead.properties()).unwrap().last_error, "the bank is away");
 }
 
+/// Rules: Y-14.
 #[tokio::test(start_paused = true)]
-async fn y_14_no_delivery_begins_after_the_longest_age() {
+async fn no_delivery_begins_after_the_longest_age() {
     let world = World::new();
     // The age begins with the first failure and not with the wait for it.
     world.queue.send_message(message("m"));
@@ -261,8 +270,9 @@ async fn y_14_no_delivery_begins_after_the_longest_age() {
     assert_eq!(dead.dead_letter_description(), Some(why));
 }
 
+/// Rules: Y-15.
 #[tokio::test(start_paused = true)]
-async fn y_15_a_copy_expires_when_the_message_would_have() {
+async fn a_copy_expires_when_the_message_would_have() {
     // By the sender's time to live, and by the queue's.
     for (own, default) in [(Some(10), None), (None, Some(10)), (Some(3_600), Some(10))] {
         let settings = QueueSettings::default();
@@ -289,8 +299,9 @@ async fn y_15_a_copy_expires_when_the_message_would_have() {
     }
 }
 
+/// Rules: Y-16.
 #[tokio::test(start_paused = true)]
-async fn y_16_a_queue_that_detects_duplicates_loses_nothing() {
+async fn a_queue_that_detects_duplicates_loses_nothing() {
     let world = World::with(QueueSettings::default().with_duplicate_detection(Duration::from_secs(3_600)));
     for n in 0..20 {
         world.queue.send_message(Message::builder().message_id(format!("m-{n}")).build("").unwrap());
@@ -313,8 +324,9 @@ async fn y_16_a_queue_that_detects_duplicates_loses_nothing() {
     assert!(world.queue.dead_letters().is_empty());
 }
 
+/// Rules: Y-11.
 #[tokio::test(start_paused = true)]
-async fn y_11_the_message_is_settled_after_the_copy_is_accepted() {
+async fn the_message_is_settled_after_the_copy_is_accepted() {
     let broker = Broker::default();
     let retries = DelayedRetries::new(broker.clone(), Backoff::fixed(SECOND)).unwrap();
     let stack =
@@ -327,8 +339,9 @@ async fn y_11_the_message_is_settled_after_the_copy_is_accepted() {
     assert_eq!(call.await.unwrap(), Disposition::Complete);
 }
 
+/// Rules: Y-11.
 #[tokio::test(start_paused = true)]
-async fn y_11_a_copy_that_is_not_accepted_leaves_the_message_abandoned() {
+async fn a_copy_that_is_not_accepted_leaves_the_message_abandoned() {
     for kind in [ErrorKind::QuotaExceeded, ErrorKind::ServiceTimeout, ErrorKind::MessageSizeExceeded] {
         let broker = Broker::default();
         let layer = RetryLayer::new().delayed(DelayedRetries::new(broker.clone(), Backoff::fixed(SECOND)).unwrap());
@@ -366,8 +379,9 @@ impl Sender for Can {
     }
 }
 
+/// Rules: Y-210.
 #[test]
-fn y_210_a_policy_that_the_transport_cannot_do_is_refused_when_it_is_built() {
+fn a_policy_that_the_transport_cannot_do_is_refused_when_it_is_built() {
     let none = Capabilities::none();
     let new = |can| DelayedRetries::new(Can(can), Backoff::fixed(SECOND));
     let refused = new(none).unwrap_err();
@@ -380,8 +394,9 @@ fn y_210_a_policy_that_the_transport_cannot_do_is_refused_when_it_is_built() {
     }
 }
 
+/// Rules: Y-211.
 #[tokio::test(start_paused = true)]
-async fn y_211_a_transport_that_delays_messages_is_sent_no_copy() {
+async fn a_transport_that_delays_messages_is_sent_no_copy() {
     let can = consign::broker::Broker::CAPABILITIES.with(Capability::DelayedRetry, Level::Native);
     let retries = DelayedRetries::new(Can(can), without_jitter(SECOND)).unwrap().deliveries(3);
     let layer = RetryLayer::new().immediate(1).delayed(retries);
@@ -400,8 +415,9 @@ async fn y_211_a_transport_that_delays_messages_is_sent_no_copy() {
     assert_eq!((layer.counts().delayed(), layer.counts().exhausted(), layer.counts().immediate()), (2, 1, 3));
 }
 
+/// Rules: Y-212.
 #[tokio::test(start_paused = true)]
-async fn y_212_a_copy_that_is_not_accepted_is_no_reason_to_fail_at_once_again() {
+async fn a_copy_that_is_not_accepted_is_no_reason_to_fail_at_once_again() {
     let world = World::with(QueueSettings::default().with_max_delivery_count(3));
     world.queue.send_message(message("m"));
     let faults =
@@ -440,8 +456,9 @@ async fn done_under(faults: Faults, detecting: bool) -> (Vec<usize>, Stats) {
     (done.into_inner().unwrap(), stats)
 }
 
+/// Rules: Y-11.
 #[tokio::test(start_paused = true)]
-async fn y_11_a_copy_that_is_lost_loses_no_message() {
+async fn a_copy_that_is_lost_loses_no_message() {
     for detecting in [false, true] {
         let faults = Faults::none().on_send(3, SendFault::LoseMessage(ErrorKind::CommunicationProblem));
         let faults = faults.on_send(5, SendFault::Reject(ErrorKind::QuotaExceeded));
@@ -451,8 +468,9 @@ async fn y_11_a_copy_that_is_lost_loses_no_message() {
     }
 }
 
+/// Rules: Y-17.
 #[tokio::test(start_paused = true)]
-async fn y_17_a_copy_whose_answer_is_lost_is_one_duplicate() {
+async fn a_copy_whose_answer_is_lost_is_one_duplicate() {
     for detecting in [false, true] {
         let faults = Faults::none().on_send(3, SendFault::LoseAnswer(ErrorKind::ServiceTimeout));
         let (done, stats) = done_under(faults, detecting).await;
@@ -461,8 +479,9 @@ async fn y_17_a_copy_whose_answer_is_lost_is_one_duplicate() {
     }
 }
 
+/// Rules: Y-17.
 #[tokio::test(start_paused = true)]
-async fn y_17_a_settlement_that_is_lost_after_the_copy_is_one_duplicate() {
+async fn a_settlement_that_is_lost_after_the_copy_is_one_duplicate() {
     for detecting in [false, true] {
         let (done, stats) = done_under(Faults::none().on_delivery(4, DeliveryFault::LoseLock), detecting).await;
         let twice = done.iter().filter(|&&times| times == 2).count();
@@ -470,8 +489,9 @@ async fn y_17_a_settlement_that_is_lost_after_the_copy_is_one_duplicate() {
     }
 }
 
+/// Rules: Y-17.
 #[tokio::test(start_paused = true)]
-async fn y_17_dropped_anywhere_no_message_is_lost() {
+async fn dropped_anywhere_no_message_is_lost() {
     // Dropped before the first poll, in the handler, between the attempts, and while the copy is sent.
     let mut copies = Vec::new();
     for polls in 0.. {
@@ -507,8 +527,9 @@ async fn y_17_dropped_anywhere_no_message_is_lost() {
     assert!(copies.len() > 4 && copies.is_sorted(), "{copies:?}");
 }
 
+/// Rules: Y-18.
 #[tokio::test(start_paused = true)]
-async fn y_18_a_dead_letter_is_never_delayed_out_of_its_queue() {
+async fn a_dead_letter_is_never_delayed_out_of_its_queue() {
     let world = World::new();
     world.queue.send_message(message("m"));
     world
@@ -525,8 +546,9 @@ async fn y_18_a_dead_letter_is_never_delayed_out_of_its_queue() {
     world.queue.assert_empty();
 }
 
+/// Rules: Y-18.
 #[tokio::test(start_paused = true)]
-async fn y_18_what_has_expired_under_its_lock_is_the_brokers() {
+async fn what_has_expired_under_its_lock_is_the_brokers() {
     let world = World::with(QueueSettings::default().with_dead_letter_on_expiration(true));
     let mut sent = message("m");
     sent.properties_mut().set_time_to_live(SECOND).unwrap();
@@ -544,8 +566,9 @@ async fn y_18_what_has_expired_under_its_lock_is_the_brokers() {
     assert_eq!(layer.counts().delayed(), 0);
 }
 
+/// Rules: Y-18.
 #[tokio::test(start_paused = true)]
-async fn y_18_a_message_without_room_for_a_history_ends_as_a_dead_letter_and_not_in_a_loop() {
+async fn a_message_without_space_for_a_history_ends_as_a_dead_letter_and_not_in_a_loop() {
     // Room for the history without its text, and not even that.
     for (room, delayed) in [(150, 9), (20, 0)] {
         let world = World::new();
@@ -564,8 +587,9 @@ async fn y_18_a_message_without_room_for_a_history_ends_as_a_dead_letter_and_not
     }
 }
 
+/// Rules: Y-13.
 #[tokio::test(start_paused = true)]
-async fn y_13_an_error_of_any_length_reaches_the_dead_letter_queue() {
+async fn an_error_of_any_length_reaches_the_dead_letter_queue() {
     let world = World::new();
     world.queue.send_message(message("m"));
     let layer = RetryLayer::new().delayed(world.retries(Backoff::fixed(SECOND)).deliveries(2));
@@ -585,8 +609,9 @@ async fn y_13_an_error_of_any_length_reaches_the_dead_letter_queue() {
     world.queue.assert_dead_lettered(&DeadLetterReason::RetriesExhausted);
 }
 
+/// Rules: Y-13.
 #[tokio::test(start_paused = true)]
-async fn y_13_a_history_from_elsewhere_is_not_trusted_further_than_it_counts() {
+async fn a_history_from_elsewhere_is_not_trusted_further_than_it_counts() {
     let world = World::new();
     let ahead = TestBroker::START.saturating_add(3_600 * SECOND).as_millis();
     for (history, seen) in [("no history".to_owned(), 2), (format!("1;{ahead};"), 1), (format!("{};0;", u32::MAX), 1)] {
@@ -635,8 +660,9 @@ where
     }
 }
 
+/// Rules: Y-19.
 #[tokio::test(start_paused = true)]
-async fn y_19_what_recognises_messages_stands_inside_of_retries() {
+async fn what_recognises_messages_stands_inside_of_retries() {
     for is_inside in [true, false] {
         let world = World::with(QueueSettings::default().with_lock_duration(5 * SECOND));
         world.queue.send_message(message("m"));
@@ -667,9 +693,10 @@ async fn y_19_what_recognises_messages_stands_inside_of_retries() {
     }
 }
 
+/// Rules: Y-230.
 /// The message is neither completed nor held for ever: it is abandoned after the delay.
 #[tokio::test(start_paused = true)]
-async fn y_230_a_copy_that_is_not_answered_is_given_up() {
+async fn a_copy_that_is_not_answered_is_given_up() {
     let world = World::new();
     let withheld = Faults::none().on_send(1, SendFault::Withhold);
     let link = Link::new(LinkSettings::default().with_faults(withheld));
@@ -684,8 +711,9 @@ async fn y_230_a_copy_that_is_not_answered_is_given_up() {
     assert_eq!((retry.counts().not_sent(), retry.counts().delayed()), (1, 0));
 }
 
+/// Rules.
 #[tokio::test(start_paused = true)]
-async fn r_204_r_205_a_copy_has_the_time_that_is_left_and_the_mark_of_its_id() {
+async fn a_copy_has_the_time_that_is_left_and_the_mark_of_its_id() {
     let world = World::new();
     let mut request = Message::new("m");
     request.properties_mut().set_timeout(Duration::from_millis(2_500));

@@ -156,14 +156,16 @@ async fn retries_of_a_value_repeat_id_and_bytes_and_a_failed_encode_is_not_retri
     assert_eq!(refusing.oneshot(Outgoing::new(bad_key)).await.unwrap_err().kind(), ErrorKind::Serialization);
 }
 
+/// Rules: I-40.
 #[test]
-fn i_40_debug_shows_no_value() {
+fn debug_shows_no_value() {
     let shown = format!("{:?}", OutgoingBatch::from(vec![Outgoing::new("canary").subject("s")]));
     assert!(!shown.contains("canary"), "{shown}");
 }
 
+/// Rules: I-36.
 #[tokio::test(start_paused = true)]
-async fn i_36_encode() {
+async fn the_encode_layer_calls_only_a_ready_service() {
     use super::{contract::exercise, support::Probe};
     let layer = EncodeLayer::new(Codecs::json());
     exercise(layer.layer(Probe::new(())), || Outgoing::new(1)).await;

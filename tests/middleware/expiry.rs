@@ -18,8 +18,9 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// Rules: S-60.
 #[tokio::test]
-async fn s_60_a_message_whose_lock_has_run_out_is_not_handed_on() {
+async fn a_message_whose_lock_has_run_out_is_not_dispatched() {
     let clock = Arc::new(ManualClock::new(NOW));
     let layer = ExpiryLayer::new(Arc::clone(&clock));
     let (mut stack, mut handle) = mock::spawn_layer::<Message, Disposition, _>(layer.clone());
@@ -45,8 +46,9 @@ fn expiring(expires_at: Timestamp, dead_lettered: bool, locked_until: Option<Tim
     message("m").with_received(received)
 }
 
+/// Rules: S-38.
 #[tokio::test]
-async fn s_38_an_expired_message_is_given_back_for_the_broker_to_decide() {
+async fn an_expired_message_is_released_for_the_broker_to_decide() {
     let layer = ExpiryLayer::new(ManualClock::new(NOW));
     let stack = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
     let soon = NOW.saturating_add(millis(1));
@@ -65,16 +67,18 @@ async fn s_38_an_expired_message_is_given_back_for_the_broker_to_decide() {
     assert_eq!((layer.counts().locks(), layer.counts().messages()), (1, 2));
 }
 
+/// Rules: S-42.
 #[tokio::test]
-async fn s_42_nothing_expires_in_a_dead_letter_sub_queue() {
+async fn nothing_expires_in_a_dead_letter_sub_queue() {
     let layer = ExpiryLayer::new(ManualClock::new(NOW));
     let stack = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
     let soon = NOW.saturating_add(millis(1));
     assert_eq!(stack.oneshot(expiring(NOW, true, Some(soon))).await.unwrap(), Disposition::Complete);
 }
 
+/// Rules: S-60.
 #[tokio::test(start_paused = true)]
-async fn s_60_a_lock_ticks_while_its_message_waits_for_a_turn() {
+async fn a_lock_ticks_while_its_message_waits_for_a_turn() {
     let clock = SystemClock::new();
     let now = clock.now().utc;
     let layer = ExpiryLayer::new(clock);

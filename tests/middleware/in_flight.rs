@@ -27,8 +27,9 @@ fn window(limit: usize) -> (Broker, InFlight<SendService<Broker>>) {
     (broker.clone(), InFlightLayer::new(limit).layer(SendService::new(broker)))
 }
 
+/// Rules.
 #[test]
-fn x_08_x_20_the_eleventh_of_ten_waits_for_one_to_settle() {
+fn the_eleventh_of_ten_waits_for_one_to_settle() {
     let (broker, mut stack) = window(10);
     let mut sends = started(&mut stack, 12);
     assert_eq!((broker.transfers(), stack.available()), (10, 0));
@@ -41,8 +42,9 @@ fn x_08_x_20_the_eleventh_of_ten_waits_for_one_to_settle() {
     assert_eq!(broker.transfers(), 11);
 }
 
+/// Rules: X-08.
 #[test]
-fn x_08_a_failed_send_returns_its_permit() {
+fn a_failed_send_returns_its_permit() {
     let (broker, mut stack) = window(1);
     let mut sends = started(&mut stack, 2);
     broker.answer(0, Err(SendError::new(ErrorKind::QuotaExceeded)));
@@ -51,15 +53,17 @@ fn x_08_a_failed_send_returns_its_permit() {
     assert_eq!(broker.transfers(), 2);
 }
 
+/// Rules: X-09.
 #[test]
-fn x_09_there_is_a_bound_by_default() {
+fn there_is_a_bound_by_default() {
     assert_eq!(InFlightLayer::default().available(), 100);
     assert_eq!(InFlightLayer::new(0).available(), 1);
     assert!(InFlightLayer::new(usize::MAX).available() > 1 << 20);
 }
 
+/// Rules: X-10.
 #[test]
-fn x_10_dropping_a_send_frees_its_permit_and_recalls_nothing() {
+fn dropping_a_send_frees_its_permit_and_recalls_nothing() {
     let (broker, mut stack) = window(1);
     let mut sends = started(&mut stack, 3);
     drop(sends.remove(0));
@@ -73,8 +77,9 @@ fn x_10_dropping_a_send_frees_its_permit_and_recalls_nothing() {
     assert_eq!(stack.available(), 1);
 }
 
+/// Rules: X-21.
 #[test]
-fn x_21_one_rejection_of_ten_is_that_sends_alone() {
+fn one_rejection_of_ten_is_that_sends_alone() {
     let (broker, mut stack) = window(10);
     let mut sends = started(&mut stack, 10);
     for transfer in 0..10 {
@@ -98,8 +103,9 @@ fn x_21_one_rejection_of_ten_is_that_sends_alone() {
     assert_eq!(stack.available(), 10, "permits return with the answer, not with the drop of the future");
 }
 
+/// Rules: X-23.
 #[test]
-fn x_23_answers_in_reverse_order_find_their_sends() {
+fn answers_in_reverse_order_find_their_sends() {
     let (broker, mut stack) = window(10);
     let mut sends = started(&mut stack, 10);
     for transfer in (0..10).rev() {
@@ -110,8 +116,9 @@ fn x_23_answers_in_reverse_order_find_their_sends() {
     }
 }
 
+/// Rules: I-36.
 #[test]
-fn i_36_an_idle_ready_clone_and_an_unpolled_call_hold_nothing() {
+fn an_idle_ready_clone_and_an_unpolled_call_hold_nothing() {
     let (broker, mut stack) = window(1);
     let mut idle: Vec<_> = (0..4).map(|_| task::spawn(stack.clone())).collect();
     for clone in &mut idle {
@@ -160,8 +167,9 @@ async fn an_inner_service_that_is_not_ready_is_waited_for_inside_the_call() {
     assert_ready_ok!(send.poll());
 }
 
+/// Rules: X-35.
 #[tokio::test(start_paused = true)]
-async fn x_35_a_window_of_ten_takes_ten_round_trips_for_a_hundred() {
+async fn a_window_of_ten_takes_ten_round_trips_for_a_hundred() {
     let start = tokio::time::Instant::now();
     let stack = InFlightLayer::new(10).layer(service_fn(|_: Message| async {
         tokio::time::sleep(std::time::Duration::from_millis(80)).await;

@@ -76,24 +76,27 @@ async fn handle(
     (stack.oneshot(message).await, start.elapsed().as_secs())
 }
 
+/// Rules: S-58.
 #[tokio::test(start_paused = true)]
-async fn s_58_a_lock_is_renewed_at_half_of_it_for_as_long_as_the_handler_runs() {
+async fn a_lock_is_renewed_at_half_of_it_for_as_long_as_the_handler_runs() {
     let client = Client::answering(renewed);
     let (result, took) = handle(&client, Renewal::new(LOCK), message("m"), 100).await;
     assert_eq!((result.unwrap(), took), (Disposition::Complete, 100));
     assert_eq!(client.asked(), [30, 60, 90]);
 }
 
+/// Rules: S-58.
 #[tokio::test(start_paused = true)]
-async fn s_58_renewal_stops_after_the_total_and_the_handler_runs_on() {
+async fn renewal_stops_after_the_total_and_the_handler_runs_on() {
     let client = Client::answering(renewed);
     let (result, took) = handle(&client, Renewal::new(LOCK), message("m"), 1_000).await;
     assert_eq!((result.unwrap(), took), (Disposition::Complete, 1_000));
     assert_eq!(client.asked().last(), Some(&300));
 }
 
+/// Rules: S-58.
 #[tokio::test(start_paused = true)]
-async fn s_58_a_handler_that_is_done_in_time_is_not_renewed() {
+async fn a_handler_that_is_done_in_time_is_not_renewed() {
     let client = Client::answering(renewed);
     for seconds in [0, 29] {
         handle(&client, Renewal::new(LOCK), message("m"), seconds).await.0.unwrap();
@@ -101,8 +104,9 @@ async fn s_58_a_handler_that_is_done_in_time_is_not_renewed() {
     assert!(client.asked().is_empty(), "{:?}", client.asked());
 }
 
+/// Rules: S-57.
 #[tokio::test(start_paused = true)]
-async fn s_57_a_slow_renewal_holds_from_when_it_was_asked_for() {
+async fn a_slow_renewal_holds_from_when_it_was_requested() {
     let client = Client::answering(|_| {
         Box::pin(async {
             sleep(Duration::from_secs(10)).await;
@@ -113,8 +117,9 @@ async fn s_57_a_slow_renewal_holds_from_when_it_was_asked_for() {
     assert_eq!(client.asked(), [30, 60, 90]);
 }
 
+/// Rules: S-60.
 #[tokio::test(start_paused = true)]
-async fn s_60_a_lock_that_has_been_running_is_renewed_sooner() {
+async fn a_lock_that_has_been_running_is_renewed_sooner() {
     let client = Client::answering(renewed);
     let now = SystemClock::new().now().utc;
     // The layer reads UTC for itself when it is made. What passes until then, up to half a second, changes no whole second.

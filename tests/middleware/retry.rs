@@ -42,8 +42,9 @@ fn undecodable() -> BoxError {
     message.decode::<&str, _>(&codecs).unwrap_err().into()
 }
 
+/// Rules: Y-01.
 #[tokio::test]
-async fn y_01_what_may_pass_is_tried_again_up_to_the_number() {
+async fn what_may_pass_is_tried_again_up_to_the_number() {
     let (answer, calls) = attempts(|_| Err("away".into())).await;
     assert_eq!((answer.unwrap_err().to_string().as_str(), calls), ("away", 3));
     let (answer, calls) = attempts(|call| if call == 2 { Ok(Disposition::Complete) } else { Err("away".into()) }).await;
@@ -53,8 +54,9 @@ async fn y_01_what_may_pass_is_tried_again_up_to_the_number() {
     assert_eq!((answer.unwrap(), calls), (Disposition::ABANDON, 3));
 }
 
+/// Rules: Y-02.
 #[tokio::test]
-async fn y_02_what_cannot_pass_is_never_tried_again() {
+async fn what_cannot_pass_is_never_tried_again() {
     let (answer, calls) = attempts(|_| Err(undecodable())).await;
     assert!(answer.unwrap_err().is::<consign::settlement::Undecodable>());
     assert_eq!(calls, 1);
@@ -72,8 +74,9 @@ async fn y_02_what_cannot_pass_is_never_tried_again() {
     }
 }
 
+/// Rules: Y-02.
 #[tokio::test]
-async fn y_02_a_lock_that_has_run_out_is_not_tried_again() {
+async fn a_lock_that_has_run_out_is_not_tried_again() {
     let (layer, expiry) = (RetryLayer::new().immediate(2), ExpiryLayer::new(SystemClock::new()));
     let handler = service_fn(|_: Message| async { Err::<Disposition, BoxError>("never called".into()) });
     let stack = ServiceBuilder::new().layer(&layer).layer(&expiry).service(handler);
@@ -81,8 +84,9 @@ async fn y_02_a_lock_that_has_run_out_is_not_tried_again() {
     assert_eq!((expiry.counts().locks(), layer.counts().immediate()), (1, 0));
 }
 
+/// Rules: Y-02.
 #[tokio::test]
-async fn y_02_the_user_may_know_better() {
+async fn the_user_may_know_better() {
     let layer = RetryLayer::new().immediate(5).retry_if(|error| !error.is::<std::num::ParseIntError>());
     let calls = AtomicU64::new(0);
     let stack = layer.layer(service_fn(|_: Message| async {
@@ -96,8 +100,9 @@ async fn y_02_the_user_may_know_better() {
     assert_eq!(calls.into_inner(), 3);
 }
 
+/// Rules: Y-03.
 #[tokio::test]
-async fn y_03_each_attempt_is_made_on_an_instance_that_is_ready() {
+async fn each_attempt_is_made_on_an_instance_that_is_ready() {
     let (mut stack, mut handle) = mock::spawn_layer::<Message, Disposition, _>(RetryLayer::new().immediate(1));
     handle.allow(1);
     assert_ready_ok!(stack.poll_ready::<Message>());
@@ -116,8 +121,9 @@ async fn y_03_each_attempt_is_made_on_an_instance_that_is_ready() {
     assert_ready_eq!(call.poll().map(Result::unwrap), Disposition::Complete);
 }
 
+/// Rules: Y-03.
 #[tokio::test]
-async fn y_03_a_service_that_is_gone_is_an_error() {
+async fn a_service_that_is_gone_is_an_error() {
     let (mut stack, mut handle) = mock::spawn_layer::<Message, Disposition, _>(RetryLayer::new().immediate(1));
     handle.allow(1);
     assert_ready_ok!(stack.poll_ready::<Message>());
@@ -127,8 +133,9 @@ async fn y_03_a_service_that_is_gone_is_an_error() {
     assert_eq!(assert_ready_err!(call.poll()).to_string(), "gone");
 }
 
+/// Rules: Y-04.
 #[tokio::test]
-async fn y_04_a_call_that_is_dropped_is_not_tried_again() {
+async fn a_call_that_is_dropped_is_not_tried_again() {
     // Before the answer, after it, and while the further attempt runs.
     for stage in 0..3 {
         let (mut stack, mut handle) = mock::spawn_layer::<Message, Disposition, _>(RetryLayer::new().immediate(5));
@@ -151,8 +158,9 @@ async fn y_04_a_call_that_is_dropped_is_not_tried_again() {
     }
 }
 
+/// Rules: Y-01.
 #[tokio::test]
-async fn y_01_a_panic_may_pass_and_all_attempts_see_the_same_message() {
+async fn a_panic_may_pass_and_all_attempts_see_the_same_message() {
     let seen = Arc::new(AtomicU64::new(0));
     let stack = ServiceBuilder::new().layer(RetryLayer::new().immediate(1)).layer(CatchPanicLayer::new()).service(
         service_fn(|mut message: Message| {

@@ -75,8 +75,9 @@ async fn timeout_drops_the_handler_half_way_and_can_be_classified() {
     assert_eq!(finished.load(Ordering::Relaxed), 0);
 }
 
+/// Rules: X-13.
 #[tokio::test(start_paused = true)]
-async fn x_13_a_send_that_times_out_has_an_unknown_outcome_and_frees_its_permit() {
+async fn a_send_that_times_out_has_an_unknown_outcome_and_frees_its_permit() {
     let (broker, bound) = (Broker::default(), InFlightLayer::new(1));
     let stack = ServiceBuilder::new()
         .layer(MessageIdLayer::new())
@@ -91,8 +92,9 @@ async fn x_13_a_send_that_times_out_has_an_unknown_outcome_and_frees_its_permit(
     assert_eq!((broker.transfers(), bound.available()), (1, 1));
 }
 
+/// Rules: I-36.
 #[tokio::test(start_paused = true)]
-async fn i_36_concurrency_limit_holds_across_clones() {
+async fn concurrency_limit_holds_across_clones() {
     let (handler, peak) = handler();
     let start = Instant::now();
     let stack = ServiceBuilder::new()
@@ -107,8 +109,9 @@ async fn i_36_concurrency_limit_holds_across_clones() {
     assert_eq!((peak.load(Ordering::Relaxed), start.elapsed()), (2, 3 * SECOND));
 }
 
+/// Rules: I-36.
 #[tokio::test(start_paused = true)]
-async fn i_36_a_concurrency_limit_inside_the_in_flight_bound_is_not_starved() {
+async fn a_concurrency_limit_inside_the_in_flight_bound_is_not_starved() {
     let sent = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&sent);
     let stack = ServiceBuilder::new().layer(InFlightLayer::new(4)).concurrency_limit(1).service(service_fn(

@@ -114,8 +114,9 @@ fn fields(entries: &[(&str, &str)]) -> Vec<(String, String)> {
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
+/// Rules: O-31.
 #[test]
-fn o_31_a_message_is_handled_in_a_span() {
+fn a_message_is_handled_in_a_span() {
     let seen = spans(async {
         let handler = service_fn(async |_: Message| {
             tokio::task::yield_now().await;
@@ -146,9 +147,10 @@ fn o_31_a_message_is_handled_in_a_span() {
     assert_eq!(span.fields, expected);
 }
 
+/// Rules: O-31.
 /// A service may work in its call already, before it is polled.
 #[test]
-fn o_31_the_call_and_each_poll_are_in_the_span() {
+fn the_call_and_each_poll_are_in_the_span() {
     let seen = spans(async {
         let handler = service_fn(|_: Message| {
             tracing::info!("called");
@@ -173,8 +175,9 @@ fn o_31_the_call_and_each_poll_are_in_the_span() {
     assert_eq!(seen, [("process", 2, true), ("send", 2, true)]);
 }
 
+/// Rules: O-31.
 #[test]
-fn o_31_a_send_and_a_batch_have_a_span() {
+fn a_send_and_a_batch_have_a_span() {
     let seen = spans(async {
         let transport = service_fn(async |_: Message| Ok::<_, SendError>(()));
         let message = Message::builder().message_id("m-1").build("body").unwrap();
@@ -199,8 +202,9 @@ fn o_31_a_send_and_a_batch_have_a_span() {
     assert_eq!(batch.fields, fields(&[&own[..], &rest[..]].concat()));
 }
 
+/// Rules: O-30.
 #[test]
-fn o_30_g_5_no_control_character_reaches_a_span() {
+fn no_control_character_reaches_a_span() {
     const HOSTILE: &str = "\u{1b}[2Jm\r\nlevel=error \u{202e}\u{9b}";
     let seen = spans(async {
         let hostile = || {
@@ -232,8 +236,9 @@ fn o_30_g_5_no_control_character_reaches_a_span() {
     }
 }
 
+/// Rules: O-32.
 #[test]
-fn o_32_what_a_failure_is_called_is_from_a_closed_list() {
+fn what_a_failure_is_called_is_from_a_closed_list() {
     let dead = Disposition::dead_letter(DeadLetterReason::UnknownMessageType, "");
     let own = Disposition::dead_letter(DeadLetterReason::Application("mine".into()), "");
     for (answer, disposition, error) in [

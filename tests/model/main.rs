@@ -15,15 +15,17 @@ use driver::{KINDS_COUNT, Place, Tally};
 const OPS: u64 = 20_000;
 const SEEDS: [u64; 4] = [1, 0x00C0_FFEE, 0x5EED_5EED, 0xDEAD_1E77];
 
+/// Rules: I-01.
 #[test]
-fn i_01_random_operations_agree_with_the_model() {
+fn random_operations_agree_with_the_model() {
     run_seeds(Place::Memory, OPS);
 }
 
+/// Rules: I-01.
 /// The same operations, and in between the broker is closed and opened again.
 #[cfg(feature = "durable")]
 #[test]
-fn i_01_random_operations_on_a_disk_agree_with_the_model() {
+fn random_operations_on_a_disk_agree_with_the_model() {
     run_seeds(Place::Disk, OPS / 4);
 }
 
@@ -38,9 +40,10 @@ fn run_seeds(place: Place, ops_here: u64) {
     report(&run_all(place, &seeds, each), seeds.len());
 }
 
+/// Rules: I-01.
 /// Seeds that found something once.
 #[test]
-fn i_01_seeds_that_failed_once_agree_with_the_model() {
+fn seeds_that_failed_once_agree_with_the_model() {
     for &(seed, ops, why) in seeds::FOUND {
         eprintln!("seed {seed}: {why}");
         driver::run(Place::Memory, seed, ops);

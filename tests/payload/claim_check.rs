@@ -78,8 +78,9 @@ impl BlobStore for Slow {
     }
 }
 
+/// Rules: H-40.
 #[test]
-fn h_40_a_large_body_goes_and_comes_as_a_claim() {
+fn a_large_body_goes_and_comes_as_a_claim() {
     let blobs = blobs();
     let body = vec![7; 5 << 20];
     let out =
@@ -93,8 +94,9 @@ fn h_40_a_large_body_goes_and_comes_as_a_claim() {
     assert_eq!(blobs.len(), 1, "it stays");
 }
 
+/// Rules: H-40.
 #[test]
-fn h_40_what_is_small_or_no_bytes_stays_in_the_message() {
+fn what_is_small_or_no_bytes_stays_in_the_message() {
     let blobs = blobs();
     let layer = CheckInLayer::new(blobs.clone()).threshold(100);
     for (body, stays) in [
@@ -111,8 +113,9 @@ fn h_40_what_is_small_or_no_bytes_stays_in_the_message() {
     assert_eq!(blobs.len(), 2);
 }
 
+/// Rules: H-40.
 #[test]
-fn h_40_a_batch_is_checked_in_before_any_of_it_is_sent() {
+fn a_batch_is_checked_in_before_any_of_it_is_sent() {
     let blobs = blobs();
     let broker = Broker::default();
     let mut stack = CheckInLayer::new(blobs.clone()).threshold(5).layer(SendService::new(broker.clone()));
@@ -124,8 +127,9 @@ fn h_40_a_batch_is_checked_in_before_any_of_it_is_sent() {
     assert_eq!(blobs.len(), 2);
 }
 
+/// Rules: H-41.
 #[test]
-fn h_41_a_claim_has_one_spelling_and_is_no_address() {
+fn a_claim_has_one_spelling_and_is_no_address() {
     let claim = Claim::new(BlobId::random(), b"abc");
     let text = claim.to_string();
     assert_eq!(text.parse(), Ok(claim));
@@ -161,8 +165,9 @@ fn h_41_a_claim_has_one_spelling_and_is_no_address() {
     received(&CheckOutLayer::new(blobs()), message).unwrap_err();
 }
 
+/// Rules: H-42.
 #[tokio::test]
-async fn h_42_what_is_gone_or_altered_is_a_dead_letter_at_once() {
+async fn what_is_gone_or_altered_is_a_dead_letter_at_once() {
     let blobs = blobs();
     let message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
     let id = *claim(&message).id();
@@ -202,8 +207,9 @@ impl BlobStore for AnyLength {
     }
 }
 
+/// Rules: H-42.
 #[tokio::test]
-async fn h_42_a_store_that_ignores_the_length_is_not_trusted() {
+async fn a_store_that_ignores_the_length_is_not_trusted() {
     let blobs = blobs();
     let mut message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
     let less = claim(&message).to_string().replace(":6:", ":5:");
@@ -215,8 +221,9 @@ async fn h_42_a_store_that_ignores_the_length_is_not_trusted() {
     assert_eq!(letter.reason, DeadLetterReason::ClaimMissing);
 }
 
+/// Rules: H-42.
 #[tokio::test]
-async fn h_42_one_delivery_and_no_more() {
+async fn one_delivery_and_no_more() {
     let queue = Embedded::new().create_queue("orders", QueueSettings::default()).unwrap();
     let layer = CheckInLayer::new(blobs()).threshold(1);
     layer.layer(SendService::new(queue.sender().unwrap())).send(Message::new("a body")).await.unwrap();
@@ -231,8 +238,9 @@ async fn h_42_one_delivery_and_no_more() {
     assert_eq!(claim(&dead).length(), 6);
 }
 
+/// Rules: H-43.
 #[test]
-fn h_43_a_length_over_the_limit_is_not_read() {
+fn a_length_over_the_limit_is_not_read() {
     let blobs = blobs();
     let message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new(vec![0; 1_000]));
     received(&CheckOutLayer::new(blobs.clone()).max_bytes(1_000), message.clone()).unwrap();
@@ -251,8 +259,9 @@ fn h_43_a_length_over_the_limit_is_not_read() {
     assert_eq!(received(&layer, message).unwrap_err().reason, DeadLetterReason::LimitExceeded);
 }
 
+/// Rules: H-45.
 #[tokio::test(start_paused = true)]
-async fn h_45_a_store_that_does_not_answer_is_tried_again() {
+async fn a_store_that_does_not_answer_is_tried_again() {
     let start = tokio::time::Instant::now();
     let blobs = blobs();
     let sender = CheckInLayer::new(Slow::new(blobs.clone(), 1)).threshold(1);
@@ -285,8 +294,9 @@ fn claim_of(message: &Message) -> Result<(), SendError> {
     Claim::of(message).map(drop).ok_or(SendError::new(ErrorKind::General))
 }
 
+/// Rules: H-45.
 #[tokio::test]
-async fn h_45_a_full_store_and_a_claim_of_the_senders_own_are_refused() {
+async fn a_full_store_and_a_claim_of_the_senders_own_are_refused() {
     let layer = CheckInLayer::new(MemoryBlobs::new(10)).threshold(1);
     assert_eq!(not_sent(&layer, Message::new("eleven byte")).kind(), ErrorKind::QuotaExceeded);
     let mut message = Message::new("");
@@ -294,8 +304,9 @@ async fn h_45_a_full_store_and_a_claim_of_the_senders_own_are_refused() {
     assert_eq!(not_sent(&layer, message).kind(), ErrorKind::InvalidArgument);
 }
 
+/// Rules: H-46.
 #[test]
-fn h_46_the_store_has_what_is_compressed_and_encrypted() {
+fn the_store_has_what_is_compressed_and_encrypted() {
     let blobs = blobs();
     let keys = Keys::new(Key::new("1", [1; 32]).unwrap());
     let lines = (0..1_000).map(|n| format!("line {n} of a thousand\n")).collect::<Vec<_>>().concat();
@@ -321,9 +332,10 @@ async fn a_small_message_does_not_wait_for_the_store() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
+/// Rules: H-230.
 /// A store may take long, or never answer; the permit of a shared limit is for others meanwhile.
 #[tokio::test(start_paused = true)]
-async fn h_230_a_claim_holds_no_place_in_the_stack_inside_while_the_store_answers() {
+async fn a_claim_holds_no_place_in_the_stack_inside_while_the_store_answers() {
     let limit = Arc::new(Semaphore::new(1));
     let limited = GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&limit));
     let slow = Slow::new(blobs(), 0);

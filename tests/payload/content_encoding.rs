@@ -65,8 +65,9 @@ fn every() -> DecompressLayer {
     DecompressLayer::new(ALL)
 }
 
+/// Rules: H-01.
 #[test]
-fn h_01_a_compressed_body_says_so_and_comes_back() {
+fn a_compressed_body_says_so_and_comes_back() {
     for encoding in ALL {
         let message = Message::builder().content_type("application/json").property("k", 1).build(lines()).unwrap();
         let sent = sent(&CompressLayer::new(encoding), message);
@@ -82,15 +83,17 @@ fn h_01_a_compressed_body_says_so_and_comes_back() {
     }
 }
 
+/// Rules: H-01.
 #[test]
-fn h_01_what_others_have_written_is_read() {
+fn what_others_have_written_is_read() {
     for (name, body) in [("gzip", GZIP), ("X-GZip", GZIP), ("zstd", ZSTD), (" ZSTD\t", ZSTD), ("zstd", ZSTD_STREAMED)] {
         assert_eq!(received(&every(), encoded(name, body)).unwrap().payload(), Some(lines().as_bytes()), "{name}");
     }
 }
 
+/// Rules: H-01.
 #[test]
-fn h_01_a_batch_is_compressed_message_by_message() {
+fn a_batch_is_compressed_message_by_message() {
     let broker = Broker::default();
     let mut stack = CompressLayer::new(Encoding::Gzip).layer(SendService::new(broker.clone()));
     assert_pending!(task::spawn(stack.call(Batch::from([Message::new(lines()), Message::new("short")]))).poll());
@@ -98,8 +101,9 @@ fn h_01_a_batch_is_compressed_message_by_message() {
     assert_eq!((encoding_of(&messages[0]), encoding_of(&messages[1])), (Some("gzip"), None));
 }
 
+/// Rules: H-01.
 #[test]
-fn h_01_any_body_comes_back() {
+fn any_body_comes_back() {
     let bodies = prop_oneof![
         vec(any::<u8>(), 0..2_000),
         // Much that comes again.
@@ -118,11 +122,12 @@ fn h_01_any_body_comes_back() {
         }
         Ok(())
     });
-    explain(result, "h_01_any_body_comes_back");
+    explain(result, "any_body_comes_back");
 }
 
+/// Rules: H-02.
 #[test]
-fn h_02_what_gains_nothing_stays_as_it_is() {
+fn what_gains_nothing_stays_as_it_is() {
     let layer = CompressLayer::new(Encoding::Zstd);
     let noise: Vec<u8> =
         (0..4_096_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).rotate_left(n % 31).to_le_bytes()).collect();
@@ -140,16 +145,18 @@ fn h_02_what_gains_nothing_stays_as_it_is() {
     assert_eq!(encoding_of(&sent(&layer, Message::new(lines()))), Some("zstd"));
 }
 
+/// Rules: H-03.
 #[test]
-fn h_03_what_a_receiver_would_refuse_by_its_ratio_is_sent_as_it_is() {
+fn what_a_receiver_would_refuse_by_its_ratio_is_sent_as_it_is() {
     for encoding in ALL {
         let zeros = sent(&CompressLayer::new(encoding), Message::new(vec![0; 200 << 10]));
         assert_eq!((encoding_of(&zeros), zeros.body().size()), (None, 200 << 10));
     }
 }
 
+/// Rules: H-04.
 #[test]
-fn h_04_an_encoding_that_is_not_allowed_is_a_dead_letter() {
+fn an_encoding_that_is_not_allowed_is_a_dead_letter() {
     let only_gzip = DecompressLayer::new([Encoding::Gzip]);
     for (name, body) in [("zstd", ZSTD), ("br", b"x"), ("aes128gcm", b"x"), ("Z\u{1b}", b"x"), (&"e".repeat(200), b"x")]
     {
@@ -186,8 +193,9 @@ fn zstd_bomb() -> Vec<u8> {
     bomb
 }
 
+/// Rules: H-05.
 #[test]
-fn h_05_a_body_over_the_limits_is_a_dead_letter() {
+fn a_body_over_the_limits_is_a_dead_letter() {
     let most = every().max_bytes(100 << 20);
     for (name, bomb) in [("gzip", gzip_bomb()), ("zstd", zstd_bomb()), ("deflate", gzip_bomb()[10..].to_vec())] {
         let message = encoded(name, bomb);
@@ -210,8 +218,9 @@ fn h_05_a_body_over_the_limits_is_a_dead_letter() {
     assert_eq!(refused(&every(), encoded("zstd", declared)).0, DeadLetterReason::LimitExceeded);
 }
 
+/// Rules: H-05.
 #[test]
-fn h_05_limits_are_exact() {
+fn limits_are_exact() {
     for (name, body) in [("gzip", GZIP), ("zstd", ZSTD), ("zstd", ZSTD_STREAMED)] {
         let size = lines().len();
         received(&every().max_bytes(size), encoded(name, body)).unwrap();
@@ -223,8 +232,9 @@ fn h_05_limits_are_exact() {
     }
 }
 
+/// Rules: H-06.
 #[test]
-fn h_06_one_encoding_and_no_more() {
+fn one_encoding_and_no_more() {
     for names in ["gzip, gzip", "gzip,zstd", "identity, gzip, utf-8, gzip"] {
         let (reason, code) = refused(&every(), encoded(names, GZIP));
         assert_eq!((reason, code.as_str()), (DeadLetterReason::UnsupportedEncoding, "Nested"), "{names}");
@@ -243,8 +253,9 @@ fn h_06_one_encoding_and_no_more() {
     assert_eq!((reason, code.as_str()), (DeadLetterReason::UnsupportedEncoding, "Nested"));
 }
 
+/// Rules: H-07.
 #[test]
-fn h_07_every_truncation_and_what_follows_is_told_apart() {
+fn every_truncation_and_what_follows_is_distinguished() {
     for (name, body) in [("gzip", GZIP), ("zstd", ZSTD), ("zstd", ZSTD_STREAMED), ("deflate", ZLIB)] {
         for length in 0..body.len() {
             // A frame of zstd says early how much is to come.
@@ -280,15 +291,17 @@ fn h_07_every_truncation_and_what_follows_is_told_apart() {
     assert_eq!(received(&every(), encoded("zstd", plain)).unwrap().payload(), Some(&b"abc"[..]));
 }
 
+/// Rules: H-102.
 #[test]
-fn h_102_what_python_has_written_is_read() {
+fn what_python_has_written_is_read() {
     for (name, body) in PYTHON {
         assert_eq!(received(&every(), encoded(name, body)).unwrap().payload(), Some(lines().as_bytes()), "{name}");
     }
 }
 
+/// Rules: H-103.
 #[test]
-fn h_103_members_and_frames_follow_each_other_within_the_limits() {
+fn members_and_frames_follow_each_other_within_the_limits() {
     let twice = lines().repeat(2);
     let skipped = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc";
     for (name, body) in [
@@ -323,8 +336,9 @@ fn h_103_members_and_frames_follow_each_other_within_the_limits() {
     assert!(received(&every(), encoded("gzip", back)).is_err());
 }
 
+/// Rules: H-103.
 #[test]
-fn h_103_many_empty_members_and_frames_are_one_empty_body() {
+fn many_empty_members_and_frames_are_one_empty_body() {
     let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::flush(&mut member).unwrap();
     let member = member.finish().unwrap();
@@ -343,8 +357,9 @@ fn orders(count: u64) -> String {
     (0..count).map(order).collect()
 }
 
+/// Rules: H-104.
 #[test]
-fn h_104_a_frame_of_zstd_carries_its_content_size() {
+fn a_frame_of_zstd_carries_its_content_size() {
     for count in [20, 60, 4_000] {
         let body = orders(count);
         let sent = sent(&CompressLayer::new(Encoding::Zstd), Message::new(body.clone()));
@@ -363,8 +378,9 @@ fn h_104_a_frame_of_zstd_carries_its_content_size() {
     }
 }
 
+/// Rules: H-105.
 #[test]
-fn h_105_levels_are_clamped_and_higher_ones_are_smaller() {
+fn levels_are_clamped_and_higher_ones_are_smaller() {
     let text = include_str!("../../docs/semantics.md");
     let size = |layer: CompressLayer| sent(&layer, Message::new(text)).body().size();
     for (encoding, highest) in [(Encoding::Gzip, 9), (Encoding::Zstd, 19), (Encoding::Deflate, 9)] {
@@ -378,8 +394,9 @@ fn h_105_levels_are_clamped_and_higher_ones_are_smaller() {
     assert!(zstd < gzip, "{zstd} {gzip}");
 }
 
+/// Rules: H-101.
 #[test]
-fn h_101_a_refusal_names_what_is_missing() {
+fn a_refusal_names_what_is_missing() {
     let says = |layer: &DecompressLayer, name: &str| {
         received(layer, encoded(name, GZIP)).expect_err("a dead letter").description.into_owned()
     };
@@ -393,8 +410,9 @@ fn h_101_a_refusal_names_what_is_missing() {
     assert_eq!(without("br").to_string(), "the content encoding `br` is not supported");
 }
 
+/// Rules: H-100.
 #[test]
-fn h_100_what_is_only_labelled_is_read_without_a_layer() {
+fn what_is_only_labelled_is_read_without_a_layer() {
     for name in ["utf-8", "UTF-8", "binary", "us-ascii", "iso-8859-1", "8bit", "identity, utf-8"] {
         let message = encoded(name, "7");
         assert_eq!(message.decode::<u8, _>(&consign::codecs::Codecs::json()).unwrap(), 7, "{name}");
@@ -419,8 +437,9 @@ fn gzip_with_every_field() -> (Vec<u8>, usize) {
     (body, end + 2)
 }
 
+/// Rules: H-07.
 #[test]
-fn h_07_a_header_of_gzip_may_have_every_field() {
+fn a_header_of_gzip_may_have_every_field() {
     let (body, header) = gzip_with_every_field();
     let seen = received(&every(), encoded("gzip", body.clone())).unwrap();
     assert_eq!(seen.payload(), Some(lines().as_bytes()));
@@ -448,8 +467,9 @@ fn h_07_a_header_of_gzip_may_have_every_field() {
     }
 }
 
+/// Rules: H-07.
 #[test]
-fn h_07_a_changed_byte_is_never_another_body() {
+fn a_changed_byte_is_never_another_body() {
     for (name, body) in [("gzip", GZIP), ("zstd", ZSTD), ("zstd", ZSTD_STREAMED), ("deflate", ZLIB)] {
         let mut accepted = 0;
         for at in 0..body.len() {
@@ -467,8 +487,9 @@ fn h_07_a_changed_byte_is_never_another_body() {
     }
 }
 
+/// Rules: H-07.
 #[test]
-fn h_07_random_bytes_panic_no_decoder() {
+fn random_bytes_panic_no_decoder() {
     let bodies = (0..3_usize, vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), vec(any::<u8>(), 0..64));
     let result = runner(2_000).run(&bodies, |(which, changes, noise)| {
         let (name, valid) = [("gzip", GZIP), ("zstd", ZSTD), ("deflate", ZLIB)][which];
@@ -482,11 +503,12 @@ fn h_07_random_bytes_panic_no_decoder() {
         }
         Ok(())
     });
-    explain(result, "h_07_random_bytes_panic_no_decoder");
+    explain(result, "random_bytes_panic_no_decoder");
 }
 
+/// Rules: H-08.
 #[tokio::test]
-async fn h_08_a_dead_letter_keeps_the_encoded_body() {
+async fn a_dead_letter_keeps_the_encoded_body() {
     use consign::{
         administration::QueueSettings, broker::Broker, consumer::Consumer, message::SequenceNumber, transport::Sender,
     };
@@ -503,8 +525,9 @@ async fn h_08_a_dead_letter_keeps_the_encoded_body() {
     assert_eq!(dead.dead_letter_reason(), Some("DeserializationFailed"));
 }
 
+/// Rules: H-09.
 #[test]
-fn h_09_without_the_layer_a_codec_sees_no_encoded_body() {
+fn without_the_layer_a_codec_sees_no_encoded_body() {
     let error = encoded("gzip", GZIP).decode::<u32, _>(&consign::codecs::Codecs::json()).unwrap_err();
     assert_eq!(error.reason(), DeadLetterReason::UnsupportedEncoding);
 }

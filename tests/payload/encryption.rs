@@ -34,8 +34,9 @@ fn bytes(message: &Message) -> Vec<u8> {
     message.payload().unwrap().to_vec()
 }
 
+/// Rules: H-20.
 #[test]
-fn h_20_an_encrypted_body_comes_back_and_says_by_which_key() {
+fn an_encrypted_body_comes_back_and_says_by_which_key() {
     let message = encrypted();
     let property = |name| message.application().get(name).and_then(PropertyValue::as_str);
     assert_eq!(property(EncryptLayer::ALGORITHM), Some("2:xchacha20poly1305"));
@@ -47,25 +48,28 @@ fn h_20_an_encrypted_body_comes_back_and_says_by_which_key() {
     assert_eq!((seen.body(), seen.properties()), (bound().body(), bound().properties()));
 }
 
+/// Rules: H-20.
 #[test]
-fn h_20_any_body_comes_back() {
+fn any_body_comes_back() {
     let result = runner(100).run(&vec(vec(any::<u8>(), 0..300), 0..4), |sections| {
         let body = Body::sections(sections.iter().cloned().map(Into::into).collect());
         let seen = received(&DecryptLayer::new(keys()), sent(&EncryptLayer::new(keys()), Message::new(body)));
         prop_assert_eq!(bytes(&seen.unwrap()), sections.concat());
         Ok(())
     });
-    explain(result, "h_20_any_body_comes_back");
+    explain(result, "any_body_comes_back");
 }
 
+/// Rules: H-20.
 #[test]
-fn h_20_no_two_nonces_are_the_same() {
+fn no_two_nonces_are_the_same() {
     let nonces: std::collections::HashSet<_> = (0..1_000).map(|_| bytes(&encrypted())[..24].to_vec()).collect();
     assert_eq!(nonces.len(), 1_000);
 }
 
+/// Rules: H-21.
 #[test]
-fn h_21_what_is_not_encrypted_is_a_dead_letter_before_any_codec() {
+fn what_is_not_encrypted_is_a_dead_letter_before_any_codec() {
     assert_eq!(refused(&DecryptLayer::new(keys()), bound()), "the message is not encrypted");
     // Unless it is allowed, and then only what does not pretend.
     let lenient = DecryptLayer::new(keys()).allow_plaintext();
@@ -78,8 +82,9 @@ fn h_21_what_is_not_encrypted_is_a_dead_letter_before_any_codec() {
     received(&lenient, encrypted()).unwrap();
 }
 
+/// Rules: H-22.
 #[test]
-fn h_22_each_bit_counts() {
+fn each_bit_counts() {
     let layer = DecryptLayer::new(keys());
     let message = encrypted();
     let body = bytes(&message);
@@ -100,8 +105,9 @@ fn h_22_each_bit_counts() {
     refused(&layer, message.with_body(Value::from("text")));
 }
 
+/// Rules: H-23, H-150.
 #[test]
-fn h_23_h_150_bound_properties_cannot_be_changed() {
+fn bound_properties_cannot_be_changed() {
     let layer = DecryptLayer::new(keys());
     let no_encoding: fn(&mut Message) = |m| m.properties_mut().pass_through_mut().content_encoding = None;
     for (n, change) in CHANGES.into_iter().chain([no_encoding]).enumerate() {
@@ -111,26 +117,30 @@ fn h_23_h_150_bound_properties_cannot_be_changed() {
     }
 }
 
+/// Rules: H-151.
 #[test]
-fn h_151_a_sender_binds_further_properties() {
+fn a_sender_binds_further_properties() {
     let (encrypting, decrypting) = (EncryptLayer::new(keys()), DecryptLayer::new(keys()));
     let binding = encrypting.clone().bind("kind").bind("a,b%").bind("kind");
     let requiring = decrypting.clone().require_bound("kind").require_bound("x-message-version");
     further_properties(&binding, &decrypting, &requiring, &encrypting, EncryptLayer::BOUND);
 }
 
+/// Rules: H-152.
 #[test]
-fn h_152_a_missing_text_is_not_an_empty_one() {
+fn a_missing_text_is_not_an_empty_one() {
     missing_is_not_empty(&EncryptLayer::new(keys()), &DecryptLayer::new(keys()));
 }
 
+/// Rules: H-153.
 #[test]
-fn h_153_a_value_is_bound_in_one_form() {
+fn a_value_is_bound_in_one_form() {
     values_are_canonical(&EncryptLayer::new(keys()), &DecryptLayer::new(keys()));
 }
 
+/// Rules: H-154.
 #[test]
-fn h_154_what_a_broker_or_a_retry_changes_is_not_bound() {
+fn what_a_broker_or_a_retry_changes_is_not_bound() {
     for (n, change) in HARMLESS.into_iter().enumerate() {
         let mut message = encrypted();
         change(&mut message);
@@ -138,8 +148,9 @@ fn h_154_what_a_broker_or_a_retry_changes_is_not_bound() {
     }
 }
 
+/// Rules: H-155.
 #[test]
-fn h_155_another_version_or_algorithm_is_an_error_of_its_own() {
+fn another_version_or_algorithm_is_an_error_of_its_own() {
     let layer = DecryptLayer::new(keys());
     let version = "the version of the encryption's format is not 2";
     let algorithm = "the algorithm of the encryption is not xchacha20poly1305";
@@ -158,15 +169,17 @@ fn h_155_another_version_or_algorithm_is_an_error_of_its_own() {
     }
 }
 
+/// Rules: H-23.
 #[test]
-fn h_23_a_message_without_an_id_is_given_one() {
+fn a_message_without_an_id_is_given_one() {
     let message = sent(&EncryptLayer::new(keys()), Message::new("body"));
     assert_eq!(message.message_id().map(str::len), Some(36));
     received(&DecryptLayer::new(keys()), message).unwrap();
 }
 
+/// Rules: H-24.
 #[test]
-fn h_24_keys_rotate() {
+fn keys_rotate() {
     let (first, second) = (key("2025", 1), key("2026", 2));
     let receivers = [
         DecryptLayer::new(Keys::new(first.clone())),
@@ -201,8 +214,9 @@ fn h_24_keys_rotate() {
     assert_eq!(refused(&careless, encrypted()), "no key `new` to decrypt by");
 }
 
+/// Rules: H-24.
 #[test]
-fn h_24_a_key_has_an_id_that_can_travel_and_a_secret_that_does_not_show() {
+fn a_key_has_an_id_that_can_travel_and_a_secret_that_does_not_show() {
     for id in ["", "with space", "é", "line\n", &"x".repeat(65)] {
         let refused: InvalidKey = Key::new(id, [0; 32]).unwrap_err();
         assert!(refused.to_string().contains("64"), "{refused}");
@@ -215,8 +229,9 @@ fn h_24_a_key_has_an_id_that_can_travel_and_a_secret_that_does_not_show() {
     assert!(description.len() < 500 && !description.contains('\u{1b}'), "{description}");
 }
 
+/// Rules: H-25.
 #[test]
-fn h_25_nothing_is_sent_in_the_clear() {
+fn nothing_is_sent_in_the_clear() {
     let layer = EncryptLayer::new(keys());
     let none = EncryptLayer::new(|_: Option<&str>| None::<Key>);
     for message in all_or_nothing(&layer, &none) {
@@ -224,8 +239,9 @@ fn h_25_nothing_is_sent_in_the_clear() {
     }
 }
 
+/// Rules: H-26.
 #[test]
-fn h_26_compression_is_inside() {
+fn compression_is_inside() {
     let lines = "a line that comes again and again\n".repeat(50);
     let out = ServiceBuilder::new().layer(CompressLayer::new(Encoding::Gzip)).layer(EncryptLayer::new(keys()));
     let message = sent(&out.into_inner(), Message::new(lines.clone()));

@@ -22,8 +22,9 @@ fn signed() -> Message {
 const BEFORE: &str = "2:hmac-sha256:";
 const WRONG: &str = "not what was signed by the key `new`";
 
+/// Rules: H-30.
 #[test]
-fn h_30_a_signature_is_beside_the_body() {
+fn a_signature_is_beside_the_body() {
     let message = signed();
     let property = |name| message.application().get(name).and_then(PropertyValue::as_str);
     let digits = property(SignLayer::SIGNATURE).and_then(|text| text.strip_prefix(BEFORE)).unwrap();
@@ -35,8 +36,9 @@ fn h_30_a_signature_is_beside_the_body() {
     assert_eq!((seen.body(), seen.properties()), (bound().body(), bound().properties()));
 }
 
+/// Rules: H-31.
 #[test]
-fn h_31_what_is_not_signed_is_a_dead_letter_before_any_codec() {
+fn what_is_not_signed_is_a_dead_letter_before_any_codec() {
     assert_eq!(refused(&VerifyLayer::new(keys()), bound()), "the message is not signed");
     let lenient = VerifyLayer::new(keys()).allow_unsigned();
     received(&lenient, bound()).unwrap();
@@ -47,8 +49,9 @@ fn h_31_what_is_not_signed_is_a_dead_letter_before_any_codec() {
     }
 }
 
+/// Rules: H-32.
 #[test]
-fn h_32_each_bit_counts() {
+fn each_bit_counts() {
     let layer = VerifyLayer::new(keys());
     let message = signed();
     let body = message.payload().unwrap().to_vec();
@@ -88,8 +91,9 @@ fn h_32_each_bit_counts() {
     }
 }
 
+/// Rules: H-155.
 #[test]
-fn h_155_another_version_or_algorithm_is_an_error_of_its_own() {
+fn another_version_or_algorithm_is_an_error_of_its_own() {
     let layer = VerifyLayer::new(keys());
     let signed = signed();
     let text = signed.application().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
@@ -114,8 +118,9 @@ fn h_155_another_version_or_algorithm_is_an_error_of_its_own() {
     assert_eq!(refused(&layer, number), version);
 }
 
+/// Rules: H-33, H-150.
 #[test]
-fn h_33_h_150_bound_properties_cannot_be_changed() {
+fn bound_properties_cannot_be_changed() {
     let layer = VerifyLayer::new(keys());
     for (n, change) in CHANGES.into_iter().enumerate() {
         let mut message = signed();
@@ -127,8 +132,9 @@ fn h_33_h_150_bound_properties_cannot_be_changed() {
     received(&layer, without_id).unwrap();
 }
 
+/// Rules: H-150, H-33.
 #[test]
-fn h_150_h_33_how_a_body_is_encrypted_is_signed() {
+fn how_a_body_is_encrypted_is_signed() {
     let layer = VerifyLayer::new(keys());
     for name in ["x-encryption", "x-encryption-key", "x-encryption-bound"] {
         let mut message = bound();
@@ -147,26 +153,30 @@ fn h_150_h_33_how_a_body_is_encrypted_is_signed() {
     }
 }
 
+/// Rules: H-151.
 #[test]
-fn h_151_a_sender_binds_further_properties() {
+fn a_sender_binds_further_properties() {
     let (signing, verifying) = (SignLayer::new(keys()), VerifyLayer::new(keys()));
     let binding = signing.clone().bind("kind").bind("a,b%").bind("kind");
     let requiring = verifying.clone().require_bound("kind").require_bound("x-message-version");
     further_properties(&binding, &verifying, &requiring, &signing, SignLayer::BOUND);
 }
 
+/// Rules: H-152.
 #[test]
-fn h_152_a_missing_text_is_not_an_empty_one() {
+fn a_missing_text_is_not_an_empty_one() {
     missing_is_not_empty(&SignLayer::new(keys()), &VerifyLayer::new(keys()));
 }
 
+/// Rules: H-153.
 #[test]
-fn h_153_a_value_is_bound_in_one_form() {
+fn a_value_is_bound_in_one_form() {
     values_are_canonical(&SignLayer::new(keys()), &VerifyLayer::new(keys()));
 }
 
+/// Rules: H-154.
 #[test]
-fn h_154_what_a_broker_or_a_retry_changes_is_not_signed() {
+fn what_a_broker_or_a_retry_changes_is_not_signed() {
     for (n, change) in HARMLESS.into_iter().enumerate() {
         let mut message = signed();
         change(&mut message);
@@ -174,8 +184,9 @@ fn h_154_what_a_broker_or_a_retry_changes_is_not_signed() {
     }
 }
 
+/// Rules: H-34.
 #[test]
-fn h_34_keys_rotate() {
+fn keys_rotate() {
     let (first, second) = (key("2025", 1), key("2026", 2));
     let before = sent(&SignLayer::new(Keys::new(first.clone())), bound());
     let after = sent(&SignLayer::new(Keys::new(second.clone()).and_old(first.clone())), bound());
@@ -194,8 +205,9 @@ fn h_34_keys_rotate() {
     assert_eq!(refused(&any, renamed), "no key `2027` to verify by");
 }
 
+/// Rules: H-35.
 #[test]
-fn h_35_nothing_is_sent_unsigned() {
+fn nothing_is_sent_unsigned() {
     let layer = SignLayer::new(keys());
     let none = SignLayer::new(|_: Option<&str>| None::<Key>);
     for message in all_or_nothing(&layer, &none) {

@@ -54,8 +54,9 @@ struct Flat {
     times: BTreeMap<String, Timestamp>,
 }
 
+/// Rules: P-110.
 #[test]
-fn p_110_from_text_and_from_milliseconds() {
+fn from_text_and_from_milliseconds() {
     let text = "2023-11-14T22:13:20.123Z";
     let whole = at(1_700_000_000_123);
     for (content_type, body) in [
@@ -87,8 +88,9 @@ fn p_110_from_text_and_from_milliseconds() {
     }
 }
 
+/// Rules: P-110.
 #[test]
-fn p_110_from_the_timestamp_extension_of_message_pack() {
+fn from_the_timestamp_extension_of_message_pack() {
     // A Date by msgpackr and @msgpack/msgpack, a datetime by msgpack; one without a fraction; one before 1970.
     reads(MSGPACK, "d7ff1d5353006553f100", &at(1_700_000_000_123));
     reads(MSGPACK, "d6ff6553f100", &at(1_700_000_000_000));
@@ -109,8 +111,9 @@ fn p_110_from_the_timestamp_extension_of_message_pack() {
     }
 }
 
+/// Rules: P-110.
 #[test]
-fn p_110_from_the_tags_of_cbor() {
+fn from_the_tags_of_cbor() {
     // A Date by cbor-x and cbor; one without a fraction; a datetime by cbor2, which has it as a timestamp.
     reads(CBOR, "c1fb41d954fc4007df3b", &at(1_700_000_000_123));
     reads(CBOR, "c11a6553f100", &at(1_700_000_000_000));
@@ -127,8 +130,9 @@ fn p_110_from_the_tags_of_cbor() {
     }
 }
 
+/// Rules: P-111.
 #[test]
-fn p_111_where_serde_reads_a_value_twice() {
+fn where_serde_reads_a_value_twice() {
     let (placed, time) = (at(1_700_000_000_000), "6174");
     for (content_type, at, tagged) in [
         (MSGPACK, "d6ff6553f100", "82 a474797065 a6506c61636564 a2"),
@@ -146,8 +150,9 @@ fn p_111_where_serde_reads_a_value_twice() {
     }
 }
 
+/// Rules: P-112.
 #[test]
-fn p_112_a_timestamp_comes_back_from_each_format() {
+fn a_timestamp_comes_back_from_each_format() {
     let all = [0, 1, -1, 1_700_000_000_123, -62_167_219_200_000, -62_167_219_200_001, i64::MIN, i64::MAX].map(at);
     for content_type in FORMATS {
         for at in all {

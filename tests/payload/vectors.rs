@@ -171,8 +171,9 @@ fn assert_same(one: &Message, other: &Message, name: &Json) {
     assert_eq!(shown(one), shown(other), "{name}");
 }
 
+/// Rules: H-157.
 #[test]
-fn h_157_the_vectors_are_read() {
+fn the_vectors_are_read() {
     let vectors = Vectors::read();
     for case in vectors.part("vectors").iter().chain(vectors.part("opened")) {
         let opened = vectors.opened(case).unwrap_or_else(|letter| panic!("{}: {}", case["name"], letter.description));
@@ -180,8 +181,9 @@ fn h_157_the_vectors_are_read() {
     }
 }
 
+/// Rules: H-157.
 #[test]
-fn h_157_the_vectors_are_written() {
+fn the_vectors_are_written() {
     let vectors = Vectors::read();
     for case in vectors.part("vectors") {
         let (key, expected) = (vectors.key(case), message(&case["sent"]));
@@ -219,8 +221,9 @@ const ERRORS: [(&str, &str); 10] = [
     ("NotBound", "does not cover the property"),
 ];
 
+/// Rules: H-157.
 #[test]
-fn h_157_the_vectors_are_refused() {
+fn the_vectors_are_refused() {
     let vectors = Vectors::read();
     for case in vectors.part("refused") {
         let Err(letter) = vectors.opened(case) else { panic!("{} was accepted", case["name"]) };

@@ -31,8 +31,9 @@ fn settings() -> Settings {
     Settings::new().concurrency(8).prefetch(4).lock(Duration::from_secs(60)).drain_timeout(Duration::from_millis(1_500))
 }
 
+/// Rules: J-41.
 #[tokio::test]
-async fn j_41_a_receiving_pipeline_says_what_it_is_made_of() {
+async fn a_receiving_pipeline_says_what_it_is_made_of() {
     let router =
         Router::new(codecs()).types(async |_: Event| {}).route("raw", Ignore).otherwise(Ignore).build().unwrap();
     let pipeline = Pipeline::receiving("orders")
@@ -84,8 +85,9 @@ limits: 262144 bytes, depth 64, 65536 elements"
     assert_eq!(pipeline.into_service().oneshot(message).await.unwrap(), Disposition::Complete);
 }
 
+/// Rules: Y-213.
 #[test]
-fn y_213_a_description_has_the_delayed_retries() {
+fn a_description_has_the_delayed_retries() {
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
     let handler = || service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
     for (backoff, line) in [
@@ -107,8 +109,9 @@ fn y_213_a_description_has_the_delayed_retries() {
     }
 }
 
+/// Rules: J-41.
 #[tokio::test]
-async fn j_41_a_sending_pipeline_says_what_it_is_made_of() {
+async fn a_sending_pipeline_says_what_it_is_made_of() {
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
     let pipeline = Pipeline::sending("to orders")
         .sends::<Event>()
@@ -136,8 +139,9 @@ codecs
     assert_eq!(queue.counts().active, 1);
 }
 
+/// Rules: J-42.
 #[test]
-fn j_42_a_description_is_data_too() {
+fn a_description_is_data_too() {
     let router = Router::new(Codecs::json()).types(async |_: Event| {}).route("raw", Ignore);
     let error = router.build().unwrap_err();
     assert_eq!(error.to_string(), "`order.shipped` is written by `msgpack`, which is no codec of the set: add it");
@@ -170,8 +174,9 @@ impl<S> tower::Layer<S> for Seal {
     }
 }
 
+/// Rules: J-43.
 #[test]
-fn j_43_a_layer_of_somebody_else_says_its_name_and_its_place() {
+fn a_foreign_layer_has_its_name_and_its_place() {
     let service = || service_fn(async |_: Message| Ok::<_, BoxError>(()));
     let good = Pipeline::sending("q").other("compress", Identity::new()).layer(Seal).service(service()).unwrap();
     assert_eq!(good.describe().to_string(), "q, sending\nlayers, outer to inner\n  1 compress\n  2 seal");
@@ -182,8 +187,9 @@ fn j_43_a_layer_of_somebody_else_says_its_name_and_its_place() {
     assert_eq!(bad.map(drop).unwrap_err().to_string(), says);
 }
 
+/// Rules: J-44.
 #[tokio::test]
-async fn j_44_a_consumer_takes_the_settings_that_were_checked() {
+async fn a_consumer_takes_the_settings_that_were_checked() {
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
     let handler = service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
     let consumer = Consumer::configured(queue.receiver(), handler, &settings()).unwrap();

@@ -37,8 +37,9 @@ use crate::layers::{
     sign, to_encrypt, to_sign, verify,
 };
 
+/// Rules: J-46.
 #[tokio::test]
-async fn j_46_a_whole_row_says_what_it_is_made_of() {
+async fn a_full_stack_says_what_it_is_made_of() {
     let (queue, blobs) = (Broker::new().create_queue("orders", QueueSettings::default()).unwrap(), blobs());
     let sending = Pipeline::sending("to orders")
         .layer(TraceLayer::sending("orders"))
@@ -117,8 +118,9 @@ fn refused(pipeline: Pipeline<Stack<Says<impl Describe>, Identity>>, kind: Kind,
     assert_eq!((error.kind(), error.to_string()), (kind, says.to_owned()));
 }
 
+/// Rules: J-48.
 #[test]
-fn j_48_01_none_stands_twice() {
+fn none_stands_twice() {
     macro_rules! twice {
         ($($pipeline:expr, $layer:expr, $name:literal;)*) => {$(
             let built = $pipeline("q").layer(Says($layer)).layer(Says($layer)).service(service!());
@@ -141,8 +143,9 @@ fn j_48_01_none_stands_twice() {
     }
 }
 
+/// Rules: J-48.
 #[test]
-fn j_48_02_each_is_of_one_side() {
+fn each_is_of_one_side() {
     macro_rules! wrong_side {
         ($($pipeline:expr, $layer:expr;)*) => {$(
             let error = $pipeline("q").layer(Says($layer)).service(service!()).map(drop).unwrap_err();
@@ -163,8 +166,9 @@ fn j_48_02_each_is_of_one_side() {
     }
 }
 
+/// Rules: J-48.
 #[test]
-fn j_48_03_limits_that_nothing_passes() {
+fn limits_that_nothing_passes() {
     let one = |layer| Pipeline::receiving("q").layer(Says(layer));
     let says = "`decompress` reads no encoding, so that no compressed message passes: name one";
     refused(one(DecompressLayer::new([])), Kind::LayerSetting, says);
@@ -178,8 +182,9 @@ fn j_48_03_limits_that_nothing_passes() {
     refused(none, Kind::LayerSetting, says);
 }
 
+/// Rules: J-48.
 #[test]
-fn j_48_04_nothing_to_encrypt_or_to_sign_by() {
+fn nothing_to_encrypt_or_to_sign_by() {
     // Answers by an id alone.
     let by_id = |id: Option<&str>| id.map(|_| key("2026"));
     let says = "`encrypt` has no newest key, and so nothing is sent: let its provider answer without an id";
@@ -195,8 +200,9 @@ fn j_48_04_nothing_to_encrypt_or_to_sign_by() {
     }
 }
 
+/// Rules: J-48.
 #[test]
-fn j_48_05_a_newest_key_that_its_id_does_not_find() {
+fn a_newest_key_that_its_id_does_not_find() {
     let newest_alone = |id: Option<&str>| id.is_none().then(|| key("2026"));
     let another = |id: Option<&str>| Some(key(if id.is_none() { "2026" } else { "2025" }));
     let says = "`decrypt` does not find its newest key by the id `2026`, which messages name: let its provider do";
@@ -208,8 +214,9 @@ fn j_48_05_a_newest_key_that_its_id_does_not_find() {
     Pipeline::sending("q").layer(Says(EncryptLayer::new(newest_alone))).service(service!()).unwrap();
 }
 
+/// Rules: H-158.
 #[test]
-fn h_158_a_property_that_says_the_type_is_covered() {
+fn a_property_that_says_the_type_is_covered() {
     #[derive(MessageTypes)]
     #[message(property = "kind", version_property = "v")]
     enum Event {

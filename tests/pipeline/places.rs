@@ -56,8 +56,9 @@ impl Describe for Named {
     }
 }
 
+/// Rules: J-46.
 #[test]
-fn j_46_01_nothing_is_changed_before_it_is_encoded() {
+fn nothing_is_changed_before_it_is_encoded() {
     orders! {
         sending: compress(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
         sending: sign(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
@@ -66,23 +67,26 @@ fn j_46_01_nothing_is_changed_before_it_is_encoded() {
     }
 }
 
+/// Rules: J-46.
 #[test]
-fn j_46_02_what_is_encrypted_is_compressed_before() {
+fn what_is_encrypted_is_compressed_before() {
     orders! {
         sending: compress(), outside, encrypt(), "what is encrypted does not get smaller";
     }
 }
 
+/// Rules: J-46.
 #[test]
-fn j_46_03_a_signature_is_of_what_is_sent() {
+fn a_signature_is_of_what_is_sent() {
     orders! {
         sending: compress(), outside, sign(), "the signature is of another body than the one that is sent";
         sending: sign(), inside, encrypt(), "the signature is of another body than the one that is sent";
     }
 }
 
+/// Rules: J-46.
 #[test]
-fn j_46_04_the_store_has_what_is_compressed_signed_and_encrypted() {
+fn the_store_has_what_is_compressed_signed_and_encrypted() {
     orders! {
         sending: compress(), outside, check_in(), "the store has the body as it was";
         sending: encrypt(), outside, check_in(), "the store has what is not encrypted";
@@ -90,16 +94,18 @@ fn j_46_04_the_store_has_what_is_compressed_signed_and_encrypted() {
     }
 }
 
+/// Rules: J-46.
 #[test]
-fn j_46_05_an_id_is_there_before_it_is_bound() {
+fn an_id_is_there_before_it_is_bound() {
     orders! {
         sending: MessageIdLayer::new(), outside, sign(), "the message has a random id by then";
         sending: MessageIdLayer::new(), outside, encrypt(), "the message has a random id by then";
     }
 }
 
+/// Rules: J-46.
 #[test]
-fn j_46_06_what_is_limited_is_what_is_sent() {
+fn what_is_limited_is_what_is_sent() {
     orders! {
         sending: SizeLimitLayer::default(), inside, compress(), "the size that is limited is not that which is sent";
         sending: SizeLimitLayer::default(), inside, sign(), "the size that is limited is not that which is sent";
@@ -109,8 +115,9 @@ fn j_46_06_what_is_limited_is_what_is_sent() {
     }
 }
 
+/// Rules: J-47.
 #[test]
-fn j_47_01_a_later_copy_is_as_it_came() {
+fn a_later_copy_is_as_it_came() {
     orders! {
         receiving: check_out(), inside, RetryLayer::new(), "the copy that a retry sends has the body, and no claim";
         receiving: verify(), inside, RetryLayer::new(), "the copy that a retry sends is not signed";
@@ -119,8 +126,9 @@ fn j_47_01_a_later_copy_is_as_it_came() {
     }
 }
 
+/// Rules: J-47.
 #[test]
-fn j_47_02_no_body_is_read_for_nothing() {
+fn no_body_is_read_for_nothing() {
     orders! {
         receiving: check_out(), inside, ExpiryLayer::new(SystemClock::new()), "the body of an expired message is read";
         receiving: check_out(), inside, dedup(), "the body of a duplicate is read";
@@ -133,8 +141,9 @@ fn j_47_02_no_body_is_read_for_nothing() {
     }
 }
 
+/// Rules: J-47.
 #[test]
-fn j_47_03_a_claim_is_redeemed_first() {
+fn a_claim_is_redeemed_first() {
     orders! {
         receiving: verify(), inside, check_out(), "there is no body to verify";
         receiving: decrypt(), inside, check_out(), "there is no body to decrypt";
@@ -143,23 +152,26 @@ fn j_47_03_a_claim_is_redeemed_first() {
     }
 }
 
+/// Rules: J-47.
 #[test]
-fn j_47_04_a_signature_is_of_what_has_come() {
+fn a_signature_is_of_what_has_come() {
     orders! {
         receiving: verify(), outside, decrypt(), "the signature is of another body than the one that is verified";
         receiving: decompress(), inside, verify(), "the signature is of another body than the one that is verified";
     }
 }
 
+/// Rules: J-47.
 #[test]
-fn j_47_05_what_is_decompressed_is_decrypted_before() {
+fn what_is_decompressed_is_decrypted_before() {
     orders! {
         receiving: decompress(), inside, decrypt(), "what it gets is encrypted";
     }
 }
 
+/// Rules: J-47.
 #[test]
-fn j_47_07_an_envelope_is_opened_last() {
+fn an_envelope_is_opened_last() {
     orders! {
         receiving: MassTransitLayer::new(), inside, check_out(), "there is no body to read";
         receiving: MassTransitLayer::new(), inside, verify(), "the signature is of another message than the one that is verified";
@@ -170,8 +182,9 @@ fn j_47_07_an_envelope_is_opened_last() {
     }
 }
 
+/// Rules: J-47.
 #[test]
-fn j_47_06_dead_letters_are_cut_outside_of_what_makes_them() {
+fn dead_letters_are_cut_outside_of_what_makes_them() {
     orders! {
         receiving: DeadLetterLayer::new(), outside, check_out(), "errors of what is outside do not pass through it";
         receiving: DeadLetterLayer::new(), outside, verify(), "errors of what is outside do not pass through it";
@@ -180,8 +193,9 @@ fn j_47_06_dead_letters_are_cut_outside_of_what_makes_them() {
     }
 }
 
+/// Rules: J-49.
 #[test]
-fn j_49_01_a_span_is_around_whatever_answers() {
+fn a_span_is_around_whatever_answers() {
     orders! {
         receiving: TraceLayer::receiving("q"), outside, DeadLetterLayer::new(), "what that answers is in no span";
         receiving: TraceLayer::receiving("q"), outside, CatchPanicLayer::new(), "what that answers is in no span";
@@ -195,8 +209,9 @@ fn j_49_01_a_span_is_around_whatever_answers() {
     }
 }
 
+/// Rules: J-49.
 #[test]
-fn j_49_02_a_span_is_around_whatever_refuses() {
+fn a_span_is_around_whatever_refuses() {
     orders! {
         sending: TraceLayer::sending("q"), outside, EncodeLayer::new(Codecs::json()), "what that refuses is in no span";
         sending: TraceLayer::sending("q"), outside, sign(), "what that refuses is in no span";
@@ -206,8 +221,9 @@ fn j_49_02_a_span_is_around_whatever_refuses() {
     }
 }
 
+/// Rules: J-49.
 #[test]
-fn j_49_03_a_message_has_one_span_for_all_its_attempts() {
+fn a_message_has_one_span_for_all_its_attempts() {
     let why = "each attempt has a span of its own, and what becomes of the message is in none";
     orders! {
         receiving: TraceLayer::receiving("q"), outside, RetryLayer::new(), why;

@@ -86,14 +86,16 @@ impl Codec for OtherJson {
     }
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_01_two_codecs_for_one_media_type() {
+fn two_codecs_for_one_media_type() {
     let says = "`json` and `other` both read `application/json`: leave it to one of them";
     no_set(Codecs::builder().with(Json::default()).with(OtherJson).build(), ConfigErrorKind::DuplicateMediaType, says);
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_02_a_chain_that_is_never_reached() {
+fn a_chain_that_is_never_reached() {
     let codecs = Codecs::builder()
         .with(Json::default())
         .fallback(["json"])
@@ -105,14 +107,16 @@ fn j_45_02_a_chain_that_is_never_reached() {
     no_set(codecs.build(), ConfigErrorKind::ChainUnreachable, says);
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_03_a_positional_codec_in_a_chain() {
+fn a_positional_codec_in_a_chain() {
     let codecs = Codecs::builder().with(Json::default()).with(Bincode::fixint()).fallback(["json", "bincode"]).build();
     assert_eq!(codecs.map(drop).unwrap_err().kind(), ConfigErrorKind::PositionalNotAllowed);
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_04_duplicate_detection_outside_of_a_retry() {
+fn duplicate_detection_outside_of_a_retry() {
     let built = Pipeline::receiving("q").layer(dedup()).layer(RetryLayer::new()).service(handler!());
     let says = "put `dedup` inside of `retry`, or else a copy that is sent for later is taken for a message that is done, and \
                 lost";
@@ -120,30 +124,34 @@ fn j_45_04_duplicate_detection_outside_of_a_retry() {
     Pipeline::receiving("q").layer(RetryLayer::new()).layer(dedup()).service(handler!()).unwrap();
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_05_dead_lettering_inside_of_what_fails() {
+fn dead_lettering_inside_of_what_fails() {
     let built =
         Pipeline::receiving("q").layer(CatchPanicLayer::new()).layer(DeadLetterLayer::new()).service(handler!());
     let says = "put `dead_letter` outside of `catch_panic`, or else errors of what is outside do not pass through it";
     refused(built, Kind::LayerOrder, says);
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_06_a_size_that_is_limited_before_it_is_known() {
+fn a_size_that_is_limited_before_it_is_known() {
     let built = Pipeline::sending("q").layer(SizeLimitLayer::default()).layer(EncodeLayer::new(codecs()));
     let says = "put `encode` outside of `size_limit`, or else the size is not known";
     refused(built.service(sender!()), Kind::LayerOrder, says);
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_07_a_layer_twice() {
+fn a_layer_twice() {
     let built =
         Pipeline::receiving("q").layer(dedup()).layer(CatchPanicLayer::new()).layer(dedup()).service(handler!());
     refused(built, Kind::DuplicateLayer, "`dedup` stands twice: leave one of them");
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_08_a_layer_of_the_other_side() {
+fn a_layer_of_the_other_side() {
     let built = Pipeline::receiving("q").layer(MessageIdLayer::new()).service(handler!());
     refused(built, Kind::WrongSide, "`message_id` is for a sending stack, and `q` is receiving: move it there");
     let built = Pipeline::sending("q").layer(dedup()).service(sender!());
@@ -160,8 +168,9 @@ fn j_45_08_a_layer_of_the_other_side() {
     refused(built, Kind::WrongSide, "`consumer` is for a receiving stack, and `q` is sending: move it there");
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_09_a_renewal_that_is_longer_than_the_lock() {
+fn a_renewal_that_is_longer_than_the_lock() {
     let renewal = |every| {
         let policy = Renewal::new(Duration::from_secs(60)).every(Duration::from_secs(every));
         let renew = LockRenewalLayer::new(|_: &Message| async { Ok::<_, SettleError>(()) }, policy);
@@ -173,8 +182,9 @@ fn j_45_09_a_renewal_that_is_longer_than_the_lock() {
     renewal(59).unwrap();
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_10_a_limit_that_nothing_passes() {
+fn a_limit_that_nothing_passes() {
     let built = Pipeline::sending("q").layer(SizeLimitLayer::new(0)).service(sender!());
     let says = "`size_limit` lets no byte pass, and every message has some: set a limit above 0";
     refused(built, Kind::LayerSetting, says);
@@ -189,14 +199,16 @@ fn no_settings(settings: &Settings, kind: SettingsErrorKind, says: &str) {
     assert_eq!((error.kind(), error.to_string()), (kind, says.to_owned()));
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_11_a_consumer_that_handles_nothing() {
+fn a_consumer_that_handles_nothing() {
     let says = "the consumer handles 0 messages at once, so none ever: set at least 1";
     no_settings(&Settings::new().concurrency(0), SettingsErrorKind::NoConcurrency, says);
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_12_a_consumer_that_handles_too_much() {
+fn a_consumer_that_handles_too_much() {
     let says = "the consumer handles 4097 messages at once: set at most 4096, and run several";
     no_settings(&Settings::new().concurrency(4_097), SettingsErrorKind::TooMuchConcurrency, says);
     let says = "the consumer locks 4097 messages ahead: set at most 4096";
@@ -204,8 +216,9 @@ fn j_45_12_a_consumer_that_handles_too_much() {
     Settings::new().concurrency(4_096).prefetch(4_096).check().unwrap();
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_13_a_renewal_that_never_comes() {
+fn a_renewal_that_never_comes() {
     let settings = |renew| Settings::new().lock(Duration::from_secs(60)).renew_for(Duration::from_secs(renew));
     let says = "the consumer renews for 29s a lock of 60s, whose first renewal is due after 30s: renew for longer, or not at all";
     no_settings(&settings(29), SettingsErrorKind::RenewalTooShort, says);
@@ -213,21 +226,24 @@ fn j_45_13_a_renewal_that_never_comes() {
     settings(0).check().unwrap();
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_14_types_that_nobody_encodes() {
+fn types_that_no_codec_encodes() {
     let built = Pipeline::sending("q").sends::<Event>().service(sender!());
     refused(built, Kind::NoEncode, "`Event` is sent, and no layer encodes it: add `encode`");
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_15_types_whose_codec_is_not_there() {
+fn types_whose_codec_is_not_there() {
     let built = Pipeline::sending("q").sends::<Event>().layer(EncodeLayer::new(Codecs::json())).service(sender!());
     let says = "`order.shipped` is written by `msgpack`, which is no codec of the set: add it";
     refused(built, Kind::Types(TypesErrorKind::UnknownCodec), says);
 }
 
+/// Rules: J-45.
 #[test]
-fn j_45_16_a_layer_that_is_named_by_hand_counts_for_the_order() {
+fn a_layer_that_is_named_by_hand_counts_for_the_order() {
     let built = Pipeline::receiving("q").layer(dedup()).other("retry", Identity::new()).service(handler!());
     assert_eq!(built.map(drop).unwrap_err().kind(), Kind::LayerOrder);
 }

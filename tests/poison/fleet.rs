@@ -107,13 +107,15 @@ fn assert_four_generations(outcome: &Outcome<Order>) {
     assert_eq!(outcome.refused(), [("DeserializationFailed", Some(two))]);
 }
 
+/// Rules: P-50.
 #[tokio::test(start_paused = true)]
-async fn p_50_a_mixed_fleet() {
+async fn a_mixed_fleet() {
     assert_four_generations(&run(chain(), four_generations()).await);
 }
 
+/// Rules: P-50.
 #[tokio::test(start_paused = true)]
-async fn p_50_a_mixed_fleet_in_one_batch() {
+async fn a_mixed_fleet_in_one_batch() {
     let queue = queue();
     queue.sender().unwrap().send_batch(Batch::from(four_generations())).await.unwrap();
     let log: Log<Order> = Arc::default();
@@ -123,8 +125,9 @@ async fn p_50_a_mixed_fleet_in_one_batch() {
     assert_four_generations(&Outcome { handled, dead: dead_letters(&queue).await });
 }
 
+/// Rules: P-15, P-16.
 #[tokio::test(start_paused = true)]
-async fn p_15_p_16_missing_is_the_first_codec_then_the_chain() {
+async fn missing_is_the_first_codec_then_the_chain() {
     let (json, msgpack) = (encoded(Json::default(), &order(1)).body, encoded(MessagePack, &order(2)).body);
     for missing in [None, Some(""), Some(" \t ")] {
         let messages = [labelled(missing, json.clone()), labelled(missing, msgpack.clone())];
@@ -136,8 +139,9 @@ async fn p_15_p_16_missing_is_the_first_codec_then_the_chain() {
     }
 }
 
+/// Rules: P-17.
 #[tokio::test(start_paused = true)]
-async fn p_17_json_in_another_charset_goes_to_the_next_codec() {
+async fn json_in_another_charset_goes_to_the_next_codec() {
     let (json, msgpack) = (encoded(Json::default(), &order(1)).body, encoded(MessagePack, &order(2)).body);
     let utf_16: Vec<u8> = json.iter().flat_map(|&byte| [0, byte]).collect();
     let marked = [b"\xef\xbb\xbf".as_slice(), &json].concat();
@@ -158,8 +162,9 @@ async fn p_17_json_in_another_charset_goes_to_the_next_codec() {
     assert_eq!(outcome.refused(), [("UnsupportedCharset", Some(refused))]);
 }
 
+/// Rules: P-20.
 #[tokio::test(start_paused = true)]
-async fn p_20_an_empty_body_is_none_or_unit_and_no_object() {
+async fn an_empty_body_is_none_or_unit_and_no_object() {
     let types = [None, Some("application/json"), Some("application/msgpack")];
     let messages = || types.map(|content_type| labelled(content_type, EMPTY));
     let outcome = run::<Option<Order>, _>(chain(), messages()).await;
@@ -174,7 +179,7 @@ async fn p_20_an_empty_body_is_none_or_unit_and_no_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e_1_a_wrong_label_is_mended_only_by_a_chain() {
+async fn a_wrong_content_type_is_recovered_only_by_a_chain() {
     let (json, msgpack) = (encoded(Json::default(), &order(1)).body, encoded(MessagePack, &order(2)).body);
     let messages = [labelled(Some("application/msgpack"), json), labelled(Some("application/json"), msgpack)];
     let outcome = run::<Order, _>(chain(), messages.clone()).await;
@@ -190,7 +195,7 @@ async fn e_1_a_wrong_label_is_mended_only_by_a_chain() {
 
 /// The byte is the number 1 in JSON and the number 49 in `MessagePack`.
 #[tokio::test(start_paused = true)]
-async fn e_2_the_declared_type_wins() {
+async fn the_declared_type_wins() {
     let types = [Some("application/json"), Some("application/msgpack"), None];
     let outcome = run::<u8, _>(chain(), types.map(|content_type| labelled(content_type, b"1"))).await;
     let values: Vec<_> = outcome.handled.iter().map(|(value, ..)| *value).collect();
@@ -198,7 +203,7 @@ async fn e_2_the_declared_type_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e_4_e_6_what_is_odd_but_clear_is_read() {
+async fn what_is_odd_but_clear_is_read() {
     let types = [
         "APPLICATION/JSON ; Charset=\"UTF-8\"",
         "application/json;",
@@ -212,7 +217,7 @@ async fn e_4_e_6_what_is_odd_but_clear_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e_7_a_malformed_type_goes_to_the_chain_as_it_is() {
+async fn a_malformed_type_goes_to_the_chain_as_it_is() {
     let json = encoded(Json::default(), &order(1)).body;
     let types = ["application/json\r\nX-Admin: 1", "application/json\0", "json", "*/*"];
     let outcome = run::<Order, _>(chain(), types.map(|text| labelled(Some(text), json.clone()))).await;
@@ -243,38 +248,44 @@ where
     );
 }
 
+/// Rules: P-30.
 #[tokio::test(start_paused = true)]
-async fn p_30_media_types_of_json() {
+async fn media_types_of_json() {
     let types = ["application/json", "text/json", "application/vnd.a+json", "application/json;charset=utf-8"];
     assert_reads(Json::default(), order(1), &types).await;
 }
 
+/// Rules: P-31.
 #[tokio::test(start_paused = true)]
-async fn p_31_media_types_of_message_pack() {
+async fn media_types_of_message_pack() {
     let types =
         ["application/msgpack", "application/x-msgpack", "application/vnd.msgpack", "application/vnd.a+msgpack"];
     assert_reads(MessagePack, order(1), &types).await;
 }
 
+/// Rules: P-32.
 #[tokio::test(start_paused = true)]
-async fn p_32_media_types_of_bincode() {
+async fn media_types_of_bincode() {
     assert_reads(Bincode::fixint(), order(1), &["application/x-bincode"]).await;
     assert_reads(Bincode::varint(), order(1), &["application/x-bincode;encoding=varint"]).await;
 }
 
+/// Rules: P-33, P-34.
 #[tokio::test(start_paused = true)]
-async fn p_33_p_34_media_types_of_text_and_bytes() {
+async fn media_types_of_text_and_bytes() {
     assert_reads(Text, "sold out".to_owned(), &["text/plain", "text/plain;charset=us-ascii"]).await;
     assert_reads(Raw, b"\x00\xff".to_vec(), &["application/octet-stream"]).await;
 }
 
+/// Rules: P-36.
 #[tokio::test(start_paused = true)]
-async fn p_36_media_types_of_cbor() {
+async fn media_types_of_cbor() {
     assert_reads(Cbor, order(1), &["application/cbor", "application/vnd.a+cbor"]).await;
 }
 
+/// Rules: P-37.
 #[tokio::test(start_paused = true)]
-async fn p_37_media_types_of_postcard() {
+async fn media_types_of_postcard() {
     assert_reads(Postcard, order(1), &["application/x-postcard"]).await;
 }
 

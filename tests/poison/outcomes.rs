@@ -62,8 +62,9 @@ async fn nested(State(calls): State<Calls>) -> Result<(), Transient> {
     Ok(())
 }
 
+/// Rules: P-49.
 #[tokio::test(start_paused = true)]
-async fn p_49_an_error_of_the_handler_abandons() {
+async fn an_error_of_the_handler_abandons() {
     for subject in ["passing", "boxed", "nested"] {
         let (queue, calls) = (queue_of_three_deliveries(), Calls::default());
         let message =
@@ -92,8 +93,9 @@ async fn decode_for_itself<E: From<Undecodable>, C: CodecSet>(payload: Payload<C
     Ok(())
 }
 
+/// Rules: P-43.
 #[tokio::test(start_paused = true)]
-async fn p_43_a_body_that_the_handler_cannot_decode_is_no_transient_failure() {
+async fn a_body_that_the_handler_cannot_decode_is_no_transient_failure() {
     let queue = queue();
     let message = |subject| Message::builder().subject(subject).build(JSON_SYNTAX).unwrap();
     send(&queue, ["undecodable", "transient", "permanent", "boxed"].map(message)).await;
@@ -111,9 +113,10 @@ async fn p_43_a_body_that_the_handler_cannot_decode_is_no_transient_failure() {
     }
 }
 
+/// Rules: P-43.
 /// The same without a router, and through a layer that boxes errors.
 #[tokio::test(start_paused = true)]
-async fn p_43_a_stack_that_answers_with_an_undecodable_body_dead_letters_it() {
+async fn a_stack_that_answers_with_an_undecodable_body_dead_letters_it() {
     let queue = queue();
     send(&queue, [Message::new(JSON_SYNTAX), Message::new("7"), Message::new("8")]).await;
     let decode = service_fn(async |message: Message| {
@@ -129,8 +132,9 @@ async fn p_43_a_stack_that_answers_with_an_undecodable_body_dead_letters_it() {
     assert_eq!(found, [("DeserializationFailed", trail), ("MaxDeliveryCountExceeded", None)]);
 }
 
+/// Rules: P-43.
 #[tokio::test(start_paused = true)]
-async fn p_43_a_hundred_poisons_cost_a_hundred_deliveries() {
+async fn a_hundred_poisons_cost_a_hundred_deliveries() {
     let (queue, handled) = (queue(), handled());
     send(&queue, (0..100).flat_map(|id| [poison(), good(id)])).await;
     let stats = consume(&queue, Endpoint::Chained.stack(&handled)).await;
@@ -165,8 +169,9 @@ impl Codec for Brittle {
     }
 }
 
+/// Rules: P-45.
 #[tokio::test(start_paused = true)]
-async fn p_45_a_codec_that_panics_has_failed() {
+async fn a_codec_that_panics_has_failed() {
     let message = |body: &'static [u8]| {
         Message::builder().content_type("application/x-brittle").subject("order").build(body).unwrap()
     };
@@ -188,8 +193,9 @@ async fn p_45_a_codec_that_panics_has_failed() {
     assert!(!description(&dead[0]).contains("on purpose"));
 }
 
+/// Rules: P-46.
 #[tokio::test(start_paused = true)]
-async fn p_46_what_was_received_and_deleted_is_handed_out() {
+async fn what_was_received_and_deleted_is_dispatched() {
     let queue = queue();
     send(&queue, [poison(), good(7)]).await;
     let (handled, lost) = (handled(), Arc::new(Mutex::new(Vec::new())));
@@ -210,8 +216,9 @@ async fn p_46_what_was_received_and_deleted_is_handed_out() {
     assert_eq!(queue.counts().dead_lettered, 0);
 }
 
+/// Rules: P-47.
 #[tokio::test(start_paused = true)]
-async fn p_47_a_dead_letter_is_not_dead_lettered_again() {
+async fn a_dead_letter_is_not_dead_lettered_again() {
     let (queue, handled) = (queue(), handled());
     send(&queue, [poison()]).await;
     consume(&queue, Endpoint::Alone.stack(&handled)).await;
@@ -263,8 +270,9 @@ impl Codec for Slow {
     }
 }
 
+/// Rules: P-48.
 #[tokio::test(start_paused = true)]
-async fn p_48_a_lock_that_is_lost_while_decoding_dead_letters_nothing() {
+async fn a_lock_that_is_lost_while_decoding_dead_letters_nothing() {
     let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
     let queue = Broker::with_clock(Arc::clone(&clock)).create_queue("orders", QueueSettings::default()).unwrap();
     send(&queue, [Message::new(JSON_SYNTAX)]).await;
@@ -276,9 +284,10 @@ async fn p_48_a_lock_that_is_lost_while_decoding_dead_letters_nothing() {
     assert_eq!(dead[0].received().map(|received| received.delivery_count), Some(2));
 }
 
+/// Rules: P-44.
 /// A handler that has too much to say, about a message that has said much already.
 #[tokio::test(start_paused = true)]
-async fn p_44_a_dead_letter_fits_what_a_broker_takes() {
+async fn a_dead_letter_fits_what_a_broker_takes() {
     let mut builder = Message::builder().message_id("1").subject("refused");
     for number in 0..300 {
         builder = builder.property(format!("key {number:03}"), "語".repeat(60));
@@ -300,9 +309,10 @@ async fn p_44_a_dead_letter_fits_what_a_broker_takes() {
     assert!(&sent_properties(&dead) == message.properties());
 }
 
+/// Rules: P-44.
 /// A dead letter that a driver of the user's own settles, without a consumer.
 #[tokio::test(start_paused = true)]
-async fn p_44_a_delivery_is_dead_lettered_by_hand() {
+async fn a_delivery_is_dead_lettered_by_hand() {
     use consign::settlement::IntoDisposition;
 
     let queue = queue();

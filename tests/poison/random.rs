@@ -30,8 +30,9 @@ async fn never(_: routing::Body<Never>) {
     unreachable!("no body is a `Never`")
 }
 
+/// Rules: P-43, P-44.
 #[tokio::test(start_paused = true)]
-async fn p_43_p_44_random_messages_are_kept_to_the_byte() {
+async fn random_messages_are_kept_to_the_byte() {
     let number = |name, default| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     let (seed, cases) = (number("SEED", 7), number("CONSIGN_CASES", 1_000));
     let replay = format!("SEED={seed} CONSIGN_CASES={cases} cargo test --features full --test poison random_messages");

@@ -37,8 +37,9 @@ impl Outcome {
     }
 }
 
+/// Rules: P-44.
 #[tokio::test(start_paused = true)]
-async fn p_44_each_poison_is_dead_lettered_as_written_down() {
+async fn each_poison_is_dead_lettered_as_written_down() {
     let mut wrong = String::new();
     for row in rows() {
         let dead = one_delivery(&row).await;
@@ -78,8 +79,9 @@ async fn one_delivery(row: &Row) -> Message {
     dead
 }
 
+/// Rules: I-40.
 #[test]
-fn i_40_no_body_stands_in_a_text() {
+fn no_body_stands_in_a_text() {
     for row in rows() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (dead, log) = captured(|| runtime.block_on(one_delivery(&row)));
@@ -99,8 +101,9 @@ fn a_log_is_captured() {
     assert_eq!(log, "WARN: message=a warning number=7\n");
 }
 
+/// Rules: S-98.
 #[test]
-fn s_98_every_reason_stands_in_the_table() {
+fn every_reason_stands_in_the_table() {
     let rows = rows();
     let reasons = [
         "DeserializationFailed",

@@ -119,8 +119,9 @@ async fn an_undecodable_body_is_a_dead_letter_and_the_handler_is_not_called() {
     assert_eq!(taken(&seen), [""; 0]);
 }
 
+/// Rules: P-41.
 #[tokio::test]
-async fn p_41_decoded_says_by_which_codec_and_after_what() {
+async fn decoded_says_by_which_codec_and_after_what() {
     let seen = Seen::default();
     let handler = |decoded: Decoded<Order>, State(seen): State<Seen>| async move {
         let attempts: Vec<_> = decoded.attempts.iter().map(|attempt| attempt.codec).collect();
@@ -175,8 +176,9 @@ async fn the_raw_bytes_and_the_message_itself() {
     assert_eq!(taken(&seen), ["4"]);
 }
 
+/// Rules: B-270.
 #[tokio::test]
-async fn b_270_a_body_that_is_not_bytes_is_refused_as_raw_bytes() {
+async fn a_body_that_is_not_bytes_is_refused_as_raw_bytes() {
     let seen = Seen::default();
     let bytes = |Raw(bytes): Raw, State(seen): State<Seen>| async move { note(&seen, format!("{}", bytes.len())) };
     let sequence = MessageBody::Sequence([vec![Value::from(1)]].into());

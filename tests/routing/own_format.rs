@@ -52,8 +52,9 @@ fn message(encoded: Encoded) -> Message {
     Message::builder().content_type(encoded.content_type).build(encoded.body).unwrap()
 }
 
+/// Rules: P-38.
 #[tokio::test]
-async fn p_38_a_prost_message_is_a_body() {
+async fn a_prost_message_is_a_body() {
     let seen = Seen::default();
     let handler = |Body(Protobuf(quote)): Body<Protobuf<Quote>>, State(seen): State<Seen>| async move {
         note(&seen, format!("{} {}", quote.sku, quote.cents));
@@ -75,8 +76,9 @@ async fn p_38_a_prost_message_is_a_body() {
     assert_eq!(found, (DeadLetterReason::UnsupportedContentType, text.to_owned()));
 }
 
+/// Rules: P-38.
 #[tokio::test]
-async fn p_38_a_format_of_the_users_own_is_a_body() {
+async fn a_format_of_the_users_own_is_a_body() {
     let seen = Seen::default();
     let handler = |decoded: Decoded<Temperature>, State(seen): State<Seen>| async move {
         note(&seen, format!("{} by {}", decoded.value.0, decoded.by));
@@ -91,9 +93,10 @@ async fn p_38_a_format_of_the_users_own_is_a_body() {
     assert_eq!(text, "temperature: the value is not of the expected type");
 }
 
+/// Rules: P-38.
 /// Both doors in one handler.
 #[tokio::test]
-async fn p_38_both_doors_in_one_handler() {
+async fn both_doors_in_one_handler() {
     let seen = Seen::default();
     let handler = |Body(own): Body<Temperature>, Body(raw): Body<Option<()>>| async move {
         let _ = (own, raw);

@@ -39,8 +39,9 @@ async fn begun(
     (call, message)
 }
 
+/// Rules: R-01.
 #[tokio::test(start_paused = true)]
-async fn r_01_a_reply_names_the_request_by_its_message_id() {
+async fn a_reply_names_the_request_by_its_message_id() {
     let bench = Bench::new();
     let requester = bench.requester();
     let (call, request) = begun(&bench, &requester).await;
@@ -54,8 +55,9 @@ async fn r_01_a_reply_names_the_request_by_its_message_id() {
     assert!(bench.is_idle());
 }
 
+/// Rules: R-01.
 #[tokio::test(start_paused = true)]
-async fn r_01_every_call_has_an_id_of_its_own_with_122_random_bits() {
+async fn every_call_has_an_id_of_its_own_with_122_random_bits() {
     let bench = Bench::new();
     let requester = bench.requester();
     let mut ids = std::collections::HashSet::new();
@@ -72,8 +74,9 @@ async fn r_01_every_call_has_an_id_of_its_own_with_122_random_bits() {
     }
 }
 
+/// Rules: R-23.
 #[tokio::test(start_paused = true)]
-async fn r_23_replies_that_nobody_waits_for_are_completed_and_counted() {
+async fn replies_without_a_call_are_completed_and_counted() {
     let bench = Bench::new();
     let requester = bench.requester();
     let (call, request) = begun(&bench, &requester).await;
@@ -93,8 +96,9 @@ async fn r_23_replies_that_nobody_waits_for_are_completed_and_counted() {
     assert!(bench.is_idle());
 }
 
+/// Rules: R-24.
 #[tokio::test(start_paused = true)]
-async fn r_24_the_second_reply_is_dropped() {
+async fn the_second_reply_is_dropped() {
     let bench = Bench::new();
     let requester = bench.requester();
     let (call, request) = begun(&bench, &requester).await;
@@ -108,8 +112,9 @@ async fn r_24_the_second_reply_is_dropped() {
     assert!(bench.is_idle());
 }
 
+/// Rules: R-23.
 #[tokio::test(start_paused = true)]
-async fn r_23_a_reply_after_the_deadline_is_dropped() {
+async fn a_reply_after_the_deadline_is_dropped() {
     let bench = Bench::new();
     let requester = bench.requester();
     let call = Message::builder().time_to_live(seconds(5)).build("ask").unwrap();
@@ -130,8 +135,9 @@ async fn r_23_a_reply_after_the_deadline_is_dropped() {
     assert!(bench.is_idle());
 }
 
+/// Rules: R-31.
 #[tokio::test(start_paused = true)]
-async fn r_31_a_dropped_call_leaves_its_place() {
+async fn a_dropped_call_leaves_its_place() {
     let bench = Bench::new();
     let requester = bench.requester();
     for _ in 0..1_000 {
@@ -143,8 +149,9 @@ async fn r_31_a_dropped_call_leaves_its_place() {
     }
 }
 
+/// Rules: R-30.
 #[tokio::test(start_paused = true)]
-async fn r_30_calls_over_the_limit_are_refused_and_not_sent() {
+async fn calls_over_the_limit_are_refused_and_not_sent() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (requester, _replies) = Requester::builder(sender).max_in_flight(3).build(bench.reply_queue()).unwrap();
@@ -161,8 +168,9 @@ async fn r_30_calls_over_the_limit_are_refused_and_not_sent() {
     assert!(task::spawn(requester.oneshot(Message::new("ask"))).poll().is_pending());
 }
 
+/// Rules: R-31.
 #[tokio::test(start_paused = true)]
-async fn r_31_a_send_that_fails_leaves_no_place_taken() {
+async fn a_send_that_fails_leaves_no_place_taken() {
     let refused = service_fn(|_: Message| ready(Err(SendError::new(ErrorKind::QuotaExceeded))));
     let bench = Bench::new();
     let (requester, _replies) = Requester::builder(refused).build(bench.reply_queue()).unwrap();
@@ -172,8 +180,9 @@ async fn r_31_a_send_that_fails_leaves_no_place_taken() {
     assert_eq!(requester.pending(), 0);
 }
 
+/// Rules: R-29.
 #[tokio::test(start_paused = true)]
-async fn r_29_the_deadline_covers_the_send() {
+async fn the_deadline_covers_the_send() {
     let bench = Bench::new();
     let link = Link::new(LinkSettings::default().with_round_trip(seconds(20)));
     let sender = SendService::new(link.sender(bench.requests.sender().unwrap()));
@@ -184,8 +193,9 @@ async fn r_29_the_deadline_covers_the_send() {
     assert_eq!(requester.pending(), 0);
 }
 
+/// Rules: R-29.
 #[tokio::test(start_paused = true)]
-async fn r_29_a_deadline_may_be_as_far_away_as_there_is() {
+async fn a_deadline_may_be_as_far_away_as_there_is() {
     let bench = Bench::new();
     let requester = bench.requester();
     let patient = Message::builder().time_to_live(std::time::Duration::MAX).build("ask").unwrap();
@@ -205,8 +215,9 @@ fn timed_out(requester: &QueueRequester, to_live: u64) -> tokio::task::JoinHandl
     })
 }
 
+/// Rules: R-29.
 #[tokio::test(start_paused = true)]
-async fn r_29_each_call_has_its_own_deadline_in_whatever_order_they_come() {
+async fn each_call_has_its_own_deadline_in_whatever_order_they_come() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
@@ -227,8 +238,9 @@ async fn r_29_each_call_has_its_own_deadline_in_whatever_order_they_come() {
     assert_eq!(requester.pending(), 0);
 }
 
+/// Rules: R-29.
 #[tokio::test(start_paused = true)]
-async fn r_29_settlements_that_take_their_time_hold_no_deadline_up() {
+async fn settlements_that_take_their_time_hold_no_deadline_up() {
     let bench = Bench::new();
     let link = Link::new(LinkSettings::default().with_round_trip(seconds(20)));
     let source = ReplyQueue::new("replies", link.receiver(bench.replies.receiver()));
@@ -262,8 +274,9 @@ async fn a_reply_may_overtake_the_word_that_the_request_was_accepted() {
     assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
 }
 
+/// Rules: R-32.
 #[tokio::test(start_paused = true)]
-async fn r_32_close_fails_what_waits_and_what_comes_and_ends_the_loop() {
+async fn close_fails_what_waits_and_what_comes_and_ends_the_loop() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
@@ -295,8 +308,9 @@ async fn the_loop_ends_with_the_last_requester() {
     within(run).await.unwrap().unwrap();
 }
 
+/// Rules: R-32.
 #[tokio::test(start_paused = true)]
-async fn r_32_a_lost_connection_fails_what_waits_at_once_and_later_calls_work() {
+async fn a_lost_connection_fails_what_waits_at_once_and_later_calls_work() {
     let bench = Bench::new();
     let link = Link::new(LinkSettings::default());
     let sender = SendService::new(bench.requests.sender().unwrap());
@@ -323,8 +337,9 @@ async fn r_32_a_lost_connection_fails_what_waits_at_once_and_later_calls_work() 
     assert_eq!(text(&within(call).await.unwrap().unwrap()), "again");
 }
 
+/// Rules: R-32.
 #[tokio::test(start_paused = true)]
-async fn r_32_a_loop_that_is_dropped_or_fails_for_good_fails_its_calls() {
+async fn a_loop_that_is_dropped_or_fails_for_good_fails_its_calls() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (requester, replies) = Requester::builder(sender.clone()).build(bench.reply_queue()).unwrap();
@@ -372,8 +387,9 @@ async fn layers_go_around_a_requester() {
     assert_eq!(client.call::<u32>(&1).await.unwrap_err().kind(), CallErrorKind::Closed);
 }
 
+/// Rules: R-11.
 #[tokio::test(start_paused = true)]
-async fn r_11_an_id_that_a_message_brings_along_is_not_its_own() {
+async fn an_id_that_a_message_brings_along_is_not_its_own() {
     let bench = Bench::new();
     let requester = bench.requester();
     let sent_again = Message::builder().property("x-original-message-id", "first").build("ask").unwrap();
@@ -398,8 +414,9 @@ async fn requesters_of_several_entities_share_their_replies() {
     assert_eq!(requester.answered(), 1);
 }
 
+/// Rules: R-28.
 #[tokio::test(start_paused = true)]
-async fn r_28_a_peer_that_hands_on_the_correlation_id_gets_one() {
+async fn a_peer_that_hands_on_the_correlation_id_gets_one() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let builder = Requester::builder(sender).correlate(Correlate::CorrelationId);
@@ -412,8 +429,9 @@ async fn r_28_a_peer_that_hands_on_the_correlation_id_gets_one() {
     assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
 }
 
+/// Rules: R-33.
 #[tokio::test(start_paused = true)]
-async fn r_33_a_reply_of_the_wrong_type_is_an_error_and_no_hang() {
+async fn a_reply_of_the_wrong_type_is_an_error_and_no_hang() {
     let bench = Bench::new();
     let client = Client::new(bench.requester(), Codecs::json());
     let call = tokio::spawn(async move { client.call::<u32>(&1).await });
@@ -446,8 +464,9 @@ async fn a_requester_asks_for_readiness_of_its_sender() {
     assert!(ready.poll().is_ready());
 }
 
+/// Rules: R-200.
 #[tokio::test(start_paused = true)]
-async fn r_200_without_a_time_to_live_the_deadline_is_a_property() {
+async fn without_a_time_to_live_the_deadline_is_a_property() {
     let bench = Bench::new();
     let cannot = Broker::CAPABILITIES.with(Capability::TimeToLive, Level::Unsupported);
     let sender = SendService::new(bench.requests.sender().unwrap());
@@ -487,8 +506,9 @@ impl<R: Receiver> Receiver for Without<R> {
     }
 }
 
+/// Rules: R-200.
 #[tokio::test(start_paused = true)]
-async fn r_200_the_receiver_of_the_replies_says_what_the_transport_can_do() {
+async fn the_receiver_of_the_replies_says_what_the_transport_can_do() {
     let bench = Bench::new();
     let requester = bench.requester_with(ReplyQueue::new("replies", Without(bench.replies.receiver())));
     let call = tokio::spawn(requester.clone().oneshot(Message::new("ask")));

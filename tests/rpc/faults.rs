@@ -30,8 +30,9 @@ fn serve(bench: &Bench) {
     tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
 }
 
+/// Rules: R-34, R-35.
 #[tokio::test(start_paused = true)]
-async fn r_34_r_35_a_fault_is_an_error_to_match_on_and_comes_at_once() {
+async fn a_fault_is_an_error_to_match_on_and_comes_at_once() {
     let bench = Bench::new();
     serve(&bench);
     let client = Client::new(bench.requester(), Codecs::json());
@@ -53,9 +54,10 @@ async fn r_34_r_35_a_fault_is_an_error_to_match_on_and_comes_at_once() {
     assert_eq!(bench.requests.counts().dead_lettered, 2);
 }
 
+/// Rules: R-34.
 /// Whoever asks names where the fault goes.
 #[tokio::test(start_paused = true)]
-async fn r_34_a_dead_letter_waits_for_its_fault_no_longer_than_five_seconds() {
+async fn a_dead_letter_waits_for_its_fault_no_longer_than_five_seconds() {
     let bench = Bench::new();
     let stalled = |_: &EntityPath| Ok(service_fn(|_: Message| pending::<Result<(), SendError>>()));
     let responder = Responder::builder(stalled).codecs(Codecs::json()).answer("sell", sold).build().unwrap();
@@ -69,8 +71,9 @@ async fn r_34_a_dead_letter_waits_for_its_fault_no_longer_than_five_seconds() {
     assert_eq!((bench.requests.counts().dead_lettered, stats.undelivered()), (1, 1));
 }
 
+/// Rules: R-36.
 #[test]
-fn r_36_a_fault_from_elsewhere_is_bounded_and_shown_escaped() {
+fn a_fault_from_elsewhere_is_bounded_and_shown_escaped() {
     let hostile = "\u{1b}[2J\n\u{202e}x".repeat(600);
     let reply = |code: &str| {
         let builder = Message::builder().property(Fault::CODE, code.to_owned()).correlation_id(hostile.clone());
@@ -105,8 +108,9 @@ fn a_fault_is_serialisable_and_reads_itself() {
     assert_eq!(serde_json::from_str::<Fault>(&serde_json::to_string(&read).unwrap()).unwrap(), read);
 }
 
+/// Rules: R-36.
 #[test]
-fn r_36_a_fault_that_is_deserialised_is_held_to_the_same() {
+fn a_fault_that_is_deserialised_is_held_to_the_same() {
     let hostile = r#"{"code":"a\nb","request_id":"ID","reason":"a\nb","detail":"DETAIL","trail":"no trail"}"#;
     let long = "x".repeat(100_000);
     let fault: Fault = serde_json::from_str(&hostile.replace("ID", &long).replace("DETAIL", &long)).unwrap();

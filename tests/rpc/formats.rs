@@ -46,8 +46,9 @@ macro_rules! all {
     };
 }
 
+/// Rules: R-16.
 #[tokio::test(start_paused = true)]
-async fn r_16_four_formats_of_requests_by_four_defaults_of_services() {
+async fn four_formats_of_requests_by_four_defaults_of_services() {
     for default in 0..4 {
         let bench = Bench::new();
         match default {
@@ -88,8 +89,9 @@ async fn format_of(declared: Option<&'static str>, list: Option<&'static str>) -
     delivery.message.content_type().unwrap().to_owned()
 }
 
+/// Rules: R-16.
 #[tokio::test(start_paused = true)]
-async fn r_16_a_list_of_formats_goes_first_then_the_request_then_the_default() {
+async fn a_list_of_formats_goes_first_then_the_request_then_the_default() {
     let (json, cbor, msgpack) = ("application/json", "application/cbor", "application/msgpack");
     let packed = format_of(Some(json), Some(msgpack)).await;
     for (declared, list, expected) in [
@@ -109,8 +111,9 @@ async fn r_16_a_list_of_formats_goes_first_then_the_request_then_the_default() {
     }
 }
 
+/// Rules: R-16.
 #[tokio::test(start_paused = true)]
-async fn r_16_a_client_says_what_it_likes() {
+async fn a_client_says_what_it_likes() {
     let bench = Bench::new();
     serve(&bench, two());
     let client = Client::new(bench.requester(), two()).accept("application/msgpack");

@@ -21,8 +21,9 @@ fn gather(max: usize) -> Gather {
     Gather { request, max: NonZeroUsize::new(max).unwrap() }
 }
 
+/// Rules: R-02.
 #[tokio::test(start_paused = true)]
-async fn r_02_the_stream_ends_after_as_many_as_were_asked_for() {
+async fn the_stream_ends_after_as_many_as_were_requested() {
     let bench = Bench::new();
     let requester = bench.requester();
     let mut answers = requester.clone().oneshot(gather(3)).await.unwrap();
@@ -41,8 +42,9 @@ async fn r_02_the_stream_ends_after_as_many_as_were_asked_for() {
     assert!(answers.next().await.is_none() && answers.next().await.is_none());
 }
 
+/// Rules: R-02.
 #[tokio::test(start_paused = true)]
-async fn r_02_the_stream_ends_at_the_deadline() {
+async fn the_stream_ends_at_the_deadline() {
     let bench = Bench::new();
     let requester = bench.requester();
     let began = Instant::now();
@@ -57,8 +59,9 @@ async fn r_02_the_stream_ends_at_the_deadline() {
     assert_eq!(began.elapsed(), seconds(10));
 }
 
+/// Rules: R-02.
 #[tokio::test(start_paused = true)]
-async fn r_02_a_message_counts_once_and_not_after_the_deadline() {
+async fn a_message_counts_once_and_not_after_the_deadline() {
     let bench = Bench::new();
     let requester = bench.requester();
     let mut answers = requester.clone().oneshot(gather(3)).await.unwrap();
@@ -79,8 +82,9 @@ async fn r_02_a_message_counts_once_and_not_after_the_deadline() {
     assert_eq!(requester.pending(), 0);
 }
 
+/// Rules: R-02.
 #[tokio::test(start_paused = true)]
-async fn r_02_no_reply_is_an_end_and_a_lost_connection_an_error() {
+async fn no_reply_is_an_end_and_a_lost_connection_an_error() {
     let bench = Bench::new();
     let requester = bench.requester();
     let mut nothing = requester.clone().oneshot(gather(1)).await.unwrap();
@@ -92,8 +96,9 @@ async fn r_02_no_reply_is_an_end_and_a_lost_connection_an_error() {
     assert!(answers.next().await.is_none());
 }
 
+/// Rules: R-03.
 #[tokio::test(start_paused = true)]
-async fn r_03_all_subscribers_of_a_topic_answer_and_one_of_them_with_a_fault() {
+async fn all_subscribers_of_a_topic_answer_and_one_of_them_with_a_fault() {
     let bench = Bench::new();
     let topic = bench.broker.create_topic("questions", TopicSettings::default()).unwrap();
     for name in ["north", "south", "west"] {
@@ -128,8 +133,9 @@ async fn r_03_all_subscribers_of_a_topic_answer_and_one_of_them_with_a_fault() {
     assert_eq!(everyone.pending(), 0);
 }
 
+/// Rules: R-03.
 #[tokio::test(start_paused = true)]
-async fn r_03_replies_may_go_to_a_topic() {
+async fn replies_may_go_to_a_topic() {
     let bench = Bench::new();
     let topic = bench.broker.create_topic("answers", TopicSettings::default()).unwrap();
     let mine = topic.create_subscription("mine", SubscriptionSettings::default()).unwrap();
@@ -140,8 +146,9 @@ async fn r_03_replies_may_go_to_a_topic() {
     assert_eq!(within(Client::new(requester, Codecs::json()).call::<u32>(&21)).await.unwrap(), 42);
 }
 
+/// Rules: R-30.
 #[tokio::test(start_paused = true)]
-async fn r_30_a_gather_over_the_limit_is_refused() {
+async fn a_gather_over_the_limit_is_refused() {
     let bench = Bench::new();
     let sender = SendService::new(bench.requests.sender().unwrap());
     let (mut requester, _replies) = Requester::builder(sender).max_in_flight(0).build(bench.reply_queue()).unwrap();

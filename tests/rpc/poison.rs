@@ -65,8 +65,9 @@ fn kinds() -> Vec<Poison> {
     ]
 }
 
+/// Rules: R-34.
 #[tokio::test(start_paused = true)]
-async fn r_34_a_request_that_cannot_be_decoded_is_a_typed_fault_long_before_the_time_is_over() {
+async fn a_request_that_cannot_be_decoded_is_a_typed_fault_long_before_the_time_is_over() {
     let bench = Bench::new();
     let codecs =
         Codecs::builder().with(Json::default()).with(MessagePack).with(Cbor).with(Bincode::fixint()).build().unwrap();

@@ -82,8 +82,9 @@ async fn first(queue: &Queue) -> Message {
     message
 }
 
+/// Rules: W-15.
 #[tokio::test(start_paused = true)]
-async fn w_15_a_request_that_comes_twice_is_answered_twice_with_equal_bytes() {
+async fn a_request_that_comes_twice_is_answered_twice_with_equal_bytes() {
     for pause in [seconds(0), seconds(10)] {
         let served = serve(recorded(), Faults::none());
         served.send(request().build("7").unwrap()).await;
@@ -101,8 +102,9 @@ async fn w_15_a_request_that_comes_twice_is_answered_twice_with_equal_bytes() {
     }
 }
 
+/// Rules: W-15.
 #[tokio::test(start_paused = true)]
-async fn w_15_the_reply_goes_where_the_duplicate_wants_it() {
+async fn the_reply_goes_where_the_duplicate_wants_it() {
     let served = serve(recorded(), Faults::none());
     let others = served.bench.broker.create_queue("others", QueueSettings::default()).unwrap();
     served.send(request().property("traceparent", "00-1").build("7").unwrap()).await;
@@ -115,8 +117,9 @@ async fn w_15_the_reply_goes_where_the_duplicate_wants_it() {
     assert!(reply.application().is_empty(), "the trace is another one");
 }
 
+/// Rules: W-15.
 #[tokio::test(start_paused = true)]
-async fn w_15_a_call_that_is_repeated_under_a_key_of_its_own_is_answered_from_the_record() {
+async fn a_call_that_is_repeated_under_a_key_of_its_own_is_answered_from_the_record() {
     let key = |request: &Message| Some(request.application().get("order")?.as_str()?.to_owned());
     let (bench, runs) = (Bench::new(), Arc::new(AtomicU32::new(0)));
     let counted = Arc::clone(&runs);
@@ -139,8 +142,9 @@ async fn w_15_a_call_that_is_repeated_under_a_key_of_its_own_is_answered_from_th
     assert_eq!(runs.load(Ordering::Relaxed), 2);
 }
 
+/// Rules: W-15.
 #[tokio::test(start_paused = true)]
-async fn w_15_a_fault_is_a_reply_like_any_other() {
+async fn a_fault_is_a_reply_like_any_other() {
     let served = serve(recorded(), Faults::none());
     for _ in 0..2 {
         served.send(request().build("0").unwrap()).await;
@@ -150,8 +154,9 @@ async fn w_15_a_fault_is_a_reply_like_any_other() {
     assert_eq!(served.runs(), 1);
 }
 
+/// Rules: W-15.
 #[tokio::test(start_paused = true)]
-async fn w_15_a_lost_settlement_costs_a_second_reply_and_no_second_run() {
+async fn a_lost_settlement_costs_a_second_reply_and_no_second_run() {
     let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
     let served = serve(recorded(), Faults::none().on_delivery(1, lost));
     served.send(request().build("7").unwrap()).await;
@@ -196,8 +201,9 @@ fn failing(puts: u32, finds: u32) -> RecordedReplies<Failing> {
     RecordedReplies::in_store(Failing { replies, puts: puts.into(), finds: finds.into() })
 }
 
+/// Rules: W-17.
 #[tokio::test(start_paused = true)]
-async fn w_17_a_store_that_does_not_find_has_the_duplicate_come_again() {
+async fn a_store_without_the_reply_has_the_duplicate_redelivered() {
     let served = serve(failing(0, 2), Faults::none());
     for _ in 0..2 {
         served.send(request().build("7").unwrap()).await;
@@ -208,8 +214,9 @@ async fn w_17_a_store_that_does_not_find_has_the_duplicate_come_again() {
     assert!(served.bench.is_idle());
 }
 
+/// Rules: W-17.
 #[tokio::test(start_paused = true)]
-async fn w_17_a_reply_that_is_not_recorded_is_sent_all_the_same() {
+async fn a_reply_that_is_not_recorded_is_sent_all_the_same() {
     let served = serve(failing(1, 0), Faults::none());
     served.send(request().build("7").unwrap()).await;
     assert_eq!(text(&first(&served.bench.replies).await), "1");
@@ -219,8 +226,9 @@ async fn w_17_a_reply_that_is_not_recorded_is_sent_all_the_same() {
     assert!(served.bench.is_idle());
 }
 
+/// Rules: W-17.
 #[tokio::test]
-async fn w_17_scopes_keep_replies_of_one_store_apart() {
+async fn scopes_keep_replies_of_one_store_apart() {
     let store = Arc::new(MemoryReplies::new(WINDOW));
     let bench = Bench::new();
     let mut runs = Vec::new();
@@ -240,8 +248,9 @@ async fn w_17_scopes_keep_replies_of_one_store_apart() {
     assert!(bench.is_idle());
 }
 
+/// Rules: W-16.
 #[tokio::test(start_paused = true)]
-async fn w_16_without_a_record_a_duplicate_is_completed_and_counted() {
+async fn without_a_record_a_duplicate_is_completed_and_counted() {
     let served = serve(recorded().max_bytes(0), Faults::none());
     served.send(request().build("7").unwrap()).await;
     first(&served.bench.replies).await;

@@ -55,8 +55,9 @@ async fn first(queue: &Queue) -> Message {
     message
 }
 
+/// Rules.
 #[tokio::test(start_paused = true)]
-async fn r_10_r_11_r_12_r_13_r_14_r_15_r_16_r_18_r_19_the_fields_of_a_reply() {
+async fn the_fields_of_a_reply() {
     let bench = Bench::new();
     serve(&bench, Responder::builder(bench.senders()).reply_subject("doubled"));
     let traced = request()
@@ -84,8 +85,9 @@ async fn r_10_r_11_r_12_r_13_r_14_r_15_r_16_r_18_r_19_the_fields_of_a_reply() {
     assert!(bench.is_idle());
 }
 
+/// Rules: R-17.
 #[tokio::test(start_paused = true)]
-async fn r_17_a_reply_lives_as_long_as_its_requester_waits() {
+async fn a_reply_lives_as_long_as_its_requester_waits() {
     let bench = Bench::new();
     send(&bench, request().time_to_live(seconds(10)).build("21").unwrap()).await;
     tokio::time::sleep(seconds(7)).await;
@@ -96,8 +98,9 @@ async fn r_17_a_reply_lives_as_long_as_its_requester_waits() {
     assert_eq!(first(&bench.replies).await.time_to_live(), None);
 }
 
+/// Rules: R-20.
 #[tokio::test(start_paused = true)]
-async fn r_20_without_an_address_the_handler_runs_and_the_value_is_counted() {
+async fn without_an_address_the_handler_runs_and_the_value_is_counted() {
     let bench = Bench::new();
     let stats = serve(&bench, Responder::builder(bench.senders()));
     send(&bench, Message::builder().subject("double").build("21").unwrap()).await;
@@ -106,8 +109,9 @@ async fn r_20_without_an_address_the_handler_runs_and_the_value_is_counted() {
     assert!(bench.is_idle());
 }
 
+/// Rules.
 #[tokio::test(start_paused = true)]
-async fn r_20_r_21_a_strict_responder_refuses_what_it_cannot_answer() {
+async fn a_strict_responder_refuses_what_it_cannot_answer() {
     let bench = Bench::new();
     let builder = Responder::builder(bench.senders()).strict().correlate(Correlate::CorrelationId);
     let stats = serve(&bench, builder);
@@ -121,8 +125,9 @@ async fn r_20_r_21_a_strict_responder_refuses_what_it_cannot_answer() {
     assert_eq!((stats.faults(), stats.unwanted()), (1, 0));
 }
 
+/// Rules.
 #[tokio::test(start_paused = true)]
-async fn r_11_r_21_without_an_id_of_its_sender_a_request_is_answered_under_its_correlation_id() {
+async fn without_an_id_of_its_sender_a_request_is_answered_under_its_correlation_id() {
     let bench = Bench::new();
     serve(&bench, Responder::builder(bench.senders()));
     for call in ["call-1", "call-2"] {
@@ -132,8 +137,9 @@ async fn r_11_r_21_without_an_id_of_its_sender_a_request_is_answered_under_its_c
     }
 }
 
+/// Rules: R-21.
 #[tokio::test(start_paused = true)]
-async fn r_21_a_request_without_any_id_is_a_dead_letter_that_says_so() {
+async fn a_request_without_any_id_is_a_dead_letter_that_says_so() {
     for (by, expected) in [
         (Correlate::default(), "MessageId or CorrelationId"),
         (Correlate::MessageId, "MessageId"),
@@ -158,8 +164,9 @@ async fn r_21_a_request_without_any_id_is_a_dead_letter_that_says_so() {
     }
 }
 
+/// Rules: R-205.
 #[tokio::test(start_paused = true)]
-async fn r_205_an_id_that_the_broker_made_stays_marked_and_one_of_a_sender_is_not() {
+async fn an_id_that_the_broker_made_stays_marked_and_one_of_a_sender_is_not() {
     let bench = Bench::new();
     send(&bench, Message::new("21")).await;
     let received = first(&bench.requests).await;
@@ -176,8 +183,9 @@ async fn r_205_an_id_that_the_broker_made_stays_marked_and_one_of_a_sender_is_no
     assert!(!first(&bench.requests).await.is_message_id_stamped());
 }
 
+/// Rules: R-22.
 #[tokio::test(start_paused = true)]
-async fn r_22_an_entity_with_sessions_and_a_request_without_one() {
+async fn an_entity_with_sessions_and_a_request_without_one() {
     let bench = Bench::new();
     bench.broker.create_queue("shared", QueueSettings::default().with_sessions(true)).unwrap();
     serve(&bench, Responder::builder(bench.senders()));
@@ -195,8 +203,9 @@ fn refusing(kind: ErrorKind) -> impl ReplySenders {
     }
 }
 
+/// Rules.
 #[tokio::test(start_paused = true)]
-async fn r_22_r_37_a_reply_that_is_refused_for_another_reason_says_that_reason() {
+async fn a_reply_that_is_refused_for_another_reason_says_that_reason() {
     let bench = Bench::new();
     serve(&bench, Responder::builder(refusing(ErrorKind::InvalidOperation)));
     send(&bench, request().build("21").unwrap()).await;
@@ -207,16 +216,18 @@ async fn r_22_r_37_a_reply_that_is_refused_for_another_reason_says_that_reason()
     assert!(why.contains("the name of the stream is taken"), "{why}");
 }
 
+/// Rules: R-12.
 #[tokio::test(start_paused = true)]
-async fn r_12_a_session_for_an_entity_without_sessions_is_no_refusal() {
+async fn a_session_for_an_entity_without_sessions_is_no_refusal() {
     let bench = Bench::new();
     serve(&bench, Responder::builder(bench.senders()));
     send(&bench, request().reply_to_session_id("mine").build("21").unwrap()).await;
     assert_eq!(first(&bench.replies).await.session_id(), Some("mine"));
 }
 
+/// Rules: R-202.
 #[tokio::test(start_paused = true)]
-async fn r_202_a_request_past_its_timeout_is_completed_and_counted() {
+async fn a_request_past_its_timeout_is_completed_and_counted() {
     let bench = Bench::new();
     for timeout in [0_i64, 5_000, 8_000] {
         let left = request().property("x-timeout-ms", timeout);
@@ -232,8 +243,9 @@ async fn r_202_a_request_past_its_timeout_is_completed_and_counted() {
     assert!(bench.is_idle());
 }
 
+/// Rules: R-203.
 #[tokio::test(start_paused = true)]
-async fn r_203_of_a_time_to_live_and_a_timeout_the_shorter_counts() {
+async fn of_a_time_to_live_and_a_timeout_the_shorter_counts() {
     for (ttl, timeout, left) in [(10, 20_000, 3), (20, 10_000, 3), (20, 20_000, 13)] {
         let bench = Bench::new();
         let both = request().time_to_live(seconds(ttl)).property("x-timeout-ms", timeout);
@@ -244,8 +256,9 @@ async fn r_203_of_a_time_to_live_and_a_timeout_the_shorter_counts() {
     }
 }
 
+/// Rules: R-201.
 #[tokio::test(start_paused = true)]
-async fn r_201_a_timeout_that_is_no_number_of_milliseconds_is_a_dead_letter() {
+async fn a_timeout_that_is_no_number_of_milliseconds_is_a_dead_letter() {
     let bench = Bench::new();
     let stats = serve(&bench, Responder::builder(bench.senders()));
     for hostile in [PropertyValue::from(-1), i64::MIN.into(), "soon".into(), "".into(), 1.5_f64.into(), "-5".into()] {
@@ -265,8 +278,9 @@ async fn r_201_a_timeout_that_is_no_number_of_milliseconds_is_a_dead_letter() {
     assert_eq!((stats.answered(), stats.expired()), (3, 0));
 }
 
+/// Rules: R-25.
 #[tokio::test(start_paused = true)]
-async fn r_25_the_request_is_completed_after_the_broker_has_the_reply() {
+async fn the_request_is_completed_after_the_broker_has_the_reply() {
     let bench = Bench::new();
     let link = Link::new(LinkSettings::default().with_round_trip(seconds(2)));
     let (broker, slow) = (bench.broker.clone(), link.clone());
@@ -278,8 +292,9 @@ async fn r_25_the_request_is_completed_after_the_broker_has_the_reply() {
     assert_eq!((bench.requests.counts().locked, bench.replies.counts().active), (0, 1));
 }
 
+/// Rules.
 #[tokio::test(start_paused = true)]
-async fn r_25_r_37_a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_is_done() {
+async fn a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_is_done() {
     let bench = Bench::new();
     let faults = Faults::none().on_send(1, SendFault::LoseAnswer(ErrorKind::ServiceTimeout));
     let link = Link::new(LinkSettings::default().with_faults(faults));
@@ -293,8 +308,9 @@ async fn r_25_r_37_a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_i
     assert!(bench.is_idle());
 }
 
+/// Rules: R-37.
 #[tokio::test(start_paused = true)]
-async fn r_37_a_requester_that_has_gone_is_counted_and_its_request_is_done() {
+async fn a_requester_that_has_gone_is_counted_and_its_request_is_done() {
     let bench = Bench::new();
     let stats = serve(&bench, Responder::builder(bench.senders()));
     send(&bench, request().reply_to("gone").build("21").unwrap()).await;
@@ -303,8 +319,9 @@ async fn r_37_a_requester_that_has_gone_is_counted_and_its_request_is_done() {
     assert!(bench.is_idle());
 }
 
+/// Rules: R-10.
 #[tokio::test(start_paused = true)]
-async fn r_10_a_reply_entity_that_was_made_anew_gets_its_replies() {
+async fn a_reply_entity_that_was_made_anew_gets_its_replies() {
     let bench = Bench::new();
     let stats = serve(&bench, Responder::builder(bench.senders()));
     for round in 1..=3 {
@@ -317,8 +334,9 @@ async fn r_10_a_reply_entity_that_was_made_anew_gets_its_replies() {
     }
 }
 
+/// Rules: R-37.
 #[tokio::test(start_paused = true)]
-async fn r_37_a_reply_that_is_refused_for_good_dead_letters_the_request() {
+async fn a_reply_that_is_refused_for_good_dead_letters_the_request() {
     let bench = Bench::new();
     let closed = QueueSettings::default().with_status(Status::SendDisabled);
     bench.broker.create_queue("closed", closed).unwrap();
@@ -328,8 +346,9 @@ async fn r_37_a_reply_that_is_refused_for_good_dead_letters_the_request() {
     assert_eq!(first(&bench.requests.dead_letter()).await.dead_letter_reason(), Some("ReplyRejected"));
 }
 
+/// Rules: R-27.
 #[tokio::test(start_paused = true)]
-async fn r_27_a_hostile_address_is_refused_before_the_handler_runs() {
+async fn a_hostile_address_is_refused_before_the_handler_runs() {
     let bench = Bench::new();
     let allowed = Responder::builder(bench.senders()).allow(|to| to.as_str().starts_with("replies"));
     let never = |Body(_): Body<u32>| async { panic!("it must not be called") as Reply<u32> };
@@ -347,8 +366,9 @@ async fn r_27_a_hostile_address_is_refused_before_the_handler_runs() {
     assert_eq!(stats.not_allowed(), 5);
 }
 
+/// Rules: R-28.
 #[tokio::test(start_paused = true)]
-async fn r_28_what_the_reply_is_known_by() {
+async fn what_the_reply_is_known_by() {
     for (by, with, without) in [
         (Correlate::MessageIdOrCorrelationId, "question", Some("question")),
         (Correlate::MessageId, "question", Some("question")),
@@ -364,8 +384,9 @@ async fn r_28_what_the_reply_is_known_by() {
     }
 }
 
+/// Rules: R-11.
 #[tokio::test(start_paused = true)]
-async fn r_11_a_request_that_was_sent_again_is_answered_under_its_first_id() {
+async fn a_request_that_was_sent_again_is_answered_under_its_first_id() {
     let bench = Bench::new();
     serve(&bench, Responder::builder(bench.senders()));
     send(&bench, request().property("x-original-message-id", "first").build("21").unwrap()).await;
@@ -382,8 +403,9 @@ async fn refuse(id: MessageId) -> Result<u32, Refusal> {
     })
 }
 
+/// Rules: R-34.
 #[tokio::test(start_paused = true)]
-async fn r_34_what_a_handler_refuses_is_settled_so_and_a_dead_letter_is_a_fault() {
+async fn what_a_handler_refuses_is_settled_so_and_a_dead_letter_is_a_fault() {
     let bench = Bench::new();
     let responder =
         Responder::builder(bench.senders()).codecs(Codecs::json()).answer("refuse", refuse).build().unwrap();

@@ -42,7 +42,9 @@ impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self(seed, style) = self;
-            eprintln!("{style:?}; replay: SEED={seed} cargo test --features full --test rpc i_29_shuffled");
+            eprintln!(
+                "{style:?}; replay: SEED={seed} cargo test --features full --test rpc shuffled_repeated_and_late_replies_find_their_calls"
+            );
         }
     }
 }
@@ -153,8 +155,9 @@ async fn calls(seed: u64, style: Style, calls: usize) {
     answering.abort();
 }
 
+/// Rules: I-29.
 #[tokio::test(start_paused = true)]
-async fn i_29_shuffled_repeated_and_late_replies_find_their_calls() {
+async fn shuffled_repeated_and_late_replies_find_their_calls() {
     for (at, seed) in seeds().into_iter().enumerate() {
         let each = number("CONSIGN_CALLS", if at == 0 { 10_000 } else { 1_000 });
         for style in [Style::QueueEach, Style::SharedBySession, Style::SuppliedByTheUser] {
@@ -163,8 +166,9 @@ async fn i_29_shuffled_repeated_and_late_replies_find_their_calls() {
     }
 }
 
+/// Rules: I-29.
 #[tokio::test(start_paused = true)]
-async fn i_29_random_cancellation_leaves_nothing_behind() {
+async fn random_cancellation_leaves_nothing_behind() {
     let broker = Broker::new();
     let requests = broker.create_queue("requests", QueueSettings::default()).unwrap();
     let requesters = requesters(&broker, &requests, Style::QueueEach);

@@ -26,8 +26,9 @@ fn serve(bench: &Bench) {
     tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
 }
 
+/// Rules: R-05.
 #[tokio::test(start_paused = true)]
-async fn r_05_several_requesters_share_an_entity_by_sessions() {
+async fn several_requesters_share_an_entity_by_sessions() {
     let bench = Bench::new();
     let shared = shared(&bench);
     serve(&bench);
@@ -44,8 +45,9 @@ async fn r_05_several_requesters_share_an_entity_by_sessions() {
     assert_eq!(shared.counts().active, 0);
 }
 
+/// Rules.
 #[tokio::test(start_paused = true)]
-async fn r_05_r_12_the_session_of_a_reply_is_the_one_that_the_request_names() {
+async fn the_session_of_a_reply_is_the_one_that_the_request_names() {
     let bench = Bench::new();
     let shared = shared(&bench);
     let source = ReplySession::with_id("shared", shared.session_acceptor().unwrap(), "mine");
@@ -56,8 +58,9 @@ async fn r_05_r_12_the_session_of_a_reply_is_the_one_that_the_request_names() {
     assert_eq!(shared.counts().active, 0);
 }
 
+/// Rules: R-06.
 #[tokio::test(start_paused = true)]
-async fn r_06_the_id_of_a_session_is_random() {
+async fn the_id_of_a_session_is_random() {
     let bench = Bench::new();
     let shared = shared(&bench);
     let mut ids = std::collections::HashSet::new();
@@ -73,8 +76,9 @@ async fn r_06_the_id_of_a_session_is_random() {
     }
 }
 
+/// Rules: R-26.
 #[tokio::test(start_paused = true)]
-async fn r_26_the_lock_of_the_session_is_renewed_and_a_lost_one_is_taken_anew() {
+async fn the_lock_of_the_session_is_renewed_and_a_lost_one_is_taken_anew() {
     let bench = Bench::new();
     let shared = shared(&bench);
     let source = ReplySession::with_id("shared", shared.session_acceptor().unwrap(), "mine");
@@ -96,8 +100,9 @@ async fn r_26_the_lock_of_the_session_is_renewed_and_a_lost_one_is_taken_anew() 
     assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
 }
 
+/// Rules: R-05.
 #[tokio::test(start_paused = true)]
-async fn r_05_a_queue_that_others_receive_from_is_refused_when_it_is_built() {
+async fn a_queue_that_others_receive_from_is_refused_when_it_is_built() {
     let bench = Bench::new();
     let builder = || Requester::builder(SendService::new(bench.requests.sender().unwrap()));
     let nowhere = builder().build(ReplyQueue::new("", bench.replies.receiver())).unwrap_err();

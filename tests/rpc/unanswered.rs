@@ -56,8 +56,9 @@ async fn double(Body(number): Body<u32>) -> Reply<u32> {
     Reply(number * 2)
 }
 
+/// Rules: R-230.
 #[tokio::test(start_paused = true)]
-async fn r_230_a_reply_that_is_not_accepted_in_time_abandons_the_request() {
+async fn a_reply_that_is_not_accepted_in_time_abandons_the_request() {
     for silent in [Silent::Readying, Silent::Sending] {
         let responder = Responder::builder(move |_: &EntityPath| Ok(silent))
             .operation_timeout(seconds(5))
@@ -85,8 +86,9 @@ impl ReplyStore for SilentStore {
     }
 }
 
+/// Rules: R-230.
 #[tokio::test(start_paused = true)]
-async fn r_230_a_reply_that_is_not_recorded_in_time_is_sent_all_the_same() {
+async fn a_reply_that_is_not_recorded_in_time_is_sent_all_the_same() {
     let bench = Bench::new();
     let responder = Responder::builder(bench.senders())
         .operation_timeout(seconds(5))
@@ -163,8 +165,9 @@ impl Session for SilentSession {
     }
 }
 
+/// Rules: R-231.
 #[tokio::test(start_paused = true)]
-async fn r_231_the_session_of_the_replies_that_is_not_locked_in_time_is_locked_again() {
+async fn the_session_of_the_replies_that_is_not_locked_in_time_is_locked_again() {
     let bench = Arc::new(Bench::new());
     let accepted = Arc::new(Mutex::new(Vec::new()));
     let acceptor =
@@ -179,8 +182,9 @@ async fn r_231_the_session_of_the_replies_that_is_not_locked_in_time_is_locked_a
     assert_eq!(accepted.lock().unwrap().len(), 2);
 }
 
+/// Rules: R-231.
 #[tokio::test(start_paused = true)]
-async fn r_231_the_session_of_the_replies_is_locked_anew_when_its_renewals_are_not_answered() {
+async fn the_session_of_the_replies_is_locked_anew_when_its_renewals_are_not_answered() {
     let bench = Arc::new(Bench::new());
     let accepted = Arc::new(Mutex::new(Vec::new()));
     let acceptor = Accepting { bench, answers: VecDeque::new(), accepted: Arc::clone(&accepted) };

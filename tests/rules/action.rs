@@ -26,8 +26,9 @@ fn value(action: &str, key: &str) -> Option<PropertyValue> {
     apply(action, &message()).unwrap().application().get(key).cloned()
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_set_adds_and_replaces() {
+fn set_adds_and_replaces() {
     assert_eq!(value("SET new = 'a'", "new"), Some("a".into()));
     assert_eq!(value("SET colour = 'blue'", "colour"), Some("blue".into()));
     assert_eq!(value("SET colour = 1", "colour"), Some(1_i64.into()));
@@ -42,8 +43,9 @@ fn t_56_set_adds_and_replaces() {
     assert_eq!(value("SET colour = NULL", "colour"), Some(PropertyValue::Null));
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_set_finds_a_name_in_another_case() {
+fn set_finds_a_name_in_another_case() {
     let changed = apply("SET COLOUR = 'blue'; SET BOTH = 1", &message()).unwrap();
     assert_eq!(changed.application().get("colour"), Some(&"blue".into()));
     assert_eq!(changed.application().get("COLOUR"), None);
@@ -52,8 +54,9 @@ fn t_56_set_finds_a_name_in_another_case() {
     assert_eq!(changed.application().get("both"), Some(&"lower".into()));
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_a_number_takes_the_type_that_it_replaces() {
+fn a_number_takes_the_type_that_it_replaces() {
     assert_eq!(value("SET half = 3", "half"), Some(3.0.into()));
     assert_eq!(value("SET half = byte", "half"), Some(200.0.into()));
     assert_eq!(value("SET big = byte", "big"), Some(200_i64.into()));
@@ -63,23 +66,26 @@ fn t_56_a_number_takes_the_type_that_it_replaces() {
     assert_eq!(value("SET big = 0.5", "big"), Some(0.5.into()));
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_remove_takes_every_spelling_and_minds_none() {
+fn remove_takes_every_spelling_and_minds_none() {
     let changed = apply("REMOVE BOTH REMOVE missing; REMOVE [the name]", &message()).unwrap();
     assert_eq!(changed.application().len(), message().application().len() - 3);
     let changed = apply("REMOVE sys.Label; REMOVE sys.CorrelationId; REMOVE sys.To", &message()).unwrap();
     assert_eq!((changed.subject(), changed.correlation_id(), changed.to()), (None, None, None));
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_statements_go_in_order() {
+fn statements_go_in_order() {
     let changed = apply("SET a = 1; SET a = a + 1 SET b = a * 10; REMOVE a;", &message()).unwrap();
     assert_eq!(changed.application().get("a"), None);
     assert_eq!(changed.application().get("b"), Some(&20_i64.into()));
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_what_a_sender_sets_can_be_set() {
+fn what_a_sender_sets_can_be_set() {
     let message = builder()
         .property("time", Timestamp::from_millis(5_000))
         .property("offset", PropertyValue::DateTimeOffset(621_355_968_000_000_000 + 60_000_000))
@@ -139,8 +145,9 @@ fn t_56_what_a_sender_sets_can_be_set() {
     }
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_a_failure_leaves_the_message_as_it_was() {
+fn a_failure_leaves_the_message_as_it_was() {
     let wrong = |property| Err(ActionErrorKind::WrongType { property });
     let table = [
         ("SET a = big + 1", Err(ActionErrorKind::Evaluation(EvaluationError::Overflow))),
@@ -176,8 +183,9 @@ fn t_56_a_failure_leaves_the_message_as_it_was() {
     assert_eq!(error.to_string(), "statement 1 of the action failed: TimeToLive must be greater than zero");
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_limits_of_a_message_hold_afterwards() {
+fn limits_of_a_message_hold_afterwards() {
     // Doubling thirty times would be 10 GiB.
     let doubling = format!("SET a = '0123456789'; {}", "SET a = a + a; ".repeat(30));
     let result = apply(&doubling, &message()).unwrap_err();

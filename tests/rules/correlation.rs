@@ -34,8 +34,9 @@ fn message() -> Message {
         .unwrap()
 }
 
+/// Rules: T-54.
 #[test]
-fn t_54_each_field_is_compared_with_its_case() {
+fn each_field_is_compared_with_its_case() {
     for (name, set) in FIELDS {
         let matches = |value: &str| set(CorrelationFilter::builder(), value).build().unwrap().matches(&message());
         assert!(matches(name), "{name}");
@@ -45,8 +46,9 @@ fn t_54_each_field_is_compared_with_its_case() {
     }
 }
 
+/// Rules: T-54.
 #[test]
-fn t_54_all_given_fields_are_equal() {
+fn all_given_fields_are_equal() {
     let all = || {
         FIELDS.iter().fold(CorrelationFilter::builder().property("colour", "red"), |all, (name, set)| set(all, name))
     };
@@ -57,8 +59,9 @@ fn t_54_all_given_fields_are_equal() {
     assert!(!all().property("count", 8).build().unwrap().matches(&message()));
 }
 
+/// Rules: T-54.
 #[test]
-fn t_54_properties_are_compared_with_case_and_type() {
+fn properties_are_compared_with_case_and_type() {
     let matches = |key: &str, value: PropertyValue| {
         CorrelationFilter::builder().property(key, value).build().unwrap().matches(&message())
     };
@@ -71,15 +74,17 @@ fn t_54_properties_are_compared_with_case_and_type() {
     assert!(!matches("missing", PropertyValue::Null));
 }
 
+/// Rules: T-54.
 #[test]
-fn t_54_a_filter_asks_for_something() {
+fn a_filter_asks_for_something() {
     assert_eq!(CorrelationFilter::builder().build().unwrap_err().problem(), &Problem::Empty);
     let large = CorrelationFilter::builder().subject("x".repeat(65_535)).build().unwrap_err();
     assert_eq!(large.problem(), &Problem::TooLong { limit: 65_534 });
 }
 
+/// Rules: T-54.
 #[test]
-fn t_54_a_filter_shows_what_it_asks_for() {
+fn a_filter_shows_what_it_asks_for() {
     let filter = CorrelationFilter::builder().subject("a").subject("b").property("k", 1).build().unwrap();
     assert_eq!((filter.subject(), filter.to(), filter.properties().len()), (Some("b"), None, 1));
     let built =

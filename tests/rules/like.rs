@@ -12,12 +12,13 @@ fn like(text: &str, pattern: &str, escape: Option<char>) -> Result<Option<bool>,
     support::evaluate(&format!("t LIKE p{escape}"), &message)
 }
 
+/// Rules: T-59a.
 #[test]
-fn t_59a_like_agrees_with_a_naive_matcher() {
+fn like_agrees_with_a_naive_matcher() {
     let texts = string_regex("[ab%_\u{e9}]{0,7}").unwrap();
     let patterns = string_regex("[ab%%_!\u{e9}]{0,7}").unwrap();
     support::random(
-        "like::t_59a_like_agrees_with_a_naive_matcher",
+        "like::like_agrees_with_a_naive_matcher",
         &(texts, patterns, any::<bool>()),
         |(text, pattern, escaped)| {
             let escape = escaped.then_some('!');
@@ -30,9 +31,10 @@ fn t_59a_like_agrees_with_a_naive_matcher() {
     );
 }
 
+/// Rules: T-59a.
 /// A matcher that tries every way would not come back.
 #[test]
-fn t_59a_like_does_not_explode() {
+fn like_does_not_explode() {
     let pattern = "%a".repeat(300);
     assert_eq!(like(&"a".repeat(299), &pattern, None), Ok(Some(false)));
     assert_eq!(like(&"a".repeat(300), &pattern, None), Ok(Some(true)));

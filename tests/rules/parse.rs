@@ -94,8 +94,9 @@ fn an_error_says_where_a_filter_is_wrong() {
     }
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_an_error_says_where_an_action_is_wrong() {
+fn an_error_says_where_an_action_is_wrong() {
     let token = |expected| K::UnexpectedToken { expected };
     let end = |expected| K::UnexpectedEnd { expected };
     let table = [
@@ -128,8 +129,9 @@ fn an_error_has_a_line_and_a_column_and_shows_little() {
     assert_eq!(shown, "line 1, column 7: expected AND, OR or the end, found \"\\'secret\\u{1b}secret s...\"");
 }
 
+/// Rules: T-57.
 #[test]
-fn t_57_text_has_at_most_1_024_units() {
+fn text_has_at_most_1_024_units() {
     let text = |length: usize| format!("a = '{}'", "x".repeat(length - 6));
     SqlFilter::parse(&text(1_024)).unwrap();
     let error = filter(&text(1_025));
@@ -140,8 +142,9 @@ fn t_57_text_has_at_most_1_024_units() {
     assert_eq!(action(&crabs(508)).kind(), K::TooLong { limit: 1_024 });
 }
 
+/// Rules: T-57.
 #[test]
-fn t_57_an_action_has_at_most_32_statements() {
+fn an_action_has_at_most_32_statements() {
     SqlAction::parse(&"REMOVE a ".repeat(32)).unwrap();
     SqlAction::parse(&"SET a=1;".repeat(32)).unwrap();
     let error = action(&"SET a=1;".repeat(33));
@@ -149,7 +152,7 @@ fn t_57_an_action_has_at_most_32_statements() {
 }
 
 #[test]
-fn h_6_text_that_is_too_long_or_too_deep_is_refused() {
+fn text_that_is_too_long_or_too_deep_is_refused() {
     let deep = K::TooDeep { limit: 64 };
     for open in ["(", "NOT ", "-", "+", "- ", "p(", "(NOT(", "1*(1+(", "1=1 OR ("] {
         assert_eq!(filter(&open.repeat(1_025)).kind(), K::TooLong { limit: 1_024 }, "{open}");
@@ -163,7 +166,7 @@ fn h_6_text_that_is_too_long_or_too_deep_is_refused() {
 
 /// The deepest of all shapes: read, evaluated, shown, compared and dropped on a stack of 1 MiB.
 #[test]
-fn h_6_the_deepest_expressions_fit_on_a_small_stack() {
+fn the_deepest_expressions_fit_on_a_small_stack() {
     let wrap = |open: &str, inner: &str, close: &str, times: usize| {
         format!("{}{inner}{}", open.repeat(times), close.repeat(times))
     };

@@ -8,9 +8,10 @@ use crate::{
     support,
 };
 
+/// Rules: T-59.
 #[test]
-fn t_59_trees_mean_what_the_model_says_and_read_back_from_their_canonical_form() {
-    let name = "round_trip::t_59_trees_mean_what_the_model_says_and_read_back_from_their_canonical_form";
+fn trees_mean_what_the_model_says_and_read_back_from_their_canonical_form() {
+    let name = "round_trip::trees_mean_what_the_model_says_and_read_back_from_their_canonical_form";
     let message = model::message();
     support::random(name, &(model::predicates(), any::<bool>()), |(tree, full)| {
         let mut text = String::new();
@@ -39,13 +40,14 @@ fn t_59_trees_mean_what_the_model_says_and_read_back_from_their_canonical_form()
 const TOKENS: &str = "a p property newid sys user To Foo AND OR NOT IS NULL IN LIKE ESCAPE EXISTS TRUE FALSE SET REMOVE \
     ( ) , . ; = <> != < <= > >= + - * / % 1 9223372036854775808 1.5 1e3 1e 'x' '' 'it''s' ' [a] [b]]c] [ \"q\" \" ! ? 🦀 é _";
 
+/// Rules: T-59.
 #[test]
-fn t_59_random_tokens_never_panic() {
+fn random_tokens_never_panic() {
     let tokens = prop::collection::vec(select(TOKENS.split_whitespace().collect::<Vec<_>>()), 0..24);
     let message = support::message();
     let (filters, actions) = (Cell::new(0), Cell::new(0));
     support::random(
-        "round_trip::t_59_random_tokens_never_panic",
+        "round_trip::random_tokens_never_panic",
         &(tokens, any::<bool>(), any::<bool>()),
         |(tokens, spaced, sets)| {
             let text = tokens.join(if spaced { " " } else { "" });
@@ -73,17 +75,19 @@ fn t_59_random_tokens_never_panic() {
     assert!(filters.get() > 0 && actions.get() > 0, "{} filters, {} actions", filters.get(), actions.get());
 }
 
+/// Rules: T-59.
 #[test]
-fn t_59_random_text_never_panics() {
-    support::random("round_trip::t_59_random_text_never_panics", &".{0,40}", |text: String| {
+fn random_text_never_panics() {
+    support::random("round_trip::random_text_never_panics", &".{0,40}", |text: String| {
         let _ = SqlFilter::parse(&text).map_err(|error| error.to_string());
         let _ = SqlAction::parse(&text).map_err(|error| error.to_string());
         Ok(())
     });
 }
 
+/// Rules: T-59.
 #[test]
-fn t_59_the_canonical_form_has_one_spelling() {
+fn the_canonical_form_has_one_spelling() {
     for (text, canonical) in [
         ("user.a=1 and not[b c]<>'it''s'", "a = 1 AND NOT [b c] <> 'it''s'"),
         ("((a)) != (1+(2*3))", "a <> 1 + 2 * 3"),

@@ -29,8 +29,9 @@ fn subject(name: &str, subject: &str) -> Rule {
     Rule::new(name, CorrelationFilter::builder().subject(subject).build().unwrap()).unwrap()
 }
 
+/// Rules: T-52.
 #[test]
-fn t_52_a_new_subscription_takes_everything_and_one_without_rules_nothing() {
+fn a_new_subscription_takes_everything_and_one_without_rules_nothing() {
     let mut rules = RuleSet::default();
     assert_eq!(rules.iter().map(Rule::name).collect::<Vec<_>>(), [Rule::DEFAULT_NAME]);
     let copies = rules.evaluate(&message()).unwrap();
@@ -39,8 +40,9 @@ fn t_52_a_new_subscription_takes_everything_and_one_without_rules_nothing() {
     assert!(rules.is_empty() && rules.evaluate(&message()).unwrap().is_empty());
 }
 
+/// Rules: T-53.
 #[test]
-fn t_53_five_rules_make_three_copies() {
+fn five_rules_make_three_copies() {
     let rules = set([
         sql("e", "colour = 'red'").with_action(action("SET from = 'e'")),
         sql("a", "count > 5"),
@@ -68,21 +70,24 @@ fn t_53_five_rules_make_three_copies() {
     assert_eq!(original.properties(), message().properties());
 }
 
+/// Rules: T-53.
 #[test]
-fn t_53_rules_without_action_make_one_copy() {
+fn rules_without_action_make_one_copy() {
     let rules = set((0..10).map(|index| Rule::new(index.to_string(), Filter::True).unwrap()));
     assert_eq!(rules.evaluate(&message()).unwrap().len(), 1);
 }
 
+/// Rules: T-53.
 #[test]
-fn t_53_the_name_of_the_rule_is_written_last() {
+fn the_name_of_the_rule_is_written_last() {
     let rule = sql("Mine", "1=1").with_action(action("SET RuleName = 'other'"));
     let copies = RuleSet::of(rule).evaluate(&message()).unwrap();
     assert_eq!(copies.changed[0].application().get("RuleName"), Some(&"Mine".into()));
 }
 
+/// Rules: S-95.
 #[test]
-fn s_95_a_rule_that_fails_is_named_with_a_reason() {
+fn a_rule_that_fails_is_named_with_a_reason() {
     let rules = set([
         sql("b", "sys.Foo = 1"),
         sql("c", "1 = 1"),
@@ -106,16 +111,18 @@ fn s_95_a_rule_that_fails_is_named_with_a_reason() {
     assert_eq!(failure.to_string(), "rule \"B\": the filter failed: there is no system property \"Foo\"");
 }
 
+/// Rules: T-59c.
 #[test]
-fn t_59c_a_failure_does_not_depend_on_the_order_of_the_rules() {
+fn a_failure_does_not_depend_on_the_order_of_the_rules() {
     for names in [["a", "b"], ["b", "a"]] {
         let rules = set([sql(names[0], "1 = 1"), sql(names[1], "1 / 0 = 1")]);
         assert_eq!(rules.evaluate(&message()).unwrap_err().rule(), names[1]);
     }
 }
 
+/// Rules: V-13.
 #[test]
-fn v_13_names_of_rules_are_bounded() {
+fn names_of_rules_are_bounded() {
     let new = |name: &str| Rule::new(name, Filter::True).map(|rule| rule.name().to_owned());
     for name in ["$Default", "a b", "é", &"x".repeat(50), &"🦀".repeat(25)] {
         assert_eq!(new(name).as_deref(), Ok(name));
@@ -133,8 +140,9 @@ fn v_13_names_of_rules_are_bounded() {
     }
 }
 
+/// Rules: T-57.
 #[test]
-fn t_57_rules_are_bounded_by_kind() {
+fn rules_are_bounded_by_kind() {
     let mut rules = RuleSet::empty();
     for index in 0..2_000 {
         rules.create(sql(&index.to_string(), "1 = 1")).unwrap();
@@ -156,8 +164,9 @@ fn t_57_rules_are_bounded_by_kind() {
     rules.create(subject("more", "x")).unwrap();
 }
 
+/// Rules: T-53.
 #[test]
-fn t_53_rules_are_kept_by_name_in_any_case() {
+fn rules_are_kept_by_name_in_any_case() {
     let mut rules = set([sql("b", "1 = 1"), sql("A", "1 = 1"), subject("C", "x")]);
     assert_eq!(rules.iter().map(Rule::name).collect::<Vec<_>>(), ["A", "b", "C"]);
     assert_eq!(rules.create(sql("B", "1 = 0")), Err(RuleSetError::AlreadyExists));
@@ -167,11 +176,12 @@ fn t_53_rules_are_kept_by_name_in_any_case() {
     assert_eq!(rules.len(), 2);
 }
 
+/// Rules: T-54.
 /// The index finds what trying each filter finds, also after rules are taken away.
 #[test]
-fn t_54_the_index_finds_what_each_filter_finds() {
+fn the_index_finds_what_each_filter_finds() {
     let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(54);
-    println!("replay: SEED={seed} cargo test --test rules t_54_the_index_finds_what_each_filter_finds");
+    println!("replay: SEED={seed} cargo test --test rules the_index_finds_what_each_filter_finds");
     let mut random = fastrand::Rng::with_seed(seed);
     for _ in 0..200 {
         let mut rules = RuleSet::empty();
@@ -223,8 +233,9 @@ fn t_54_the_index_finds_what_each_filter_finds() {
     }
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_the_name_of_the_rule_counts_against_the_limits() {
+fn the_name_of_the_rule_counts_against_the_limits() {
     let rules = RuleSet::of(sql("name", "1 = 1").with_action(action("SET a = TRUE")));
     let added = "a".len() + 1 + Copies::RULE_NAME.len() + "name".len();
     let half = || "x".repeat(32_000);
@@ -243,9 +254,10 @@ fn t_56_the_name_of_the_rule_counts_against_the_limits() {
     assert_eq!((failure.rule(), failure.reason()), ("name", "RuleActionException"));
 }
 
+/// Rules: T-59a.
 /// One rule takes as many steps as it may, and there may be thousands of such rules.
 #[test]
-fn t_59a_the_steps_of_all_rules_are_counted_together() {
+fn the_steps_of_all_rules_are_counted_together() {
     let message = Message::builder().property("t", "a".repeat(30_000)).build("").unwrap();
     let hard = format!("t LIKE '%{}b'", "a".repeat(100));
     let name = |number| format!("r{number}");

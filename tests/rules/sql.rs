@@ -7,23 +7,26 @@ use consign::{
 
 use crate::support::{F, T, U, builder, check, evaluate, message};
 
+/// Rules: T-55.
 #[test]
-fn t_55_true_and_false_are_expressions_too() {
+fn true_and_false_are_expressions_too() {
     check(&[("1=1", T), ("1=0", F)]);
     let message = message();
     assert_eq!(Filter::True.matches(&message), Ok(true));
     assert_eq!(Filter::False.matches(&message), Ok(false));
 }
 
+/// Rules: T-58.
 #[test]
-fn t_58_no_filter_sees_the_body() {
+fn no_filter_sees_the_body() {
     let error = EvaluationError::UnknownSystemProperty("Body".into());
     assert_eq!(evaluate("sys.Body = '1=1'", &message()), Err(error));
     check(&[("body IS NULL", T)]);
 }
 
+/// Rules: T-59a.
 #[test]
-fn t_59a_names_and_words_have_no_case_and_text_has() {
+fn names_and_words_have_no_case_and_text_has() {
     check(&[
         ("COLOUR = 'red'", T),
         ("Colour = 'RED'", F),
@@ -44,8 +47,9 @@ fn t_59a_names_and_words_have_no_case_and_text_has() {
     ]);
 }
 
+/// Rules: T-59a.
 #[test]
-fn t_59a_like_has_runs_single_characters_and_an_escape() {
+fn like_has_runs_single_characters_and_an_escape() {
     check(&[
         ("colour LIKE 'r%'", T),
         ("colour LIKE '%d'", T),
@@ -75,8 +79,9 @@ fn t_59a_like_has_runs_single_characters_and_an_escape() {
     ]);
 }
 
+/// Rules: T-59b.
 #[test]
-fn t_59b_what_is_missing_is_unknown() {
+fn what_is_missing_is_unknown() {
     check(&[
         ("missing = 1", U),
         ("1 <> missing", U),
@@ -102,8 +107,9 @@ fn t_59b_what_is_missing_is_unknown() {
     ]);
 }
 
+/// Rules: T-59b.
 #[test]
-fn t_59b_truth_tables() {
+fn truth_tables() {
     let sides = [("1=1", T), ("1=0", F), ("missing=1", U)];
     for (left, l) in sides {
         let not = l.map(|truth: bool| !truth);
@@ -130,8 +136,9 @@ fn t_59b_truth_tables() {
     assert_eq!(SqlFilter::parse("NOT missing = 1").unwrap().matches(&message()), Ok(false));
 }
 
+/// Rules: T-59c.
 #[test]
-fn t_59c_a_missing_system_property_is_an_error_when_it_is_read() {
+fn a_missing_system_property_is_an_error_when_it_is_read() {
     let error = || Err(EvaluationError::UnknownSystemProperty("Colour".into()));
     for text in
         ["sys.Colour = 1", "sys.Colour IS NULL", "EXISTS(sys.[Colour])", "1 IN (sys.Colour)", "sys.Colour LIKE '%'"]
@@ -147,8 +154,9 @@ fn t_59c_a_missing_system_property_is_an_error_when_it_is_read() {
     assert_eq!(error.name(), "FilterException");
 }
 
+/// Rules: T-59d.
 #[test]
-fn t_59d_is_null_holds_for_what_is_missing_and_what_is_null() {
+fn is_null_holds_for_what_is_missing_and_what_is_null() {
     check(&[
         ("missing IS NULL", T),
         ("nothing IS NULL", T),
@@ -166,8 +174,9 @@ fn t_59d_is_null_holds_for_what_is_missing_and_what_is_null() {
     ]);
 }
 
+/// Rules: T-59e.
 #[test]
-fn t_59e_numbers_are_promoted_and_text_is_not() {
+fn numbers_are_promoted_and_text_is_not() {
     check(&[
         ("Count = 7", T),
         ("byte = 200", T),
@@ -224,8 +233,9 @@ fn t_59e_numbers_are_promoted_and_text_is_not() {
     ]);
 }
 
+/// Rules: T-59e.
 #[test]
-fn t_59e_integers_that_overflow_or_are_divided_by_zero_are_errors() {
+fn integers_that_overflow_or_are_divided_by_zero_are_errors() {
     for text in [
         "big + 1 > 0",
         "-big - 2 < 0",
@@ -243,8 +253,9 @@ fn t_59e_integers_that_overflow_or_are_divided_by_zero_are_errors() {
     check(&[("missing / 0 = 1", U), ("'a' / 0 = 1", U)]);
 }
 
+/// Rules: T-59e.
 #[test]
-fn t_59e_instants_compare_whatever_their_type() {
+fn instants_compare_whatever_their_type() {
     let second = 621_355_968_000_000_000 + 10_000_000;
     let message = builder()
         .property("time", Timestamp::from_millis(1_000))
@@ -257,8 +268,9 @@ fn t_59e_instants_compare_whatever_their_type() {
     }
 }
 
+/// Rules: T-59.
 #[test]
-fn t_59_operators_bind_in_their_order() {
+fn operators_bind_in_their_order() {
     check(&[
         ("1=1 OR 1=0 AND 1=0", T),
         ("(1=1 OR 1=0) AND 1=0", F),

@@ -66,8 +66,9 @@ const VALUES: [(&str, &str); 23] = [
     ("TransactionPartitionKey", "'v'"),
 ];
 
+/// Rules: T-59f.
 #[test]
-fn t_59f_every_property_has_its_name() {
+fn every_property_has_its_name() {
     let message = received();
     for (name, value) in VALUES {
         for name in [name.to_owned(), name.to_uppercase(), format!("[{name}]")] {
@@ -76,8 +77,9 @@ fn t_59f_every_property_has_its_name() {
     }
 }
 
+/// Rules: T-59f.
 #[test]
-fn t_59f_what_a_message_lacks_is_unknown() {
+fn what_a_message_lacks_is_unknown() {
     let message = Message::new("");
     for name in VALUES.iter().map(|(name, _)| *name).chain(["DeadLetterSource", "LockToken"]) {
         assert_eq!(evaluate(&format!("sys.{name} = sys.{name}"), &message), Ok(None), "{name}");
@@ -85,8 +87,9 @@ fn t_59f_what_a_message_lacks_is_unknown() {
     }
 }
 
+/// Rules: T-59f.
 #[test]
-fn t_59f_the_state_is_a_number() {
+fn the_state_is_a_number() {
     for (state, number) in [(MessageState::Active, 0), (MessageState::Deferred, 1), (MessageState::Scheduled, 2)] {
         let mut received = Received::new(SequenceNumber::new(1), Timestamp::EPOCH, 1);
         received.state = state;
@@ -95,8 +98,9 @@ fn t_59f_the_state_is_a_number() {
     }
 }
 
+/// Rules: T-56.
 #[test]
-fn t_56_what_the_broker_sets_is_refused_when_an_action_is_read() {
+fn what_the_broker_sets_is_refused_when_an_action_is_read() {
     use consign::rules::ParseErrorKind as K;
     let settable = [
         "ContentType",

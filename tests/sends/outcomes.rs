@@ -13,8 +13,9 @@ use tower::{Layer, Service};
 
 use crate::support::{ROUND_TRIP, STORE, far, linked, numbered, pipelined, settle_down, subjects};
 
+/// Rules: X-01.
 #[tokio::test(start_paused = true)]
-async fn x_01_a_send_ends_with_the_answer_and_not_with_the_effect() {
+async fn a_send_ends_with_the_answer_and_not_with_the_effect() {
     let (queue, _, sender) = linked(far());
     let mut send = task::spawn(sender.send(numbered(0)));
     assert_pending!(send.poll());
@@ -29,8 +30,9 @@ async fn x_01_a_send_ends_with_the_answer_and_not_with_the_effect() {
     assert_ready_ok!(send.poll());
 }
 
+/// Rules: X-02.
 #[tokio::test(start_paused = true)]
-async fn x_02_success_says_nothing_and_a_rejection_everything() {
+async fn success_says_nothing_and_a_rejection_everything() {
     let (queue, _, sender) =
         linked(far().with_faults(Faults::none().on_send(2, SendFault::Reject(ErrorKind::ServiceBusy))));
     let () = sender.send(numbered(0)).await.unwrap();
@@ -40,8 +42,9 @@ async fn x_02_success_says_nothing_and_a_rejection_everything() {
     assert_eq!(subjects(&queue.messages()), [0]);
 }
 
+/// Rules: X-06.
 #[tokio::test(start_paused = true)]
-async fn x_06_pipelined_sends_may_end_out_of_order() {
+async fn pipelined_sends_may_end_out_of_order() {
     let (_, link, sender) = linked(far());
     link.withhold_answers();
     let mut sends: Vec<_> = (0..3).map(|number| task::spawn(sender.send(numbered(number)))).collect();
@@ -60,8 +63,9 @@ async fn x_06_pipelined_sends_may_end_out_of_order() {
     assert_ready_ok!(sends[2].poll());
 }
 
+/// Rules: X-07.
 #[tokio::test(start_paused = true)]
-async fn x_07_numbers_ascend_in_the_order_of_sending() {
+async fn numbers_ascend_in_the_order_of_sending() {
     let (queue, _, sender) = linked(far());
     for number in 0..20 {
         sender.send(numbered(number)).await.unwrap();
@@ -78,8 +82,9 @@ async fn x_07_numbers_ascend_in_the_order_of_sending() {
     }
 }
 
+/// Rules: X-09.
 #[tokio::test(start_paused = true)]
-async fn x_09_no_more_is_under_way_than_the_bound() {
+async fn no_more_is_under_way_than_the_bound() {
     let (queue, link, sender) = linked(far());
     link.withhold_answers();
     let mut stack = InFlightLayer::default().layer(SendService::new(sender));
@@ -91,8 +96,9 @@ async fn x_09_no_more_is_under_way_than_the_bound() {
     assert_eq!((link.transfers(), queue.counts().active), (100, 100));
 }
 
+/// Rules: X-10.
 #[tokio::test(start_paused = true)]
-async fn x_10_a_send_that_is_dropped_may_have_happened() {
+async fn a_send_that_is_dropped_may_have_happened() {
     let (queue, _, sender) = linked(far());
     let mut stack = InFlightLayer::new(1).layer(SendService::new(sender));
     let mut dropped = task::spawn(stack.call(numbered(0)));
@@ -103,8 +109,9 @@ async fn x_10_a_send_that_is_dropped_may_have_happened() {
     assert_eq!(subjects(&queue.messages()), [0, 1]);
 }
 
+/// Rules: X-20.
 #[tokio::test(start_paused = true)]
-async fn x_20_with_ten_answers_withheld_the_eleventh_is_not_written() {
+async fn with_ten_answers_withheld_the_eleventh_is_not_written() {
     let (_, link, sender) = linked(far());
     link.withhold_answers();
     let mut stack = InFlightLayer::new(10).layer(SendService::new(sender));
@@ -122,8 +129,9 @@ async fn x_20_with_ten_answers_withheld_the_eleventh_is_not_written() {
     assert_eq!(link.transfers(), 11);
 }
 
+/// Rules: X-21.
 #[tokio::test(start_paused = true)]
-async fn x_21_of_ten_sends_the_third_is_refused_and_nine_are_there() {
+async fn of_ten_sends_the_third_is_refused_and_nine_are_there() {
     let faults = Faults::none().on_send(3, SendFault::Reject(ErrorKind::QuotaExceeded));
     let (queue, _, sender) = linked(far().with_faults(faults));
     let answers = pipelined(&sender, 10).await;
@@ -135,8 +143,9 @@ async fn x_21_of_ten_sends_the_third_is_refused_and_nine_are_there() {
     assert_eq!(subjects(&queue.messages()), [0, 1, 3, 4, 5, 6, 7, 8, 9]);
 }
 
+/// Rules: X-23.
 #[tokio::test(start_paused = true)]
-async fn x_23_answers_in_reverse_order_reach_their_own_sends() {
+async fn answers_in_reverse_order_reach_their_own_sends() {
     let kinds = [ErrorKind::QuotaExceeded, ErrorKind::ServiceBusy, ErrorKind::EntityDisabled];
     let faults = (1..).zip(kinds).fold(Faults::none(), |faults, (n, kind)| faults.on_send(n, SendFault::Reject(kind)));
     let (_, link, sender) = linked(far().with_faults(faults));
@@ -152,8 +161,9 @@ async fn x_23_answers_in_reverse_order_reach_their_own_sends() {
     }
 }
 
+/// Rules: X-12.
 #[tokio::test(start_paused = true)]
-async fn x_12_a_presettled_send_returns_when_it_is_written() {
+async fn a_presettled_send_returns_when_it_is_written() {
     let (queue, _, sender) = linked(far());
     let mut stack = PresettledService::new(sender);
     let start = Instant::now();
@@ -166,8 +176,9 @@ async fn x_12_a_presettled_send_returns_when_it_is_written() {
     assert_eq!(subjects(&queue.messages()), (0..10).collect::<Vec<_>>());
 }
 
+/// Rules: X-24.
 #[tokio::test(start_paused = true)]
-async fn x_24_a_presettled_send_to_a_full_queue_looks_like_success() {
+async fn a_presettled_send_to_a_full_queue_looks_like_success() {
     let queue = TestBroker::new().queue_with("orders", QueueSettings::default().with_max_size(1 << 10));
     while queue.try_send(Message::new(vec![0; 100])).is_ok() {}
     let before = queue.counts().active;
@@ -180,8 +191,9 @@ async fn x_24_a_presettled_send_to_a_full_queue_looks_like_success() {
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
 }
 
+/// Rules: X-13.
 #[tokio::test(start_paused = true)]
-async fn x_13_after_a_lost_answer_the_message_is_there_and_after_a_lost_message_it_is_not() {
+async fn after_a_lost_answer_the_message_is_there_and_after_a_lost_message_it_is_not() {
     let faults = Faults::none()
         .on_send(1, SendFault::LoseAnswer(ErrorKind::ServiceTimeout))
         .on_send(2, SendFault::LoseMessage(ErrorKind::ServiceTimeout));

@@ -51,8 +51,9 @@ async fn messages_after(settings: QueueSettings, fault: SendFault) -> usize {
     queue.messages().len()
 }
 
+/// Rules: X-22.
 #[tokio::test(start_paused = true)]
-async fn x_22_with_duplicate_detection_a_retry_after_a_lost_answer_makes_one_message() {
+async fn with_duplicate_detection_a_retry_after_a_lost_answer_makes_one_message() {
     for kind in [ErrorKind::ServiceTimeout, ErrorKind::CommunicationProblem] {
         let detecting = || QueueSettings::default().with_duplicate_detection(Duration::from_secs(600));
         for fault in [SendFault::LoseAnswer(kind), SendFault::LoseMessage(kind)] {

@@ -19,10 +19,13 @@ fn seeds() -> Vec<u64> {
     }
 }
 
+/// Rules.
 #[tokio::test(start_paused = true)]
-async fn x_01_x_10_random_faults_never_make_an_answer_a_lie() {
+async fn random_faults_never_make_an_answer_a_lie() {
     for seed in seeds() {
-        println!("replay: SEED={seed} cargo test --features full --test sends x_01_x_10_random_faults");
+        println!(
+            "replay: SEED={seed} cargo test --features full --test sends random_faults_never_make_an_answer_a_lie"
+        );
         run(seed).await;
     }
 }

@@ -11,9 +11,10 @@ use crate::{
 
 const DELAY: Duration = Duration::from_secs(5);
 
+/// Rules: I-22.
 #[test]
-fn i_22_cancel_against_activation() {
-    random_and_pct("i_22_cancel_against_activation", || {
+fn cancel_against_activation() {
+    random_and_pct("cancel_against_activation", || {
         let bench = Bench::new(settings());
         let at = START.saturating_add(DELAY);
         let number = bench.queue.schedule(vec![Message::new("scheduled")], at).wait().unwrap()[0];

@@ -39,9 +39,10 @@ impl Holder {
     }
 }
 
+/// Rules: I-24.
 #[test]
-fn i_24_accept_against_close() {
-    random_and_pct("i_24_accept_against_close", || {
+fn accept_against_close() {
+    random_and_pct("accept_against_close", || {
         let (bench, holder) = (bench(), Holder::default());
         let first = accept_next(&bench);
         holder.begin();
@@ -69,9 +70,10 @@ fn i_24_accept_against_close() {
     });
 }
 
+/// Rules: I-24.
 #[test]
-fn i_24_accept_against_expiry() {
-    random_and_pct("i_24_accept_against_expiry", || {
+fn accept_against_expiry() {
+    random_and_pct("accept_against_expiry", || {
         let bench = bench();
         let mut first = accept_next(&bench);
         bench.advance(LOCK - MS);
@@ -91,9 +93,10 @@ fn i_24_accept_against_expiry() {
     });
 }
 
+/// Rules: I-24.
 #[test]
-fn i_24_an_acceptor_that_goes_away_as_it_is_woken() {
-    random("i_24_an_acceptor_that_goes_away_as_it_is_woken", || {
+fn an_acceptor_that_is_dropped_as_it_is_woken() {
+    random("an_acceptor_that_is_dropped_as_it_is_woken", || {
         let bench = bench();
         let first = accept_next(&bench);
         let gone = bench.spawn(|bench| {

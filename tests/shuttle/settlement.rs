@@ -21,9 +21,10 @@ fn is_lost(error: &SettleError) -> bool {
     error.kind() == ErrorKind::MessageLockLost
 }
 
+/// Rules: I-14.
 #[test]
-fn i_14_settle_against_expiry() {
-    random_and_pct("i_14_settle_against_expiry", || {
+fn settle_against_expiry() {
+    random_and_pct("settle_against_expiry", || {
         let bench = Bench::new(settings());
         bench.send("a");
         let held = bench.try_receive().unwrap();
@@ -50,9 +51,10 @@ fn i_14_settle_against_expiry() {
     });
 }
 
+/// Rules: I-16.
 #[test]
-fn i_16_renew_against_expiry() {
-    random_and_pct("i_16_renew_against_expiry", || {
+fn renew_against_expiry() {
+    random_and_pct("renew_against_expiry", || {
         let bench = Bench::new(settings());
         bench.send("a");
         let held = bench.try_receive().unwrap();
@@ -90,11 +92,12 @@ fn outcome() -> (Disposition, [usize; 4]) {
     }
 }
 
+/// Rules: I-18.
 /// A settlement takes the right to settle with it, so the other settler has a lock of its own on the message: the one that
 /// follows when the first lock is lost.
 #[test]
-fn i_18_two_settlers_of_one_message() {
-    random_and_pct("i_18_two_settlers_of_one_message", || {
+fn two_settlers_of_one_message() {
+    random_and_pct("two_settlers_of_one_message", || {
         let bench = Bench::new(settings());
         bench.send("a");
         let held = bench.try_receive().unwrap();
@@ -123,10 +126,11 @@ fn i_18_two_settlers_of_one_message() {
     });
 }
 
+/// Rules: I-18.
 /// Settlements against the other ways in which a lock ends: a change of the lock duration, and the deletion of the queue.
 #[test]
-fn i_18_settle_against_update_and_deletion() {
-    random_and_pct("i_18_settle_against_update_and_deletion", || {
+fn settle_against_update_and_deletion() {
+    random_and_pct("settle_against_update_and_deletion", || {
         let bench = Bench::new(settings());
         bench.send("a");
         let held = bench.try_receive().unwrap();

@@ -26,9 +26,10 @@ fn kind(committed: Result<Committed, TransactionError>) -> Option<ErrorKind> {
     committed.err().map(|error| error.kind())
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_commit_against_lock_expiry() {
-    random_and_pct("t_71_commit_against_lock_expiry", || {
+fn commit_against_lock_expiry() {
+    random_and_pct("commit_against_lock_expiry", || {
         let bench = Bench::new(settings());
         bench.send("a");
         let held = bench.try_receive().unwrap();
@@ -55,9 +56,10 @@ fn t_71_commit_against_lock_expiry() {
     });
 }
 
+/// Rules: T-71.
 #[test]
-fn t_71_commit_against_the_end_of_its_session() {
-    random_and_pct("t_71_commit_against_the_end_of_its_session", || {
+fn commit_against_the_end_of_its_session() {
+    random_and_pct("commit_against_the_end_of_its_session", || {
         let bench = Bench::new(settings().with_sessions(true));
         let in_session = |body: &'static str| Message::builder().session_id("s").build(body).unwrap();
         bench.send_message(in_session("a"));
@@ -81,10 +83,11 @@ fn t_71_commit_against_the_end_of_its_session() {
     });
 }
 
+/// Rules: T-71.
 /// Both settle one message and send one; the lock of the second is on the first's message, if that lost its own.
 #[test]
-fn t_71_two_commits_about_one_message() {
-    random("t_71_two_commits_about_one_message", || {
+fn two_commits_about_one_message() {
+    random("two_commits_about_one_message", || {
         let bench = Bench::new(settings());
         bench.send("a");
         let held = bench.try_receive().unwrap();

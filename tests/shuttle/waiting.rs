@@ -14,9 +14,10 @@ fn wait_and_leave(bench: &Bench) {
     }
 }
 
+/// Rules: S-51.
 #[test]
-fn s_51_each_receiver_that_waits_gets_one_of_the_messages_sent() {
-    random_and_pct("s_51_each_receiver_that_waits_gets_one_of_the_messages_sent", || {
+fn each_receiver_that_waits_gets_one_of_the_messages_sent() {
+    random_and_pct("each_receiver_that_waits_gets_one_of_the_messages_sent", || {
         let bench = Bench::new(settings());
         let receivers = [(); 2].map(|()| {
             bench.spawn(|bench| {
@@ -32,9 +33,10 @@ fn s_51_each_receiver_that_waits_gets_one_of_the_messages_sent() {
     });
 }
 
+/// Rules: S-29.
 #[test]
-fn s_29_a_receiver_that_leaves_as_it_is_woken_hands_the_wake_up_on() {
-    random_and_pct("s_29_a_receiver_that_leaves_as_it_is_woken_hands_the_wake_up_on", || {
+fn a_receiver_that_leaves_as_it_is_woken_hands_the_wake_up_on() {
+    random_and_pct("a_receiver_that_leaves_as_it_is_woken_hands_the_wake_up_on", || {
         let bench = Bench::new(settings());
         let gone = bench.spawn(wait_and_leave);
         let stays = bench.spawn(|bench| wait(&mut bench.queue.receiver()).unwrap());
@@ -44,9 +46,10 @@ fn s_29_a_receiver_that_leaves_as_it_is_woken_hands_the_wake_up_on() {
     });
 }
 
+/// Rules: S-28.
 #[test]
-fn s_28_a_receiver_that_waits_gets_what_an_expired_lock_held() {
-    random_and_pct("s_28_a_receiver_that_waits_gets_what_an_expired_lock_held", || {
+fn a_receiver_that_waits_gets_what_an_expired_lock_held() {
+    random_and_pct("a_receiver_that_waits_gets_what_an_expired_lock_held", || {
         let bench = Bench::new(settings());
         bench.send("a");
         let held = bench.try_receive().unwrap();
@@ -62,9 +65,10 @@ fn s_28_a_receiver_that_waits_gets_what_an_expired_lock_held() {
     });
 }
 
+/// Rules: I-35.
 #[test]
-fn i_35_a_receiver_that_waits_gets_what_was_dropped() {
-    random("i_35_a_receiver_that_waits_gets_what_was_dropped", || {
+fn a_receiver_that_waits_gets_what_was_dropped() {
+    random("a_receiver_that_waits_gets_what_was_dropped", || {
         let bench = Bench::new(settings());
         bench.send("a");
         let held = bench.try_receive().unwrap();

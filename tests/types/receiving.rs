@@ -28,8 +28,9 @@ fn created(id: u64, cents: u64, currency: &str) -> Event {
     Event::Created(Created { id, total: (cents, currency.into()) })
 }
 
+/// Rules: J-01.
 #[tokio::test]
-async fn j_01_each_of_five_types_comes_to_the_handler_as_its_variant() {
+async fn each_of_five_types_comes_to_the_handler_as_its_variant() {
     let seen = Seen::default();
     let shop = shop(&seen);
     for message in [
@@ -53,8 +54,9 @@ async fn j_01_each_of_five_types_comes_to_the_handler_as_its_variant() {
     assert_eq!(taken(&seen), expected);
 }
 
+/// Rules: J-02.
 #[tokio::test]
-async fn j_02_another_name_of_a_type_is_that_type() {
+async fn another_name_of_a_type_is_that_type() {
     let seen = Seen::default();
     let shop = shop(&seen);
     for name in ["order.cancelled", "OrderCancelled, Acme.Shop", "order.canceled"] {
@@ -67,8 +69,9 @@ async fn j_02_another_name_of_a_type_is_that_type() {
     }
 }
 
+/// Rules: J-03.
 #[tokio::test]
-async fn j_03_an_unknown_type_and_a_missing_one_are_dead_letters() {
+async fn an_unknown_type_and_a_missing_one_are_dead_letters() {
     let seen = Seen::default();
     let shop = shop(&seen);
     let unknown = (DeadLetterReason::UnknownMessageType, r#"no handler takes the subject "order.deleted""#.to_owned());
@@ -89,8 +92,9 @@ async fn j_03_an_unknown_type_and_a_missing_one_are_dead_letters() {
     assert!(taken(&seen).is_empty());
 }
 
+/// Rules: J-04.
 #[tokio::test]
-async fn j_04_an_empty_body_is_no_value_of_a_type_that_has_one() {
+async fn an_empty_body_is_no_value_of_a_type_that_has_one() {
     let seen = Seen::default();
     let shop = shop(&seen);
     // Every field of a cancellation may be missing, its body may not.
@@ -104,8 +108,9 @@ async fn j_04_an_empty_body_is_no_value_of_a_type_that_has_one() {
     assert!(taken(&seen).is_empty());
 }
 
+/// Rules: J-05.
 #[tokio::test]
-async fn j_05_a_name_is_looked_up_and_never_more() {
+async fn a_name_is_looked_up_and_never_more() {
     let seen = Seen::default();
     let shop = shop(&seen);
     let long = "a".repeat(60_000);
@@ -120,8 +125,9 @@ async fn j_05_a_name_is_looked_up_and_never_more() {
     assert!(taken(&seen).is_empty());
 }
 
+/// Rules: J-06.
 #[tokio::test]
-async fn j_06_other_types_go_where_the_router_says() {
+async fn other_types_go_where_the_router_says() {
     let seen = Seen::default();
     let router = Router::with_state(codecs(), Arc::clone(&seen)).types(keep);
     let ignoring = router.otherwise(Ignore).build().unwrap();
@@ -164,8 +170,9 @@ impl Sender for Full {
     }
 }
 
+/// Rules: J-07.
 #[tokio::test]
-async fn j_07_what_cannot_be_forwarded_is_abandoned() {
+async fn what_cannot_be_forwarded_is_abandoned() {
     let router =
         Router::with_state(codecs(), Seen::default()).types(keep).otherwise(Forward::to(Full)).build().unwrap();
     assert_eq!(call(&router, about("order.deleted", "{}")).await, Disposition::ABANDON);
@@ -185,8 +192,9 @@ struct Closed {
     door: String,
 }
 
+/// Rules: J-08.
 #[tokio::test]
-async fn j_08_the_type_may_stand_in_a_property() {
+async fn the_type_may_stand_in_a_property() {
     async fn open(opened: Typed<ByProperty>, State(seen): State<Arc<Mutex<Vec<String>>>>) {
         seen.lock().unwrap().push(format!("{:?} {} {:?}", opened.value, opened.name, opened.version));
     }
@@ -207,8 +215,9 @@ async fn j_08_the_type_may_stand_in_a_property() {
     assert_eq!(text, "the message has no type in the property message-type, and no handler takes it");
 }
 
+/// Rules: J-09.
 #[tokio::test]
-async fn j_09_handlers_of_two_enums_and_of_a_subject_stand_beside_each_other() {
+async fn handlers_of_two_enums_and_of_a_subject_stand_beside_each_other() {
     let (seen, doors) = (Seen::default(), Arc::new(Mutex::new(Vec::new())));
     let kept = Arc::clone(&doors);
     let closed = move |closed: Closed| {
@@ -223,8 +232,9 @@ async fn j_09_handlers_of_two_enums_and_of_a_subject_stand_beside_each_other() {
     assert_eq!((taken(&seen).len(), &**doors.lock().unwrap()), (1, &["front".to_owned()][..]));
 }
 
+/// Rules: J-20.
 #[tokio::test]
-async fn j_20_bodies_of_old_versions_go_through_every_step() {
+async fn bodies_of_old_versions_go_through_every_step() {
     let seen = Seen::default();
     let shop = shop(&seen);
     let (v1, v2) = (r#"{"id":1,"cents":250}"#, r#"{"id":2,"cents":70,"currency":"CHF"}"#);
@@ -240,8 +250,9 @@ async fn j_20_bodies_of_old_versions_go_through_every_step() {
     }
 }
 
+/// Rules: J-21.
 #[tokio::test]
-async fn j_21_a_version_is_a_whole_number_of_any_width_and_without_one_the_first() {
+async fn a_version_is_a_whole_number_of_any_width_and_without_one_the_first() {
     let seen = Seen::default();
     let shop = shop(&seen);
     let v2 = r#"{"id":2,"cents":70,"currency":"CHF"}"#;
@@ -266,8 +277,9 @@ async fn j_21_a_version_is_a_whole_number_of_any_width_and_without_one_the_first
     assert_eq!(taken(&seen), vec![created(1, 250, "EUR"); 2]);
 }
 
+/// Rules: J-22.
 #[tokio::test]
-async fn j_22_an_unknown_version_is_a_dead_letter_that_names_those_that_are_known() {
+async fn an_unknown_version_is_a_dead_letter_that_names_those_that_are_known() {
     let seen = Seen::default();
     let shop = shop(&seen);
     let unknown: [(PropertyValue, &str); 6] = [
@@ -290,8 +302,9 @@ async fn j_22_an_unknown_version_is_a_dead_letter_that_names_those_that_are_know
     assert_eq!(taken(&seen).len(), 1);
 }
 
+/// Rules: J-23.
 #[tokio::test]
-async fn j_23_a_step_that_refuses_or_panics_is_a_dead_letter_that_names_it() {
+async fn a_step_that_refuses_or_panics_is_a_dead_letter_that_names_it() {
     let seen = Seen::default();
     let shop = shop(&seen);
     let negative = versioned(r#"{"id":1,"cents":-5}"#, 1);
@@ -322,8 +335,9 @@ enum Before {
     Created(Created),
 }
 
+/// Rules: J-24.
 #[tokio::test]
-async fn j_24_a_dead_letter_of_an_old_version_is_rescued_once_the_step_is_there() {
+async fn a_dead_letter_of_an_old_version_is_rescued_once_the_step_is_there() {
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
     let v1 = versioned(r#"{"id":1,"cents":250}"#, 1);
     // This one does not say its version: the consumer takes it for the newest, and cannot read it.
@@ -380,8 +394,9 @@ impl ReceiveTypes for ByHand {
     }
 }
 
+/// Rules: J-25.
 #[test]
-fn j_25_the_traits_can_be_written_by_hand() {
+fn the_traits_can_be_written_by_hand() {
     let codecs = Codecs::json();
     let found: ByHand = read(&versioned(r#"{"id":1,"cents":250}"#, 1), &codecs).unwrap();
     assert_eq!(found, ByHand::Created(Created { id: 1, total: (251, "EUR".into()) }));

@@ -40,9 +40,10 @@ fn entity(codec: Option<&'static str>) -> EncodeLayer<impl CodecSet> {
     }
 }
 
+/// Rules: J-50.
 /// Each level alone and with the ones below it.
 #[tokio::test]
-async fn j_50_the_codec_is_that_of_the_message_or_of_its_type_or_of_the_entity_or_the_first() {
+async fn the_codec_is_that_of_the_message_or_of_its_type_or_of_the_entity_or_the_first() {
     let text = || Text { text: "a letter".into() };
     for message in [None, Some("cbor")] {
         for of_type in [None, Some("msgpack")] {
@@ -73,8 +74,9 @@ async fn j_50_the_codec_is_that_of_the_message_or_of_its_type_or_of_the_entity_o
     }
 }
 
+/// Rules: J-51.
 #[tokio::test]
-async fn j_51_a_type_is_sent_under_its_name_in_its_newest_version() {
+async fn a_type_is_sent_under_its_name_in_its_newest_version() {
     let recorder = Recorder::new();
     let mut stack =
         ServiceBuilder::new().layer(EncodeLayer::new(codecs())).service(SendService::new(recorder.accepting()));
@@ -109,8 +111,9 @@ impl From<u8> for Door {
     }
 }
 
+/// Rules: J-51.
 #[test]
-fn j_51_the_type_stands_where_its_table_says() {
+fn the_type_stands_where_its_table_says() {
     let outgoing = Outgoing::typed(Door(7)).subject("free");
     assert_eq!(outgoing.properties().subject(), Some("free"));
     assert_eq!(outgoing.properties().application().get("kind"), Some(&"urn:door".into()));
@@ -143,8 +146,9 @@ impl<'de> Decode<'de> for Byte {
     }
 }
 
+/// Rules: J-52.
 #[tokio::test]
-async fn j_52_a_format_of_its_own_stays_unless_the_message_names_a_codec() {
+async fn a_format_of_its_own_stays_unless_the_message_names_a_codec() {
     let recorder = Recorder::new();
     let mut stack = ServiceBuilder::new().layer(entity(Some("cbor"))).service(SendService::new(recorder.accepting()));
     stack.send(Outgoing::new(Byte(7))).await.unwrap();
@@ -158,8 +162,9 @@ async fn j_52_a_format_of_its_own_stays_unless_the_message_names_a_codec() {
     recorder.assert_sent_count(1);
 }
 
+/// Rules: J-53.
 #[test]
-fn j_53_an_entity_cannot_name_a_codec_that_is_not_there() {
+fn an_entity_cannot_name_a_codec_that_is_not_there() {
     let error = EncodeLayer::new(Codecs::json()).codec("xml").unwrap_err();
     assert_eq!(error.name(), "xml");
     assert_eq!(error.to_string(), "no codec of the set is called `xml`: add it, or name one that is there");

@@ -62,41 +62,47 @@ fn refused<E: ReceiveTypes + 'static>(kind: TypesErrorKind, says: &str) {
     }
 }
 
+/// Rules: J-10.
 #[test]
-fn j_10_a_table_that_keeps_every_rule_is_built() {
+fn a_table_that_keeps_every_rule_is_built() {
     built::<Good>().unwrap();
     built::<Elsewhere>().unwrap();
 }
 
+/// Rules: J-10.
 #[test]
-fn j_10_an_enum_without_types_is_refused() {
+fn an_enum_without_types_is_refused() {
     refused::<Empty>(TypesErrorKind::NoType, "`Empty` has no type: add one");
 }
 
+/// Rules: J-10.
 #[test]
-fn j_10_a_name_that_is_none_is_refused() {
+fn a_name_that_is_none_is_refused() {
     let says = "`Path` calls a type \"my crate, a::b\": use 1 to 128 of the characters A-Z a-z 0-9 . _ : / -";
     refused::<Path>(TypesErrorKind::InvalidName, says);
     let says = "`a` is also called \"\": use 1 to 256 bytes without control characters";
     refused::<Nameless>(TypesErrorKind::InvalidName, says);
 }
 
+/// Rules: J-10.
 #[test]
-fn j_10_two_types_of_one_name_are_refused() {
+fn two_types_of_one_name_are_refused() {
     let says = "two types of `SameName` are called `a`: give one of them another name";
     refused::<SameName>(TypesErrorKind::DuplicateName, says);
 }
 
+/// Rules: J-10.
 #[test]
-fn j_10_an_alias_that_is_taken_is_refused() {
+fn an_alias_that_is_taken_is_refused() {
     let says = "`a` is also called `b`, and so is `b`: leave it to one";
     refused::<AliasOfName>(TypesErrorKind::DuplicateAlias, says);
     let says = "`b` is also called `x`, and so is `a`: leave it to one";
     refused::<AliasTwice>(TypesErrorKind::DuplicateAlias, says);
 }
 
+/// Rules: J-11.
 #[test]
-fn j_11_versions_that_are_not_one_after_the_other_are_refused() {
+fn versions_that_are_not_one_after_the_other_are_refused() {
     refused::<Zero>(TypesErrorKind::InvalidVersion, "`a` has a version 0: begin with 1");
     refused::<Twice>(TypesErrorKind::DuplicateVersion, "`a` has the version 2 twice: leave one");
     let says = "a step of `a` leads back from version 2 to 1: order them upwards";
@@ -104,16 +110,18 @@ fn j_11_versions_that_are_not_one_after_the_other_are_refused() {
     refused::<Gap>(TypesErrorKind::VersionGap, "no step of `a` leads from version 1 to 2: add it");
 }
 
+/// Rules: J-10.
 #[test]
-fn j_10_properties_that_are_none_or_the_same_are_refused() {
+fn properties_that_are_none_or_the_same_are_refused() {
     let says = "`SameProperty` has type and version in the property `p`: give them two";
     refused::<SameProperty>(TypesErrorKind::InvalidProperty, says);
     let says = "`NoProperty` names a property \"\": use 1 to 128 bytes without control characters";
     refused::<NoProperty>(TypesErrorKind::InvalidProperty, says);
 }
 
+/// Rules: J-10.
 #[test]
-fn j_10_a_codec_that_the_set_has_not_is_refused() {
+fn a_codec_that_the_set_has_not_is_refused() {
     refused::<NoCodec>(TypesErrorKind::UnknownCodec, "`a` is written by `xml`, which is no codec of the set: add it");
 }
 
@@ -123,8 +131,9 @@ fn clash<R>(built: Result<R, RouteError>, kind: RouteErrorKind, says: &str) {
     assert_eq!((error.kind(), error.to_string()), (kind, says.to_owned()));
 }
 
+/// Rules: J-12.
 #[test]
-fn j_12_routes_that_take_one_message_twice_are_refused() {
+fn routes_that_take_one_message_twice_are_refused() {
     let router = || Router::new(Codecs::json());
     let says = "two routes have the subject \"a\"; remove one of them";
     clash(router().route("a", Ignore).route("a", Ignore).build(), RouteErrorKind::DuplicateRoute, says);
@@ -137,8 +146,9 @@ fn j_12_routes_that_take_one_message_twice_are_refused() {
     router().types(async |_: Typed<Good>| {}).types(async |_: Typed<Other>| {}).build().unwrap();
 }
 
+/// Rules: J-12.
 #[test]
-fn j_12_handlers_without_one_enum_of_types_are_refused() {
+fn handlers_without_one_enum_of_types_are_refused() {
     let router = || Router::new(Codecs::json());
     let says = "a handler of `types` takes no enum of types: let it take one that derives `MessageTypes`";
     clash(router().types(async || {}).build(), RouteErrorKind::NoTypes, says);

@@ -13,7 +13,10 @@ use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
 /// What kills, and what tells to end, with one run of the latter for so many of the former.
-const FILTERS: [(&str, u64); 2] = [("kill::i_05_", 1), ("kill::i_37_", 10)];
+const FILTERS: [(&str, u64); 2] = [
+    ("kill::a_killed_process_loses_nothing_that_it_acknowledged", 1),
+    ("kill::a_terminated_process_leaves_no_lock", 10),
+];
 const CYCLES: u64 = 200;
 
 #[derive(Debug, Args)]

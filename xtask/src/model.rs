@@ -13,8 +13,8 @@ use crate::cli::{Output, positive};
 use crate::error::Error;
 use crate::workspace::{cargo, for_each_line};
 
-const IN_MEMORY: &str = "i_01_random_operations_agree_with_the_model";
-const ON_A_DISK: &str = "i_01_random_operations_on_a_disk_agree_with_the_model";
+const IN_MEMORY: &str = "random_operations_agree_with_the_model";
+const ON_A_DISK: &str = "random_operations_on_a_disk_agree_with_the_model";
 
 /// Operations in all, and seeds they are spread over.
 const OPS: u64 = 1_000_000;

@@ -19,10 +19,12 @@ struct Sabotage {
     test: &'static [&'static str],
 }
 
-const KILL: &[&str] = &["--features", "full", "--test", "durable", "i_05_a_killed_process_loses_nothing"];
+const KILL: &[&str] =
+    &["--features", "full", "--test", "durable", "a_killed_process_loses_nothing_that_it_acknowledged"];
 
 /// Needs strace.
-const RECORDED: &[&str] = &["--features", "full", "--test", "durable", "d_280_what_was_acknowledged_is_in_every_image"];
+const RECORDED: &[&str] =
+    &["--features", "full", "--test", "durable", "what_was_acknowledged_is_in_every_image_of_the_recorded_calls"];
 
 const SABOTAGES: &[Sabotage] = &[
     Sabotage {
@@ -33,7 +35,7 @@ const SABOTAGES: &[Sabotage] = &[
             "--features",
             "durable",
             "--lib",
-            "i_02_i_03_i_04_power_loss_loses_no_batch",
+            "power_loss_loses_no_batch_and_tears_none",
         ],
     },
     Sabotage {
@@ -44,7 +46,7 @@ const SABOTAGES: &[Sabotage] = &[
             "--features",
             "durable",
             "--lib",
-            "d_240_a_crash_while_a_store_is_created",
+            "a_crash_while_a_store_is_created_loses_nothing_that_is_acknowledged_later",
         ],
     },
     Sabotage { defect: "SkipSync", test: RECORDED },
@@ -54,7 +56,7 @@ const SABOTAGES: &[Sabotage] = &[
     Sabotage { defect: "ForgetIds", test: KILL },
     Sabotage {
         defect: "IgnoreSyncError",
-        test: &["--package", "consign-broker", "--features", "durable", "--lib", "i_06_a_failed_sync_is_final"],
+        test: &["--package", "consign-broker", "--features", "durable", "--lib", "a_failed_sync_is_final"],
     },
 ];
 

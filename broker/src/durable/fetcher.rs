@@ -121,9 +121,10 @@ mod tests {
         redb::{RedbJournal, SimulatedDisk},
     };
 
+    /// Rules: D-08.
     /// Otherwise a broker would report that it is closed while its folder is still locked.
     #[test]
-    fn d_08_what_is_fetched_while_a_journal_is_closed_does_not_end_the_broker() {
+    fn what_is_fetched_while_a_journal_is_closed_does_not_end_the_broker() {
         let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();
         let fetcher = Fetcher::new(journal.reader(), Arc::default());
         Box::new(journal).close().unwrap();

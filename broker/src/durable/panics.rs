@@ -92,8 +92,9 @@ fn has_failed(kind: ErrorKind, text: &str, why: &str) {
     assert!(text.contains(why), "{text}");
 }
 
+/// Rules: D-242.
 #[tokio::test]
-async fn d_242_a_panic_of_the_writer_fails_every_call() {
+async fn a_panic_of_the_writer_fails_every_call() {
     let disk = SimulatedDisk::new();
     let (broker, queue) = open(&disk, 1 << 20, 1, false);
     let sender = queue.sender().unwrap();
@@ -114,8 +115,9 @@ async fn d_242_a_panic_of_the_writer_fails_every_call() {
     assert_eq!(queue.counts().active, 0, "its commit has panicked");
 }
 
+/// Rules: D-242.
 #[tokio::test]
-async fn d_242_a_panic_of_the_fetcher_fails_every_call() {
+async fn a_panic_of_the_fetcher_fails_every_call() {
     let disk = SimulatedDisk::new();
     let (_broker, queue) = open(&disk, 0, usize::MAX, true);
     let sender = queue.sender().unwrap();
@@ -165,8 +167,9 @@ impl Drop for Owner {
     }
 }
 
+/// Rules: D-242.
 #[tokio::test]
-async fn d_242_a_waker_or_a_body_that_panics_costs_nothing() {
+async fn a_waker_or_a_body_that_panics_costs_nothing() {
     let disk = SimulatedDisk::new();
     // What is written leaves memory on the thread of the writer.
     let (broker, queue) = open(&disk, 0, usize::MAX, false);
@@ -228,8 +231,9 @@ async fn panic_fails_calls(broker: &Broker, queue: &Queue) {
     has_failed(refused.kind(), &refused.to_string(), PANICKED);
 }
 
+/// Rules: D-243.
 #[tokio::test]
-async fn d_243_a_panic_under_the_lock_stores_nothing_of_its_call() {
+async fn a_panic_under_the_lock_stores_nothing_of_its_call() {
     let disk = SimulatedDisk::new();
     let (broker, queue) = open(&disk, 1 << 20, usize::MAX, false);
     let sender = queue.sender().unwrap();
@@ -243,8 +247,9 @@ async fn d_243_a_panic_under_the_lock_stores_nothing_of_its_call() {
     assert_eq!(queue.counts().active, 1, "the message that was acknowledged");
 }
 
+/// Rules: S-240.
 #[tokio::test]
-async fn s_240_a_panic_under_the_lock_fails_every_later_call() {
+async fn a_panic_under_the_lock_fails_every_later_call() {
     let broker = Broker::new();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
     let sender = queue.sender().unwrap();

@@ -41,8 +41,9 @@ fn receive(queue: &Queue) -> Option<Delivery<QueueLease>> {
     queue.receiver().receive().now_or_never().map(Result::unwrap)
 }
 
+/// Rules: D-244.
 #[tokio::test(start_paused = true)]
-async fn d_244_what_waits_is_due_as_if_utc_had_not_stepped_back() {
+async fn what_waits_is_due_as_if_utc_had_not_stepped_back() {
     let folder = tempfile::tempdir().unwrap();
     let (broker, clock) = open(folder.path(), START);
     let create = |name: &str, settings| broker.create_queue(name, settings).unwrap();
@@ -84,8 +85,9 @@ async fn d_244_what_waits_is_due_as_if_utc_had_not_stepped_back() {
     assert_eq!((next.counts().scheduled, next.counts().active), (0, 1), "no later");
 }
 
+/// Rules: D-244.
 #[tokio::test(start_paused = true)]
-async fn d_244_restarts_under_a_clock_that_is_behind_add_no_delay() {
+async fn restarts_under_a_clock_that_is_behind_add_no_delay() {
     let folder = tempfile::tempdir().unwrap();
     let (broker, _) = open(folder.path(), after(60));
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -102,8 +104,9 @@ async fn d_244_restarts_under_a_clock_that_is_behind_add_no_delay() {
     }
 }
 
+/// Rules: D-244.
 #[tokio::test(start_paused = true)]
-async fn d_244_after_a_kill_it_is_due_a_minute_later_at_most() {
+async fn after_a_kill_it_is_due_a_minute_later_at_most() {
     let disk = SimulatedDisk::new();
     let restored = |disk: &SimulatedDisk, utc| {
         let clock = Arc::new(ManualClock::new(utc));

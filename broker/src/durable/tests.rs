@@ -234,9 +234,10 @@ fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|number| number.parse().unwrap())
 }
 
+/// Rules: D-01, I-02, I-03, I-04, I-26.
 #[test]
-fn d_01_i_02_i_03_i_04_i_26_a_loss_of_power_undoes_nothing_that_was_acknowledged() {
-    let test = "i_26_a_loss_of_power_undoes_nothing";
+fn a_loss_of_power_undoes_nothing_that_was_acknowledged() {
+    let test = "a_loss_of_power_undoes_nothing_that_was_acknowledged";
     let count = 2_000 / number("CONSIGN_EVERY").unwrap_or(50).clamp(1, 2_000);
     let first = number("SEED").unwrap_or_default();
     for seed in (0..count).map(|seed| first.wrapping_add(seed)) {
@@ -254,8 +255,9 @@ fn open_with_writer(disk: &SimulatedDisk) -> Broker {
     broker
 }
 
+/// Rules: D-06.
 #[tokio::test]
-async fn d_06_after_a_failure_nothing_is_acknowledged() {
+async fn after_a_failure_nothing_is_acknowledged() {
     let disk = SimulatedDisk::new();
     let broker = open_with_writer(&disk);
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
@@ -302,8 +304,9 @@ async fn fill(queue: &Queue) -> (u64, SendError) {
     }
 }
 
+/// Rules: D-07.
 #[tokio::test]
-async fn d_07_a_full_disk_refuses_sends_and_takes_settlements() {
+async fn a_full_disk_refuses_sends_and_takes_settlements() {
     let (_disk, _broker, queue) = small_disk();
     let (sent, refused) = fill(&queue).await;
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
@@ -315,8 +318,9 @@ async fn d_07_a_full_disk_refuses_sends_and_takes_settlements() {
     assert_eq!(queue.counts().active, 0);
 }
 
+/// Rules: D-07.
 #[tokio::test]
-async fn d_07_a_full_disk_is_compacted_as_far_as_there_is_room_for_it() {
+async fn a_full_disk_is_compacted_as_far_as_its_space_allows() {
     let (disk, broker, queue) = small_disk();
     let (sent, _) = fill(&queue).await;
     // Nothing has left it. Whether there is room to find that out or not, it goes on.
@@ -367,9 +371,10 @@ async fn what_is_opened_stays_within_the_memory_that_it_may_take() {
     assert_eq!(dropped, 0);
 }
 
+/// Rules: D-05.
 /// However many there are and however often they are tried.
 #[tokio::test]
-async fn d_05_dead_letters_that_nobody_takes_do_not_fill_the_memory() {
+async fn unreceived_dead_letters_do_not_fill_the_memory() {
     const COUNT: usize = 2_000;
     const BUDGET: usize = 64 << 10;
     // What is fetched at once, beside what is in memory anyway.
@@ -411,9 +416,10 @@ async fn d_05_dead_letters_that_nobody_takes_do_not_fill_the_memory() {
     assert!(COUNT as u64 * 1_000 > 4 * MOST, "they would not fit");
 }
 
+/// Rules: D-230.
 /// The writer may have much to write, and a thread of a runtime has other tasks.
 #[test]
-fn d_230_the_last_handle_is_dropped_without_a_wait_in_a_runtime() {
+fn the_last_handle_is_dropped_without_a_wait_in_a_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for in_runtime in [true, false] {
         let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();

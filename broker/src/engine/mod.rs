@@ -257,9 +257,10 @@ mod tests {
 
     use super::*;
 
+    /// Rules: S-28.
     /// The thread that calls last has read the clock first.
     #[test]
-    fn s_28_a_lock_ends_in_time_though_its_call_was_overtaken() {
+    fn a_lock_ends_in_time_though_its_call_was_overtaken() {
         let at = |millis: u64| Now { ticks: millis * 1_000_000, utc: Timestamp::EPOCH };
         let mut engine = Engine::new(Quirks::default());
         let settings = QueueSettings::default().with_lock_duration(std::time::Duration::from_secs(10));

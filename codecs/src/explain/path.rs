@@ -95,8 +95,9 @@ mod tests {
         Step::to(Place::Value(0)).named(name)
     }
 
+    /// Rules: P-121.
     #[test]
-    fn p_121_a_path_has_names_of_the_type_and_numbers() {
+    fn a_path_has_names_of_the_type_and_numbers() {
         let steps = [name("lines"), Step::to(Place::Element(3)), name("price")];
         assert_eq!(text(&steps).as_deref(), Some("lines[3].price"));
         assert_eq!(text(&steps[1..]).as_deref(), Some("[3].price"));
@@ -106,16 +107,18 @@ mod tests {
         assert_eq!(text(&[Step::hidden(Place::Key(0))]), None);
     }
 
+    /// Rules: P-121.
     #[test]
-    fn p_121_odd_names_are_quoted() {
+    fn odd_names_are_quoted() {
         assert_eq!(text(&[name("a"), name("unit price")]).as_deref(), Some(r#"a["unit price"]"#));
         assert_eq!(text(&[name("x.y")]).as_deref(), Some(r#"["x.y"]"#));
         assert_eq!(text(&[name("\"\n")]).as_deref(), Some(r#"["\"\n"]"#));
         assert_eq!(text(&[name("größe")]).as_deref(), Some("größe"));
     }
 
+    /// Rules: P-121.
     #[test]
-    fn p_121_a_long_path_loses_its_beginning() {
+    fn a_long_path_loses_its_beginning() {
         let mut steps = vec![name("children"); 100];
         steps.push(name("price"));
         let path = text(&steps).unwrap();

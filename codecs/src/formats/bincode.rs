@@ -261,8 +261,9 @@ fn refused_value(error: Error) -> EncodeError {
 mod tests {
     use super::*;
 
+    /// Rules: P-32.
     #[test]
-    fn p_32_the_parameter_says_which_encoding() {
+    fn the_parameter_says_which_encoding() {
         assert_eq!(parameter(None), Ok(Encoding::Fixint));
         assert_eq!(parameter(Some("fixint")), Ok(Encoding::Fixint));
         assert_eq!(parameter(Some("VarInt")), Ok(Encoding::Varint));
@@ -272,8 +273,9 @@ mod tests {
         }
     }
 
+    /// Rules: P-32.
     #[test]
-    fn p_32_only_a_bincode_type_has_the_parameter() {
+    fn only_a_bincode_type_has_the_parameter() {
         let declared = |text| Bincode::varint().declared(Some(&ContentType::parse(text)));
         assert_eq!(declared("Application/X-Bincode"), Ok(Encoding::Fixint));
         assert_eq!(declared("application/octet-stream"), Ok(Encoding::Varint));

@@ -85,8 +85,9 @@ mod tests {
         Charset::named(Some(charset)).and_then(|charset| charset.read(body)).map_err(|error| error.kind())
     }
 
+    /// Rules: P-18.
     #[test]
-    fn p_18_charsets_are_honoured() {
+    fn charsets_are_honoured() {
         assert_eq!(Charset::named(None), Ok(Charset::Utf8));
         assert_eq!(read("UTF-8", "\u{fc}".as_bytes()).unwrap(), "\u{fc}");
         assert_eq!(read("us-ascii", b"u").unwrap(), "u");
@@ -108,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn f_1_bytes_that_are_not_of_the_charset_are_utf_8_errors() {
+    fn bytes_that_are_not_of_the_charset_are_utf_8_errors() {
         assert_eq!(read("utf-8", b"a\xff"), Err(DecodeErrorKind::Utf8));
         assert_eq!(read("utf-16", b"\0a\0"), Err(DecodeErrorKind::Utf8));
         assert_eq!(read("utf-16be", b"\xd8\0\0a"), Err(DecodeErrorKind::Utf8));
     }
 
     #[test]
-    fn e_3_other_charsets_are_unsupported() {
+    fn other_charsets_are_unsupported() {
         for charset in ["utf-7", "ibm037", "utf-32", "", "utf-8 "] {
             assert_eq!(read(charset, b"a"), Err(DecodeErrorKind::UnsupportedCharset), "{charset}");
         }

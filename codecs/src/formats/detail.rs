@@ -151,8 +151,9 @@ mod tests {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
+    /// Rules: P-122.
     #[test]
-    fn p_122_what_the_type_expected_is_kept_and_of_what_was_found_its_kind() {
+    fn what_the_type_expected_is_kept_and_of_what_was_found_its_kind() {
         fn errors<E: de::Error>(canary: &str) -> [E; 9] {
             let text = Unexpected::Str(canary);
             [

@@ -76,8 +76,9 @@ mod tests {
         decode::<T>().err().map(|error| error.kind())
     }
 
+    /// Rules: P-20.
     #[test]
-    fn p_20_an_empty_body_is_none_or_unit() {
+    fn an_empty_body_is_none_or_unit() {
         assert_eq!(decode(), Ok(None::<u32>));
         assert_eq!(decode(), Ok(()));
         assert_eq!(decode(), Ok(Unit));
@@ -85,8 +86,9 @@ mod tests {
         assert!(decode::<IgnoredAny>().is_ok());
     }
 
+    /// Rules: P-20.
     #[test]
-    fn p_20_an_empty_body_is_no_object_of_defaults() {
+    fn an_empty_body_is_no_object_of_defaults() {
         let empty = Some(DecodeErrorKind::EmptyBody);
         assert_eq!(kind::<Defaults>(), empty);
         assert_eq!(kind::<BTreeMap<String, u32>>(), empty);

@@ -168,8 +168,9 @@ fn refused_value(error: serde_json::Error) -> EncodeError {
 mod tests {
     use super::*;
 
+    /// Rules: P-17.
     #[test]
-    fn p_17_a_charset_has_no_effect_on_utf_8() {
+    fn a_charset_has_no_effect_on_utf_8() {
         for charset in [None, Some("utf-8"), Some("UTF-8"), Some("iso-8859-1"), Some("utf-16"), Some("")] {
             assert_eq!(check_charset(charset, "[\"\u{e9}\"]".as_bytes()), Ok(()), "{charset:?}");
         }
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn e_3_other_charsets_are_unsupported() {
+    fn other_charsets_are_unsupported() {
         for (charset, body) in [
             ("iso-8859-1", &b"\"\xe9\""[..]),
             ("utf-16", b"\xfe\xff\0[\0]"),

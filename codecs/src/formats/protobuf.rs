@@ -156,8 +156,9 @@ mod tests {
         assert_eq!(read(&[]), Ok(Node::default()));
     }
 
+    /// Rules: P-121, P-122.
     #[test]
-    fn p_121_p_122_the_path_has_the_fields_and_no_numbers() {
+    fn the_path_has_the_fields_and_no_numbers() {
         let limits = Limits::default();
         let read = |body: &[u8]| Protobuf::<Node>::read(body, &DecodeContext::new(&limits)).unwrap_err();
         let error = read(&[0x0a, 4, 0x0a, 2, 0x10, 5]);
@@ -170,8 +171,9 @@ mod tests {
         assert_eq!((error.kind(), error.path()), (DecodeErrorKind::Utf8, Some("next.name")));
     }
 
+    /// Rules: P-124.
     #[test]
-    fn p_124_fields_count_in_messages_inside_of_messages() {
+    fn fields_count_in_messages_inside_of_messages() {
         #[derive(Clone, PartialEq, Message)]
         struct Tree {
             #[prost(message, repeated, tag = "1")]

@@ -183,8 +183,9 @@ mod tests {
         Raw.encode(value, &mut out).map(|()| out).map_err(|error| error.kind())
     }
 
+    /// Rules: P-34.
     #[test]
-    fn p_34_bytes_are_what_they_are() {
+    fn bytes_are_what_they_are() {
         let body: &[u8] = &[0, 1, 0xff];
         assert_eq!(decode::<&[u8]>(body), Ok(body));
         assert_eq!(decode::<Vec<u8>>(body), Ok(body.to_vec()));
@@ -212,8 +213,9 @@ mod tests {
         assert_eq!(encode(&vec![vec![1_u8]]), Err(EncodeErrorKind::Unsupported));
     }
 
+    /// Rules: P-20.
     #[test]
-    fn p_20_an_empty_body_is_no_bytes() {
+    fn an_empty_body_is_no_bytes() {
         assert_eq!(decode::<&[u8]>(b""), Ok(&[][..]));
         assert_eq!(decode::<Vec<u8>>(b""), Ok(vec![]));
         assert_eq!(decode::<Option<Vec<u8>>>(b""), Ok(None));

@@ -143,8 +143,9 @@ mod tests {
         assert_eq!(encode(&()), Err(EncodeErrorKind::Unsupported));
     }
 
+    /// Rules: P-20.
     #[test]
-    fn p_20_an_empty_body_is_the_empty_string() {
+    fn an_empty_body_is_the_empty_string() {
         assert_eq!(decode(b"", None), Ok(""));
         assert_eq!(decode(b"", None), Ok(None::<String>));
         assert_eq!(decode(b"", None), Ok(()));

@@ -228,8 +228,9 @@ mod tests {
         assert_eq!(kind(&[0x5f, 0x5f, 0xff, 0xff]), Some(DecodeErrorKind::Syntax));
     }
 
+    /// Rules: P-124.
     #[test]
-    fn p_124_counts_hold_for_indefinite_lengths() {
+    fn counts_hold_for_indefinite_lengths() {
         let limits = Limits::default().with_elements(3);
         let array = |count| [&[0x9f][..], &vec![0; count], &[0xff]].concat();
         let map = |count: usize| [&[0xbf][..], &vec![0; 2 * count], &[0xff]].concat();

@@ -109,8 +109,9 @@ mod tests {
         assert_eq!(kind(r#"["\\", [1]]"#, &limits), Some(DecodeErrorKind::Depth));
     }
 
+    /// Rules: P-124.
     #[test]
-    fn p_124_elements_are_counted_over_the_whole_text() {
+    fn elements_are_counted_over_the_whole_text() {
         let limits = Limits::default().with_elements(3);
         assert_eq!(kind("[1,2,3]", &limits), None);
         assert_eq!(kind("[1,2,3,4]", &limits), Some(DecodeErrorKind::Count));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn h_2_a_key_that_stands_twice_is_refused() {
+    fn a_key_that_stands_twice_is_refused() {
         let twice = Some(DecodeErrorKind::DuplicateKey);
         assert_eq!(kind(r#"{"a":1,"a":2}"#), twice);
         assert_eq!(kind(r#"{"a":1,"b":{"a":2},"c":[{"a":1},{"a":1}]}"#), None);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn h_2_keys_are_compared_after_unescaping() {
+    fn keys_are_compared_after_unescaping() {
         let twice = Some(DecodeErrorKind::DuplicateKey);
         assert_eq!(kind(r#"{"a":1,"\u0061":2}"#), twice);
         assert_eq!(kind(r#"{"\n":1,"\u000A":2}"#), twice);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn h_5_a_number_has_at_most_64_characters() {
+    fn a_number_has_at_most_64_characters() {
         assert_eq!(kind(&"1".repeat(64)), None);
         assert_eq!(kind(&format!("[{}]", "1".repeat(65))), Some(DecodeErrorKind::Syntax));
         assert_eq!(kind(&format!("[\"{}\"]", "1".repeat(65))), None);

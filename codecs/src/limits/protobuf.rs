@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_9_nested_groups_are_depth() {
+    fn nested_groups_are_depth() {
         assert_eq!(kind(&[0x0b; 65]), Some(DecodeErrorKind::Depth));
         assert_eq!(kind(&[[0x0b; 64], [0x0c; 64]].concat()), None);
         assert_eq!(kind(&[0x0b, 0x14]), Some(DecodeErrorKind::Syntax));

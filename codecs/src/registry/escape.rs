@@ -79,8 +79,9 @@ fn encoded(character: char) -> String {
 mod tests {
     use super::*;
 
+    /// Rules: P-123.
     #[test]
-    fn p_123_texts_are_written_and_read_back() {
+    fn texts_are_written_and_read_back() {
         for (text, written) in [
             ("lines[3].price", "lines[3].price"),
             ("one of `a`, `b`", "one of `a`%2C `b`"),
@@ -92,15 +93,17 @@ mod tests {
         }
     }
 
+    /// Rules: P-123.
     #[test]
-    fn p_123_other_texts_are_refused() {
+    fn other_texts_are_refused() {
         for text in ["%0A", "%1B", "%", "%2", "%2c", "%41", "%FF", "%zz", "%+1", "a;b", "\u{e9}"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }
 
+    /// Rules: P-123.
     #[test]
-    fn p_123_long_texts_are_cut_between_characters() {
+    fn long_texts_are_cut_between_characters() {
         assert_eq!(head("abcdef", 6), "abcdef");
         assert_eq!(head("abcdefg", 6), "abcd..");
         assert_eq!(tail("abcdefg", 6), "..defg");

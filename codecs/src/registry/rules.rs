@@ -240,8 +240,9 @@ impl Cache {
 mod tests {
     use crate::{Codecs, Text};
 
+    /// Rules: I-30.
     #[test]
-    fn i_30_no_text_makes_the_cache_grow() {
+    fn no_text_makes_the_cache_grow() {
         let codecs = Codecs::builder().with(Text).build().unwrap();
         let cached = || codecs.inner.rules.cache.0.lock().unwrap().entries.len();
         for text in ["", " ", "text", "text/\u{e9}", "text/plain (", &"a/".repeat(1 << 19), "text/plain"] {

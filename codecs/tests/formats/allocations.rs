@@ -139,8 +139,9 @@ struct Tree {
     numbers: [u64; 32],
 }
 
+/// Rules: P-124.
 #[test]
-fn p_124_elements_of_any_size_cost_at_most_three_times_the_limit() {
+fn elements_of_any_size_cost_at_most_three_times_the_limit() {
     let limits = consign_codecs::Limits::default();
     let size = std::mem::size_of::<Wide>();
     let bound = 3 * limits.elements * size + MIB;
@@ -180,8 +181,9 @@ impl ConcatLen for Vec<Vec<Wide>> {
     }
 }
 
+/// Rules: P-124.
 #[test]
-fn p_124_what_is_declared_is_counted_before_it_is_reserved() {
+fn what_is_declared_is_counted_before_it_is_reserved() {
     let mut bodies = Vec::new();
     bodies.push((POSTCARD, [0xe8, 0xfb, 0x03].repeat(80_000)));
     bodies.push((Varint, [251, 0xe8, 0xfd].repeat(80_000)));

@@ -38,9 +38,10 @@ enum Event {
 #[derive(Debug, Deserialize, PartialEq)]
 struct Pair(i32, String);
 
+/// Rules: P-100.
 #[test]
 #[allow(clippy::float_cmp)]
-fn p_100_an_integer_is_read_into_a_float() {
+fn an_integer_is_read_into_a_float() {
     // 12.0 by cbor-x, cborg, cbor.
     reads("0c", 12.0_f64);
     reads("0c", 12.0_f32);
@@ -54,8 +55,9 @@ fn p_100_an_integer_is_read_into_a_float() {
     reads("82 05 c1 1a6553f100", (5.0_f64, 1_700_000_000.0_f64));
 }
 
+/// Rules: P-100.
 #[test]
-fn p_100_a_float_is_read_into_a_float_of_another_width() {
+fn a_float_is_read_into_a_float_of_another_width() {
     // 1.5 by cborg, cbor2 in canonical form, ciborium; by cbor; by cbor-x.
     for digits in ["f93e00", "fa3fc00000", "fb3ff8000000000000"] {
         reads(digits, 1.5_f64);
@@ -78,8 +80,9 @@ fn p_100_a_float_is_read_into_a_float_of_another_width() {
     reads("fb47efffffe0000000", f32::MAX);
 }
 
+/// Rules: P-100.
 #[test]
-fn p_100_a_float_that_is_a_whole_number_is_read_into_an_integer() {
+fn a_float_that_is_a_whole_number_is_read_into_an_integer() {
     // Date.now() by cbor-x.
     reads("fb4278bcfe5687b000", 1_700_000_000_123_i64);
     reads("fb4278bcfe5687b000", 1_700_000_000_123_u64);
@@ -105,8 +108,9 @@ pub(crate) enum Tagged {
     Paid { at: u64, cents: f64, rest: Value },
 }
 
+/// Rules: P-100.
 #[test]
-fn p_100_so_it_is_where_serde_reads_a_value_twice() {
+fn so_it_is_where_serde_reads_a_value_twice() {
     // Date.now() and 12.5, by cbor-x.
     let paid = Tagged::Paid { at: 1_700_000_000_123, cents: 12.5, rest: Value::Null };
     reads("a4 6474797065 6450616964 626174 fb4278bcfe5687b000 6563656e7473 f94a40 6472657374 f6", paid);
@@ -121,8 +125,9 @@ fn p_100_so_it_is_where_serde_reads_a_value_twice() {
     }
 }
 
+/// Rules: P-100.
 #[test]
-fn p_100_a_big_integer_is_read_where_it_fits() {
+fn a_big_integer_is_read_where_it_fits() {
     reads("c248ffffffffffffffff", u64::MAX);
     reads("c24105", 5_u8);
     reads("c240", 0_u8);
@@ -144,8 +149,9 @@ fn p_100_a_big_integer_is_read_where_it_fits() {
     reads("c24105", ByteBuf::from([5]));
 }
 
+/// Rules: P-101.
 #[test]
-fn p_101_a_head_may_be_wider_than_it_needs_to_be() {
+fn a_head_may_be_wider_than_it_needs_to_be() {
     // 5n by cbor-x.
     reads("1b0000000000000005", 5_u8);
     reads("1900ff", 255_u8);
@@ -156,8 +162,9 @@ fn p_101_a_head_may_be_wider_than_it_needs_to_be() {
     refuses::<u8>("190100");
 }
 
+/// Rules: P-101.
 #[test]
-fn p_101_an_indefinite_length_is_read_into_every_container() {
+fn an_indefinite_length_is_read_into_every_container() {
     reads("9f 01 02 ff", (1, 2));
     reads("9f 01 02 ff", [1, 2]);
     reads("9f 01 6161 ff", Pair(1, "a".into()));
@@ -176,8 +183,9 @@ fn p_101_an_indefinite_length_is_read_into_every_container() {
     refuses::<(u8, (u8, u8))>("82 01 9f 02 03 04 ff");
 }
 
+/// Rules: P-101.
 #[test]
-fn p_101_a_variant_is_read_from_a_map_of_any_head() {
+fn a_variant_is_read_from_a_map_of_any_head() {
     // By cborg and cbor; by cbor-x; with a wide count; with an indefinite length.
     for head in ["a1", "b801", "b90001", "ba00000001", "bf"] {
         let end = if head == "bf" { "ff" } else { "" };
@@ -207,8 +215,9 @@ fn p_101_a_variant_is_read_from_a_map_of_any_head() {
     }
 }
 
+/// Rules: P-102.
 #[test]
-fn p_102_tags_are_stepped_over() {
+fn tags_are_stepped_over() {
     // By cbor2: a datetime, a date, a UUID, a set, a typed array; by cbor-x: a Date, a Uint8Array, a Map.
     reads("c0 781b323032332d31312d31345432323a31333a32302e3132333030305a", "2023-11-14T22:13:20.123000Z".to_owned());
     reads("d903ec 6a323032332d31312d3134", "2023-11-14".to_owned());
@@ -232,8 +241,9 @@ fn p_102_tags_are_stepped_over() {
     reads("d9d9f7 82 d820 6161 01", json!(["a", 1]));
 }
 
+/// Rules: P-102.
 #[test]
-fn p_102_seconds_are_text_where_they_could_be_taken_for_milliseconds() {
+fn seconds_are_text_where_they_could_be_taken_for_milliseconds() {
     let text = "2023-11-14T22:13:20Z";
     reads("c1 1a6553f100", text.to_owned());
     reads("c1 1a6553f100", json!(text));
@@ -243,8 +253,9 @@ fn p_102_seconds_are_text_where_they_could_be_taken_for_milliseconds() {
     refuses::<Value>("c1 f97e00");
 }
 
+/// Rules: P-102.
 #[test]
-fn p_102_references_inside_a_body_are_refused_by_name() {
+fn references_inside_a_body_are_refused_by_name() {
     #[derive(Debug, Deserialize, PartialEq)]
     struct Known {
         a: u8,
@@ -264,8 +275,9 @@ fn p_102_references_inside_a_body_are_refused_by_name() {
     reads("a2 6161 01 6162 82 d81900 d81d00", Known { a: 1 });
 }
 
+/// Rules: P-103.
 #[test]
-fn p_103_a_byte_string_is_a_sequence_of_u8_and_of_nothing_else() {
+fn a_byte_string_is_a_sequence_of_u8_and_of_nothing_else() {
     #[derive(Debug, Deserialize, PartialEq)]
     struct Octet(u8);
 
@@ -283,8 +295,9 @@ fn p_103_a_byte_string_is_a_sequence_of_u8_and_of_nothing_else() {
     refuses::<Event>("43 010203");
 }
 
+/// Rules: P-104.
 #[test]
-fn p_104_simple_values_and_undefined() {
+fn simple_values_and_undefined() {
     #[derive(Debug, Deserialize, PartialEq)]
     struct Known {
         a: Option<u8>,

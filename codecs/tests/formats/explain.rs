@@ -65,9 +65,10 @@ fn refused<T: DeserializeOwned>(codec: Which, value: &impl Serialize) -> DecodeE
 /// Each row: what is wrong, the body, and what is said of it: path, detail, expected, found.
 type Row<'r> = (&'r str, Value, Option<&'r str>, Option<&'r str>, Option<&'r str>, Option<Found>);
 
+/// Rules: P-121, P-122.
 #[test]
 #[allow(clippy::too_many_lines, reason = "most of it is a table")]
-fn p_121_p_122_every_self_describing_format_says_where_and_what() {
+fn every_self_describing_format_says_where_and_what() {
     let with = |key: &str, value: Value| {
         let mut cart = cart();
         cart[key] = value;
@@ -224,8 +225,9 @@ fn refused_prices(codec: Which, prices: &BTreeMap<u32, Value>) -> DecodeError {
     refused::<Cart>(codec, &WithPrices { id: 7, lines: [], prices })
 }
 
+/// Rules: P-121.
 #[test]
-fn p_121_a_key_of_a_map_is_a_number_in_the_path() {
+fn a_key_of_a_map_is_a_number_in_the_path() {
     let body = json!({"1": 1, "CANARY": 2});
     for codec in [JSON, Which::Strict] {
         let error = refused::<HashMap<u32, u32>>(codec, &body);
@@ -236,8 +238,9 @@ fn p_121_a_key_of_a_map_is_a_number_in_the_path() {
     assert_eq!(refused::<HashMap<u32, u32>>(CBOR, &body).path(), Some("{0:key}"));
 }
 
+/// Rules: P-121.
 #[test]
-fn p_121_positional_formats_say_where() {
+fn positional_formats_say_where() {
     #[derive(Debug, Deserialize, Serialize)]
     struct Inner {
         name: String,
@@ -290,8 +293,9 @@ fn p_121_positional_formats_say_where() {
     assert_eq!((error.kind(), error.path()), (Kind::Syntax, Some("all[1]")));
 }
 
+/// Rules: P-121.
 #[test]
-fn p_121_the_position_of_message_pack_is_that_of_the_value() {
+fn the_position_of_message_pack_is_that_of_the_value() {
     let at = |body: &[u8]| {
         let error = MSGPACK.decode::<Cart>(body).unwrap_err();
         (error.path().map(str::to_owned), error.position(), error.found())
@@ -307,8 +311,9 @@ fn p_121_the_position_of_message_pack_is_that_of_the_value() {
     assert_eq!(shape(b"\x81\xa5Named\x07"), Some(Position::Offset(7)));
 }
 
+/// Rules: P-121.
 #[test]
-fn p_121_what_serde_buffers_has_a_partial_path_and_no_wrong_one() {
+fn what_serde_buffers_has_a_partial_path_and_no_wrong_one() {
     #[derive(Debug, Deserialize)]
     #[serde(tag = "type")]
     enum Tagged {
@@ -377,8 +382,9 @@ impl<'de> Deserialize<'de> for Fickle {
     }
 }
 
+/// Rules: P-121.
 #[test]
-fn p_121_what_a_type_swallows_or_reads_once_is_not_in_the_path() {
+fn what_a_type_swallows_or_reads_once_is_not_in_the_path() {
     for codec in [JSON, MSGPACK, CBOR] {
         let error = refused::<(Lenient, Lenient, u8)>(codec, &json!(["x", "y", true]));
         assert_eq!((error.path(), error.expected()), (Some("[2]"), Some("u8")), "{codec:?}");
@@ -394,8 +400,9 @@ fn p_121_what_a_type_swallows_or_reads_once_is_not_in_the_path() {
     }
 }
 
+/// Rules: P-121.
 #[test]
-fn p_121_a_limit_has_a_path() {
+fn a_limit_has_a_path() {
     #[derive(Debug, Deserialize)]
     struct Units {
         #[serde(rename = "units")]
@@ -419,8 +426,9 @@ fn p_121_a_limit_has_a_path() {
     }
 }
 
+/// Rules: P-122.
 #[test]
-fn p_122_text_and_bytes_say_what_was_expected() {
+fn text_and_bytes_say_what_was_expected() {
     let error = Which::Text.decode::<u32>(b"CANARY").unwrap_err();
     assert_eq!((error.expected(), error.found()), (Some("u32"), Some(Found::Text)));
     let error = Which::Text.decode::<std::net::Ipv4Addr>(b"CANARY").unwrap_err();
@@ -429,8 +437,9 @@ fn p_122_text_and_bytes_say_what_was_expected() {
     assert_eq!((error.expected(), error.found()), (Some("a string"), Some(Found::Bytes)));
 }
 
+/// Rules: P-121.
 #[test]
-fn p_121_a_deep_path_fits_a_small_stack_and_is_bounded() {
+fn a_deep_path_fits_a_small_stack_and_is_bounded() {
     #[derive(Debug, Deserialize)]
     struct Chain {
         #[serde(rename = "next_of_a_long_name")]

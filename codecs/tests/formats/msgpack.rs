@@ -30,8 +30,9 @@ enum Event {
     At(Vec<Option<(u64,)>>),
 }
 
+/// Rules: P-105.
 #[test]
-fn p_105_a_float_that_is_a_whole_number_is_read_into_an_integer() {
+fn a_float_that_is_a_whole_number_is_read_into_an_integer() {
     #[derive(Debug, Deserialize, PartialEq)]
     struct Order {
         at: u64,
@@ -53,8 +54,9 @@ fn p_105_a_float_that_is_a_whole_number_is_read_into_an_integer() {
     reads("cb4028000000000000", json!(12.0));
 }
 
+/// Rules: P-105.
 #[test]
-fn p_105_so_it_is_where_serde_reads_a_value_twice() {
+fn so_it_is_where_serde_reads_a_value_twice() {
     // Date.now() and 12.5, by msgpackr.
     let paid = Tagged::Paid { at: 1_700_000_000_123, cents: 12.5, rest: Value::Null };
     let head = "84 a474797065 a450616964 a26174";
@@ -64,8 +66,9 @@ fn p_105_so_it_is_where_serde_reads_a_value_twice() {
     refuses::<Tagged>(&format!("{head} cb3ff8000000000000 a563656e7473 cb4028000000000000 a472657374 c0"));
 }
 
+/// Rules: P-105.
 #[test]
-fn p_105_the_timestamp_extension_is_read_into_text() {
+fn the_timestamp_extension_is_read_into_text() {
     // A Date by msgpackr and @msgpack/msgpack, a datetime by msgpack.
     reads("d7ff1d5353006553f100", "2023-11-14T22:13:20.123Z".to_owned());
     reads("91 d6ff6553f100", vec![Some("2023-11-14T22:13:20Z".to_owned())]);
@@ -75,8 +78,9 @@ fn p_105_the_timestamp_extension_is_read_into_text() {
     refuses::<u32>("d6ff6553f100");
 }
 
+/// Rules: P-105.
 #[test]
-fn p_105_numbers_are_read_into_floats() {
+fn numbers_are_read_into_floats() {
     reads("0c", 12.0_f64);
     reads("fb", -5.0_f32);
     reads("ca3fc00000", 1.5_f64);
@@ -87,8 +91,9 @@ fn p_105_numbers_are_read_into_floats() {
     refuses::<Vec<Option<f32>>>("91 cb7e37e43c8800759c");
 }
 
+/// Rules: P-105.
 #[test]
-fn p_105_integers_of_any_width() {
+fn integers_of_any_width() {
     // 5n by msgpackr.
     reads("d30000000000000005", 5_u8);
     reads("cf0000000000000005", 5_i8);
@@ -96,8 +101,9 @@ fn p_105_integers_of_any_width() {
     refuses::<u8>("cd0100");
 }
 
+/// Rules: P-105.
 #[test]
-fn p_105_bytes_are_a_sequence_and_text_may_be_bytes() {
+fn bytes_are_a_sequence_and_text_may_be_bytes() {
     // bytes by msgpack, a Uint8Array by msgpackr.
     reads("c403010203", vec![1_u8, 2, 3]);
     reads("c403010203", [1_u8, 2, 3]);
@@ -108,8 +114,9 @@ fn p_105_bytes_are_a_sequence_and_text_may_be_bytes() {
     reads("c4026162", "ab".to_owned());
 }
 
+/// Rules: P-105.
 #[test]
-fn p_105_variants_by_other_encoders() {
+fn variants_by_other_encoders() {
     #[derive(Debug, Deserialize, PartialEq)]
     struct Known {
         b: u8,

@@ -30,20 +30,22 @@ fn read_as_everything(codec: Which, body: &[u8]) {
     let _ = codec.decode::<IgnoredAny>(body);
 }
 
+/// Rules: P-45.
 #[test]
-fn p_45_random_bytes_panic_no_codec() {
+fn random_bytes_panic_no_codec() {
     let result = runner(1_000).run(&vec(any::<u8>(), 0..64), |body| {
         for codec in ALL {
             read_as_everything(codec, &body);
         }
         Ok(())
     });
-    explain(result, "p_45_random_bytes_panic_no_codec");
+    explain(result, "random_bytes_panic_no_codec");
 }
 
+/// Rules: P-45.
 /// Bytes near a valid body come further than random ones.
 #[test]
-fn p_45_random_bytes_in_a_valid_body_panic_no_codec() {
+fn random_bytes_in_a_valid_body_panic_no_codec() {
     let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     let result = runner(2_000).run(&changes, |changes| {
         for codec in ALL {
@@ -56,5 +58,5 @@ fn p_45_random_bytes_in_a_valid_body_panic_no_codec() {
         }
         Ok(())
     });
-    explain(result, "p_45_random_bytes_in_a_valid_body_panic_no_codec");
+    explain(result, "random_bytes_in_a_valid_body_panic_no_codec");
 }

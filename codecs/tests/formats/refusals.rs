@@ -123,8 +123,9 @@ fn body(cell: &str) -> Vec<u8> {
     once.repeat(times)
 }
 
+/// Rules: P-125.
 #[test]
-fn p_125_the_table_of_refusals_is_what_is_printed() {
+fn the_table_of_refusals_is_what_is_printed() {
     let page = fs::read_to_string(PAGE).unwrap();
     let (_, table) = page.split_once("| format | body | type | text | reason |").unwrap();
     let mut wrong = Vec::new();

@@ -200,9 +200,10 @@ shapes! {
     }
 }
 
+/// Rules: P-120.
 #[test]
-fn p_120_floats_are_read_with_the_bits_that_were_written() {
-    let test = "p_120_floats_are_read_with_the_bits_that_were_written";
+fn floats_are_read_with_the_bits_that_were_written() {
+    let test = "floats_are_read_with_the_bits_that_were_written";
     let between_0_and_1 = (0_u64..1 << 52).prop_map(|bits| f64::from_bits(1.0_f64.to_bits() | bits) - 1.0);
     let long = prop_oneof![floats(), between_0_and_1, any::<i32>().prop_map(|cents| f64::from(cents) / 100.0)];
     let result = runner(20_000).run(&(long, short_floats()), |(long, short)| {
@@ -219,8 +220,9 @@ fn p_120_floats_are_read_with_the_bits_that_were_written() {
     assert_eq!(Which::Json.decode::<f64>(b"434.59000000000003"), Ok(434.590_000_000_000_03));
 }
 
+/// Rules: P-31.
 #[test]
-fn p_31_message_pack_writes_names_and_reads_both_forms() {
+fn message_pack_writes_names_and_reads_both_forms() {
     let order = crate::support::order();
     let named = Which::MessagePack.encode(&order).unwrap();
     assert!(named.windows(3).any(|window| window == b"sku"));
@@ -252,8 +254,9 @@ fn a_cbor_body_may_say_that_it_is_cbor() {
     assert_eq!(Which::Cbor.decode::<u32>(&body), Ok(7));
 }
 
+/// Rules: P-17.
 #[test]
-fn p_17_a_byte_order_mark_is_no_json() {
+fn a_byte_order_mark_is_no_json() {
     assert_eq!(Which::Json.decode::<u32>(b"\xef\xbb\xbf7"), Ok(7));
     assert_eq!(Which::Json.decode::<Option<u32>>(b"\xef\xbb\xbf"), Ok(None));
 }

@@ -70,8 +70,9 @@ fn a_media_type_that_is_not_canonical() {
     }
 }
 
+/// Rules: P-35.
 #[test]
-fn p_35_one_exact_type_twice() {
+fn one_exact_type_twice() {
     const X: Told = Told::new("x", &[MediaType::exact("application/x"), MediaType::exact("application/json")]);
     const Q: Told = Told::new("q", &[MediaType::exact("a/b;c=1;d=2"), MediaType::exact("a/b;d=2;c=1")]);
     refused(
@@ -86,8 +87,9 @@ fn p_35_one_exact_type_twice() {
     );
 }
 
+/// Rules: P-35.
 #[test]
-fn p_35_one_suffix_or_range_twice() {
+fn one_suffix_or_range_twice() {
     const X: Told = Told::new("x", &[MediaType::exact("application/x"), MediaType::suffix("json")]);
     const Y: Told = Told::new("y", &[MediaType::exact("application/y"), MediaType::range("text")]);
     refused(
@@ -138,8 +140,9 @@ fn one_codec_twice_in_the_chain() {
     );
 }
 
+/// Rules: I-30.
 #[test]
-fn i_30_a_chain_that_is_too_long() {
+fn a_chain_that_is_too_long() {
     let names = |count| MANY[..count].iter().map(|codec| codec.name);
     assert!(nine().fallback(names(4)).build().is_ok());
     refused(

@@ -29,16 +29,18 @@ fn assert_same(one: &str, other: &str) {
     assert_eq!(hash(&one), hash(&other));
 }
 
+/// Rules: P-01.
 #[test]
-fn p_01_a_type_and_a_subtype() {
+fn a_type_and_a_subtype() {
     let json = parse("application/json");
     assert_eq!(json.essence(), Some("application/json"));
     assert_eq!((json.suffix(), json.charset(), json.parameters().count()), (None, None, 0));
     assert_eq!(json.mime(), Some(&mime::APPLICATION_JSON));
 }
 
+/// Rules: P-02.
 #[test]
-fn p_02_names_and_charsets_compare_without_case() {
+fn names_and_charsets_compare_without_case() {
     assert_same("Application/JSON; Charset=UTF-8", "application/json;charset=utf-8");
     assert_same("text/plain;A=1", "text/plain;a=1");
     assert_same("text/plain;a=1;b=2", "text/plain; b=2; a=1");
@@ -47,14 +49,16 @@ fn p_02_names_and_charsets_compare_without_case() {
     }
 }
 
+/// Rules: P-03.
 #[test]
-fn p_03_quotes_do_not_count() {
+fn quotes_do_not_count() {
     assert_same("application/json;charset=\"utf-8\"", "application/json;charset=utf-8");
     assert_eq!(parse("application/json;charset=\"Utf-8\"").charset(), Some("utf-8"));
 }
 
+/// Rules: P-04.
 #[test]
-fn p_04_values_are_unescaped() {
+fn values_are_unescaped() {
     let quote = parse(r#"text/plain; a="x\"y""#);
     assert_eq!(quote.parameter("A"), Some("x\"y"));
     assert_eq!(quote.to_string(), r#"text/plain;a="x\"y""#);
@@ -65,8 +69,9 @@ fn p_04_values_are_unescaped() {
     assert_eq!(parse(r#"text/plain; a="b;c=d""#).parameter("a"), Some("b;c=d"));
 }
 
+/// Rules: P-05.
 #[test]
-fn p_05_the_suffix() {
+fn the_suffix() {
     let declared = parse("application/vnd.Acme.order+JSON;v=2");
     assert_eq!(declared.suffix(), Some("json"));
     assert_eq!(declared.essence(), Some("application/vnd.acme.order+json"));
@@ -76,16 +81,18 @@ fn p_05_the_suffix() {
     assert_eq!(parse(r#"application/vnd.x+json; profile="a;b=c""#).suffix(), Some("json"));
 }
 
+/// Rules: P-06.
 #[test]
-fn p_06_empty_parameters_are_read_and_never_written() {
+fn empty_parameters_are_read_and_never_written() {
     for text in ["application/json;", "application/json ; ;", "application/json;; ; "] {
         assert_eq!(parse(text).to_string(), "application/json", "{text}");
     }
     assert_same("text/plain;;charset=utf-8", "text/plain;charset=utf-8");
 }
 
+/// Rules: P-07.
 #[test]
-fn p_07_malformed_is_kept() {
+fn malformed_is_kept() {
     for (text, reason) in [
         ("", Why::Empty),
         (" \t", Why::Empty),
@@ -120,15 +127,17 @@ fn p_07_malformed_is_kept() {
     assert_ne!(parse("json"), parse("text/json"));
 }
 
+/// Rules: P-08.
 #[test]
-fn p_08_a_wildcard_names_no_type() {
+fn a_wildcard_names_no_type() {
     for text in ["*/*", "application/*", "*/json", "text/* ; charset=utf-8"] {
         assert_eq!(why(text), Some(Why::Wildcard), "{text}");
     }
 }
 
+/// Rules: P-09.
 #[test]
-fn p_09_the_first_of_two_parameters_counts() {
+fn the_first_of_two_parameters_counts() {
     let declared = parse("text/plain;charset=utf-16;Charset=utf-8;a=1");
     assert_eq!(declared.charset(), Some("utf-16"));
     assert!(declared.has_duplicate_parameter());
@@ -136,8 +145,9 @@ fn p_09_the_first_of_two_parameters_counts() {
     assert_eq!(declared.to_string(), "text/plain;charset=utf-16;a=1");
 }
 
+/// Rules: P-10.
 #[test]
-fn p_10_the_written_form() {
+fn the_written_form() {
     for (text, written) in [
         ("APPLICATION/JSON ; Charset=utf-8", "application/json;charset=utf-8"),
         (" \tapplication/json\t ", "application/json"),
@@ -164,7 +174,7 @@ fn what_mime_holds_means_the_same() {
 }
 
 #[test]
-fn e_5_length_and_parameters_are_bounded() {
+fn length_and_parameters_are_bounded() {
     let text = format!("text/{}", "x".repeat(250));
     assert_eq!((text.len(), why(&text)), (255, None));
     assert_eq!(why(&format!("{text}x")), Some(Why::TooLong));
@@ -182,12 +192,12 @@ fn e_5_length_and_parameters_are_bounded() {
 }
 
 #[test]
-fn e_6_white_space_and_quotes() {
+fn white_space_and_quotes() {
     assert_same("APPLICATION/JSON ; Charset=\"UTF-8\"", "application/json;charset=utf-8");
 }
 
 #[test]
-fn e_7_control_characters_are_malformed() {
+fn control_characters_are_malformed() {
     for text in [
         "text/plain\r\n;a=b",
         "\r\ntext/plain",
@@ -201,9 +211,10 @@ fn e_7_control_characters_are_malformed() {
     assert_eq!(parse("text/plain;a=\"\t\"").parameter("a"), Some("\t"));
 }
 
+/// Rules: P-145.
 /// The table on the crate's page.
 #[test]
-fn p_145_what_mime_refuses_or_reads_otherwise() {
+fn what_mime_refuses_or_reads_otherwise() {
     let mime = |text: &str| text.parse::<Mime>();
     for text in [
         "text/plain; charset=us-ascii (Plain text)",
@@ -232,8 +243,9 @@ fn p_145_what_mime_refuses_or_reads_otherwise() {
     }
 }
 
+/// Rules: P-144.
 #[test]
-fn p_144_a_mime_sets_compares_and_converts() {
+fn a_mime_sets_compares_and_converts() {
     let json = ContentType::from(mime::APPLICATION_JSON);
     assert_eq!(json, mime::APPLICATION_JSON);
     assert_eq!(mime::APPLICATION_JSON, json);
@@ -255,8 +267,9 @@ fn p_144_a_mime_sets_compares_and_converts() {
     assert_eq!(codecs.decode::<u8>(Some("image/png"), b"7").unwrap_err().reason().code(), "ContentTypeNotAllowed");
 }
 
+/// Rules: P-140.
 #[test]
-fn p_140_comments_count_as_white_space() {
+fn comments_count_as_white_space() {
     for text in [
         "text/plain; charset=us-ascii (Plain text)",
         "text/plain; charset=us-ascii(Plain text)",
@@ -293,8 +306,9 @@ fn p_140_comments_count_as_white_space() {
     assert_eq!((why(&nested), nested.len()), (None, 251));
 }
 
+/// Rules: P-141.
 #[test]
-fn p_141_a_quoted_value_may_be_outside_of_ascii() {
+fn a_quoted_value_may_be_outside_of_ascii() {
     for character in ('\u{80}'..='\u{ff}').chain(['\u{1F600}']) {
         let text = format!("text/plain;name=\"a{character}\\{character}\"");
         let declared = parse(&text);
@@ -308,8 +322,9 @@ fn p_141_a_quoted_value_may_be_outside_of_ascii() {
     }
 }
 
+/// Rules: P-142.
 #[test]
-fn p_142_white_space_and_line_breaks_at_the_end_do_not_count() {
+fn white_space_and_line_breaks_at_the_end_do_not_count() {
     for end in ["\r\n", "\n", " \t\r\n", "\r\n \r\n", ";\r\n"] {
         assert_same(&format!("text/plain;charset=utf-8{end}"), "text/plain;charset=utf-8");
     }
@@ -319,8 +334,9 @@ fn p_142_white_space_and_line_breaks_at_the_end_do_not_count() {
     }
 }
 
+/// Rules: P-143.
 #[test]
-fn p_143_a_parameter_without_a_value_is_ignored() {
+fn a_parameter_without_a_value_is_ignored() {
     for text in [
         "text/plain; charset=",
         "text/plain; charset",

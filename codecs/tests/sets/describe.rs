@@ -64,8 +64,9 @@ limits: 1048576 bytes, depth 8, 100 elements"
     );
 }
 
+/// Rules: J-40.
 #[test]
-fn j_40_the_table_is_data_too() {
+fn the_table_is_data_too() {
     let table =
         Codecs::builder().with(Json::default()).with(Text).fallback(["json"]).build().unwrap().describe().table();
     let data = serde_json::to_value(&table).unwrap();

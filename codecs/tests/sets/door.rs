@@ -17,8 +17,9 @@ fn message() -> BytesMut {
     body
 }
 
+/// Rules: P-38.
 #[test]
-fn p_38_protobuf_comes_by_the_second_door() {
+fn protobuf_types_carry_their_own_format() {
     let codecs = Codecs::json();
     for (declared, chosen) in [
         (None, Chosen::Default),

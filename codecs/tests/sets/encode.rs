@@ -4,8 +4,9 @@ use consign_codecs::{Cbor, Codecs, EncodeErrorKind, Json, MessagePack};
 
 use crate::support::{A, B};
 
+/// Rules: P-30, P-31, P-36.
 #[test]
-fn p_30_p_31_p_36_every_alias_is_read() {
+fn every_alias_is_read() {
     let codecs = Codecs::builder().with(Json::default()).with(MessagePack).with(Cbor).build().unwrap();
     for (name, aliases) in [
         ("json", &["application/json", "text/json", "application/x-json", "text/x-json", "application/vnd.a+json"][..]),
@@ -34,8 +35,9 @@ fn p_30_p_31_p_36_every_alias_is_read() {
     }
 }
 
+/// Rules: P-35.
 #[test]
-fn p_35_encoding_always_stamps_the_content_type() {
+fn encoding_always_stamps_the_content_type() {
     let encoded = Codecs::json().encode("text").unwrap();
     assert_eq!((encoded.content_type, &*encoded.body), ("application/json", b"\"text\"" as &[u8]));
 }

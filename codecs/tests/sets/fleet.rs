@@ -32,8 +32,9 @@ fn consumer() -> Codecs<impl CodecSet> {
     Codecs::builder().with(Json::default()).with(MessagePack).fallback(["json", "msgpack"]).build().unwrap()
 }
 
+/// Rules: P-50.
 #[test]
-fn p_50_a_mixed_fleet() {
+fn a_mixed_fleet() {
     let codecs = consumer();
     let read = |declared, body: &[u8]| {
         let decoded = codecs.decode_traced::<Order>(declared, body).unwrap();
@@ -57,7 +58,7 @@ fn p_50_a_mixed_fleet() {
 }
 
 #[test]
-fn e_1_a_wrong_label_is_mended_only_by_a_chain() {
+fn a_wrong_content_type_is_recovered_only_by_a_chain() {
     let alone = Codecs::builder().with(Json::default()).with(MessagePack).build().unwrap();
     let pairs = [
         ("application/json", bytes(&MessagePack, &order(1)), "msgpack"),
@@ -71,7 +72,7 @@ fn e_1_a_wrong_label_is_mended_only_by_a_chain() {
 }
 
 #[test]
-fn e_2_the_declared_type_wins() {
+fn the_declared_type_wins() {
     let codecs = consumer();
     assert_eq!(codecs.decode::<u8>(Some("application/json"), b"1").unwrap(), 1);
     assert_eq!(codecs.decode::<u8>(Some("application/msgpack"), b"1").unwrap(), 0x31);
@@ -79,7 +80,7 @@ fn e_2_the_declared_type_wins() {
 }
 
 #[test]
-fn e_3_other_charsets() {
+fn other_charsets() {
     for (charset, body) in [("utf-16", &b"1\0"[..]), ("ibm037", b"\xf1"), ("utf-32", b"\0\0\x001")] {
         let declared = format!("application/json;charset={charset}");
         let failure = Codecs::json().decode::<u8>(Some(&declared), body).unwrap_err();
@@ -88,7 +89,7 @@ fn e_3_other_charsets() {
 }
 
 #[test]
-fn e_8_a_suffix_with_a_body_of_another_type() {
+fn a_suffix_with_a_body_of_another_type() {
     let failure = Codecs::json().decode::<Order>(Some("application/cloudevents+json"), b"{\"id\":1}").unwrap_err();
     assert_eq!(failure.trail().entries()[0].code(), "Type");
     assert_eq!(failure.reason().code(), "DeserializationFailed");

@@ -7,7 +7,7 @@ fn codecs() -> Codecs<impl consign_codecs::CodecSet> {
 }
 
 #[test]
-fn e_4_two_content_types_are_malformed() {
+fn two_content_types_are_malformed() {
     for text in ["application/json, application/msgpack", "application/json;a=1, text/plain"] {
         let failure = codecs().decode::<u8>(Some(text), b"1").unwrap_err();
         assert_eq!((failure.declared(), failure.reason().code()), (Declared::Malformed, "MalformedContentType"));
@@ -15,14 +15,14 @@ fn e_4_two_content_types_are_malformed() {
 }
 
 #[test]
-fn e_4_the_first_of_two_charsets_counts() {
+fn the_first_of_two_charsets_counts() {
     let read = |text| codecs().decode::<u8>(Some(text), b"\xff").map_err(|failure| failure.trail().to_string());
     assert_eq!(read("application/json;charset=utf-8;charset=utf-16"), Err("json;exact;Utf8;1:1".to_owned()));
     assert_eq!(read("application/json;charset=utf-16;charset=utf-8"), Err("json;exact;UnsupportedCharset;".to_owned()));
 }
 
 #[test]
-fn e_5_long_texts_are_malformed_and_cut() {
+fn long_texts_are_malformed_and_cut() {
     let mebibyte = "application/json".repeat(1 << 16);
     let parameters = format!("application/json{}", ";a=1".repeat(10_000));
     for text in [&*mebibyte, &*parameters, "application/json;a=\"b"] {
@@ -36,7 +36,7 @@ fn e_5_long_texts_are_malformed_and_cut() {
 }
 
 #[test]
-fn e_6_white_space_case_and_quotes() {
+fn white_space_case_and_quotes() {
     for text in ["APPLICATION/JSON ; Charset=\"UTF-8\"", " application/json", "application/json\t", "application/json;"]
     {
         assert_eq!(codecs().decode::<u8>(Some(text), b"1").unwrap(), 1, "{text}");
@@ -44,7 +44,7 @@ fn e_6_white_space_case_and_quotes() {
 }
 
 #[test]
-fn e_7_control_characters_never_reach_a_description() {
+fn control_characters_never_reach_a_description() {
     for text in ["application/json\r\nx-evil: 1", "application/json\0", "text/\u{1b}[31m", "text/\u{202e}nosj"] {
         let failure = codecs().decode::<u8>(Some(text), b"1").unwrap_err();
         assert_eq!(failure.declared(), Declared::Malformed);

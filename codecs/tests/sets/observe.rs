@@ -28,8 +28,9 @@ impl Log {
     }
 }
 
+/// Rules: O-20.
 #[test]
-fn o_20_every_decision_is_told_once() {
+fn every_decision_is_reported_once() {
     let log = Log::default();
     let codecs = Codecs::builder()
         .with(A.refuses())
@@ -63,8 +64,9 @@ fn o_20_every_decision_is_told_once() {
     }
 }
 
+/// Rules: O-20.
 #[test]
-fn o_20_of_a_body_that_none_reads_the_first_attempt_is_told() {
+fn the_first_attempt_at_an_unreadable_body_is_reported() {
     let log = Log::default();
     let observer = log.observer();
     let codecs =
@@ -90,8 +92,9 @@ impl<'de> Decode<'de> for Own {
     }
 }
 
+/// Rules: O-20.
 #[test]
-fn o_20_a_format_of_a_types_own_is_told_too() {
+fn a_type_with_its_own_format_is_reported_too() {
     let log = Log::default();
     let codecs = Codecs::builder().with(A).observe(log.observer()).build().unwrap();
     for (text, body, expected) in [

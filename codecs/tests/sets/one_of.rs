@@ -26,8 +26,9 @@ fn lines(failure: &DecodeFailure) -> Vec<String> {
     failure.to_string().lines().map(str::to_owned).collect()
 }
 
+/// Rules: J-30.
 #[test]
-fn j_30_the_first_type_that_reads_the_body_is_the_value() {
+fn the_first_type_that_reads_the_body_is_the_value() {
     let codecs = Codecs::json();
     let new: Either = codecs.decode(None, br#"{"first":"Ada","last":"Lovelace"}"#).unwrap();
     assert_eq!(new.value, Of2::First(V2 { first: "Ada".into(), last: "Lovelace".into() }));
@@ -43,8 +44,9 @@ fn j_30_the_first_type_that_reads_the_body_is_the_value() {
     assert_eq!((fourth.value, fourth.refused.len()), (Of4::Fourth(vec![1]), 3));
 }
 
+/// Rules: J-30.
 #[test]
-fn j_30_the_record_has_the_attempts_of_all_types_before() {
+fn the_record_has_the_attempts_of_all_types_before() {
     let codecs =
         Codecs::builder().with(Json::default()).with(MessagePack).fallback(["json", "msgpack"]).build().unwrap();
     let body = codecs.encode_with(&V1 { name: "Lovelace".into() }, "msgpack").unwrap().body;
@@ -56,8 +58,9 @@ fn j_30_the_record_has_the_attempts_of_all_types_before() {
     assert_eq!(decoded.value.refused[0].attempts().len(), 2);
 }
 
+/// Rules: J-31.
 #[test]
-fn j_31_a_failure_of_all_says_which_type_did_not_read_it_and_why() {
+fn a_failure_of_all_says_which_type_did_not_read_it_and_why() {
     let failure = Codecs::json().decode::<Either>(None, br#"{"other":1}"#).unwrap_err();
     assert_eq!(failure.reason(), FailureReason::DeserializationFailed);
     let lines = lines(&failure);
@@ -67,8 +70,9 @@ fn j_31_a_failure_of_all_says_which_type_did_not_read_it_and_why() {
     assert_eq!(failure.trail().entries().len(), 2);
 }
 
+/// Rules: J-32.
 #[test]
-fn j_32_what_is_the_same_for_all_types_is_tried_once() {
+fn what_is_the_same_for_all_types_is_tried_once() {
     let codecs = Codecs::json();
     let failure = codecs.decode::<Either>(Some("text/csv"), b"a,b").unwrap_err();
     assert_eq!((failure.reason(), failure.attempts().len()), (FailureReason::UnsupportedContentType, 0));

@@ -94,9 +94,10 @@ fn the_written_form_means_the_same() {
     result.unwrap();
 }
 
+/// Rules: P-07.
 #[test]
-fn p_07_random_bytes_are_kept_and_never_panic() {
-    let replay = replay("p_07_random_bytes_are_kept_and_never_panic");
+fn random_bytes_are_kept_and_never_panic() {
+    let replay = replay("random_bytes_are_kept_and_never_panic");
     let mut random = fastrand::Rng::with_seed(replay.seed);
     let alphabet: Vec<char> = "ab/+;=\"\\() \t*,\r\n\0\u{e9}\u{1F600}".chars().collect();
     let mut well_formed = 0;

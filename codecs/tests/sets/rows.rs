@@ -7,8 +7,9 @@ use crate::support::{A, B, C, Does, Told, told};
 
 const ORDER: Told = Told::new("order", &[MediaType::exact("application/vnd.acme.order+b")]);
 
+/// Rules: P-05.
 #[test]
-fn p_05_exact_first_then_the_suffix() {
+fn exact_first_then_the_suffix() {
     let codecs = Codecs::builder().with(B).with(ORDER).build().unwrap();
     let read = |text| codecs.decode_traced::<String>(Some(text), b"").map(|decoded| (decoded.by, decoded.chosen));
     assert_eq!(read("application/vnd.acme.order+b"), Ok(("order", Chosen::Exact)));
@@ -16,8 +17,9 @@ fn p_05_exact_first_then_the_suffix() {
     assert_eq!(read("application/vnd.acme.invoice+b;v=2"), Ok(("b", Chosen::Suffix)));
 }
 
+/// Rules: P-40.
 #[test]
-fn p_40_exact_then_suffix_then_the_chain() {
+fn exact_then_suffix_then_the_chain() {
     let codecs = Codecs::builder()
         .with(A.refuses())
         .with(B.refuses())
@@ -35,16 +37,18 @@ fn p_40_exact_then_suffix_then_the_chain() {
     assert_eq!(trail("text/x+b"), "b;suffix;Syntax;,c;fallback;Syntax;,a;fallback;Syntax;");
 }
 
+/// Rules: P-40.
 #[test]
-fn p_40_without_a_chain_the_suffix_still_follows() {
+fn without_a_chain_the_suffix_still_follows() {
     let codecs = Codecs::builder().with(ORDER.refuses()).with(B).build().unwrap();
     let decoded = codecs.decode_traced::<String>(Some("application/vnd.acme.order+b"), b"").unwrap();
     assert_eq!((decoded.by, decoded.chosen), ("b", Chosen::Suffix));
     assert_eq!(decoded.trail().to_string(), "order;exact;Syntax;");
 }
 
+/// Rules: P-15.
 #[test]
-fn p_15_blank_is_missing() {
+fn blank_is_missing() {
     let codecs = Codecs::builder().with(A).with(B).build().unwrap();
     for text in [None, Some(""), Some(" "), Some("\t ")] {
         let decoded = codecs.decode_traced::<String>(text, b"").unwrap();
@@ -52,16 +56,18 @@ fn p_15_blank_is_missing() {
     }
 }
 
+/// Rules: P-16.
 #[test]
-fn p_16_missing_is_the_first_codec_then_the_chain() {
+fn missing_is_the_first_codec_then_the_chain() {
     let codecs = Codecs::builder().with(A.refuses()).with(B.refuses()).with(C).fallback(["b", "c"]).build().unwrap();
     let decoded = codecs.decode_traced::<String>(None, b"").unwrap();
     assert_eq!((decoded.by, decoded.chosen), ("c", Chosen::Fallback));
     assert_eq!(decoded.trail().to_string(), "a;default;Syntax;,b;fallback;Syntax;");
 }
 
+/// Rules: P-17.
 #[test]
-fn p_17_a_charset_that_json_does_not_read() {
+fn a_charset_that_json_does_not_read() {
     let codecs = Codecs::builder().with(Json::default()).with(MessagePack).fallback(["msgpack"]).build().unwrap();
     let failure =
         codecs.decode::<(u8, u8)>(Some("application/json;charset=utf-16"), b"[\x001\x00,\x002\x00]\x00").unwrap_err();
@@ -80,8 +86,9 @@ fn p_17_a_charset_that_json_does_not_read() {
     }
 }
 
+/// Rules: P-18.
 #[test]
-fn p_18_text_honours_its_charset() {
+fn text_honours_its_charset() {
     let codecs = Codecs::builder().with(Text).build().unwrap();
     let read = |text, body| codecs.decode::<String>(Some(text), body).unwrap();
     assert_eq!(read("text/plain;charset=iso-8859-1", b"\xe9"), "\u{e9}");
@@ -89,8 +96,9 @@ fn p_18_text_honours_its_charset() {
     assert_eq!(read("text/plain", "\u{e9}".as_bytes()), "\u{e9}");
 }
 
+/// Rules: P-20.
 #[test]
-fn p_20_an_empty_body() {
+fn an_empty_body() {
     let codecs = Codecs::json();
     assert_eq!(codecs.decode::<Option<String>>(Some("application/json"), b"").unwrap(), None);
     assert_eq!(codecs.decode::<()>(None, b""), Ok(()));
@@ -98,8 +106,9 @@ fn p_20_an_empty_body() {
     assert_eq!(told(&failure), ("json;exact;EmptyBody;".to_owned(), "DeserializationFailed"));
 }
 
+/// Rules: P-32.
 #[test]
-fn p_32_the_encoding_of_bincode() {
+fn the_encoding_of_bincode() {
     let value = ("order", 7_u64);
     for (declared, writer) in [
         ("application/x-bincode", Bincode::fixint()),
@@ -117,8 +126,9 @@ fn p_32_the_encoding_of_bincode() {
     assert_eq!(written.content_type, "application/x-bincode;encoding=varint");
 }
 
+/// Rules: P-41.
 #[test]
-fn p_41_a_success_says_what_failed_before() {
+fn a_success_says_what_failed_before() {
     let codecs = Codecs::builder().with(Json::default()).with(MessagePack).fallback(["msgpack"]).build().unwrap();
     let decoded = codecs.decode_traced::<(u8, u8)>(Some("application/json"), &[0x92, 1, 2]).unwrap();
     assert_eq!((decoded.value, decoded.by, decoded.chosen), ((1, 2), "msgpack", Chosen::Fallback));
@@ -126,14 +136,16 @@ fn p_41_a_success_says_what_failed_before() {
     assert_eq!((decoded.attempts[0].codec, decoded.attempts[0].chosen), ("json", Chosen::Exact));
 }
 
+/// Rules: P-42.
 #[test]
-fn p_42_trailing_bytes_are_a_failure() {
+fn trailing_bytes_are_a_failure() {
     let failure = Codecs::json().decode::<u8>(Some("application/json"), b"1 2").unwrap_err();
     assert_eq!(told(&failure), ("json;exact;Trailing;1:3".to_owned(), "DeserializationFailed"));
 }
 
+/// Rules: P-44.
 #[test]
-fn p_44_one_line_for_each_attempt() {
+fn one_line_for_each_attempt() {
     let codecs = Codecs::builder()
         .with(A.refuses())
         .with(B.does(Does::Refuse(DecodeErrorKind::Depth)))
@@ -162,8 +174,9 @@ fn the_first_attempt_gives_the_reason() {
     }
 }
 
+/// Rules: P-45.
 #[test]
-fn p_45_a_panic_is_a_failed_attempt() {
+fn a_panic_is_a_failed_attempt() {
     let codecs = Codecs::builder().with(A.does(Does::Panic)).with(B).fallback(["b"]).build().unwrap();
     for text in [Some("application/a"), Some("text/a"), Some("application/a;v=1"), None] {
         let decoded = codecs.decode_traced::<String>(text, b"").unwrap();
@@ -197,8 +210,9 @@ fn limits_are_cut_to_their_maximum() {
     assert_eq!((cut.bytes, cut.depth, cut.elements), (Limits::MAX_BYTES, Limits::MAX_DEPTH, Limits::MAX_ELEMENTS));
 }
 
+/// Rules: I-30.
 #[test]
-fn i_30_the_declared_type_must_be_allowed() {
+fn the_declared_type_must_be_allowed() {
     let set = || Codecs::builder().with(A).with(B).with(C);
     let allowed = |entries: &[&str], text| {
         let codecs = set().allow(entries.iter().copied()).build().unwrap();

@@ -27,8 +27,9 @@ fn feature_7_byte_for_byte() {
     assert_eq!(trail(Some("application/x-msgpack"), b""), "msgpack;alias;EmptyBody;,json;fallback;EmptyBody;");
 }
 
+/// Rules: P-123.
 #[test]
-fn p_123_it_is_read_back() {
+fn it_is_read_back() {
     let text = "json;exact;Syntax;1:5,msgpack;fallback;Trailing;17,raw;suffix;Type;,p;range;Count;0,d;default;Utf8;9:1";
     let trail: Trail = text.parse().unwrap();
     assert_eq!(trail.to_string(), text);
@@ -50,8 +51,9 @@ fn p_123_it_is_read_back() {
     assert_eq!((later.entries()[0].code(), later.entries()[0].kind()), ("Checksum", None));
 }
 
+/// Rules: P-123.
 #[test]
-fn p_123_other_texts_are_refused() {
+fn other_texts_are_refused() {
     for text in [
         "json",
         ",",
@@ -136,9 +138,10 @@ fn every_kind_has_its_code() {
     }
 }
 
+/// Rules: P-123.
 #[test]
-fn p_123_what_is_read_is_written_again() {
-    let replay = replay("p_123_what_is_read_is_written_again");
+fn what_is_read_is_written_again() {
+    let replay = replay("what_is_read_is_written_again");
     let entry = r"[a-z0-9._-]{1,8};(exact|alias|suffix|range|default|fallback);[A-Z][a-z]{1,8};([0-9]{0,3}|[0-9]{1,3}:[0-9]{1,3})(;[a-z.%0-9]{0,3}(;[a-z%2BC]{0,4}(;(text|null)?)?)?)?";
     let entry = string_regex(entry).unwrap();
     let text = prop::collection::vec(entry, 0..10).prop_map(|entries| entries.join(","));
@@ -154,8 +157,9 @@ fn p_123_what_is_read_is_written_again() {
     assert!(read.get() > 0, "none of the texts is a trail");
 }
 
+/// Rules: P-123.
 #[test]
-fn p_123_texts_of_types_cannot_break_it() {
+fn texts_of_types_cannot_break_it() {
     #[derive(Debug, Deserialize)]
     struct Odd {
         #[serde(rename = "a;b,c%\n\u{e9}")]

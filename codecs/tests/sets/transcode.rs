@@ -66,9 +66,10 @@ fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
+/// Rules: H-70.
 #[test]
-fn h_70_what_all_formats_hold_goes_everywhere_and_comes_back() {
-    let mut replay = replay("h_70_what_all_formats_hold_goes_everywhere_and_comes_back");
+fn what_all_formats_hold_goes_everywhere_and_comes_back() {
+    let mut replay = replay("what_all_formats_hold_goes_everywhere_and_comes_back");
     replay.cases /= 50;
     let result = replay.runner().run(&tree(), |tree| {
         for from in ALL {
@@ -84,9 +85,10 @@ fn h_70_what_all_formats_hold_goes_everywhere_and_comes_back() {
     result.unwrap();
 }
 
+/// Rules: P-120.
 #[test]
-fn p_120_no_finite_float_is_lossy_in_json() {
-    let replay = replay("p_120_no_finite_float_is_lossy_in_json");
+fn no_finite_float_is_lossy_in_json() {
+    let replay = replay("no_finite_float_is_lossy_in_json");
     let mut random = fastrand::Rng::with_seed(replay.seed);
     let codecs = codecs();
     let mut lossy = 0;
@@ -105,9 +107,10 @@ fn p_120_no_finite_float_is_lossy_in_json() {
     assert_eq!(lossy, 0, "of {} floats of each kind", replay.cases);
 }
 
+/// Rules: H-71.
 /// Each row: what, as MessagePack, what JSON makes of it at best, and what that costs.
 #[test]
-fn h_71_each_loss_into_json_is_refused_or_declared() {
+fn each_loss_into_json_is_refused_or_declared() {
     let of = |bytes, keys, numbers| {
         let mut losses = Losses::default();
         (losses.bytes, losses.keys, losses.numbers) = (bytes, keys, numbers);
@@ -138,8 +141,9 @@ fn h_71_each_loss_into_json_is_refused_or_declared() {
     }
 }
 
+/// Rules: H-72.
 #[test]
-fn h_72_what_has_nothing_near_is_refused_either_way() {
+fn what_has_nothing_near_is_refused_either_way() {
     for (what, body) in [
         ("two keys that become one", &b"\x82\x01\x01\xa11\x02"[..]),
         ("a list as a key", b"\x81\x91\x01\x02"),
@@ -189,8 +193,9 @@ impl Codec for WriteOnly {
     }
 }
 
+/// Rules: H-72.
 #[test]
-fn h_72_what_only_a_fallback_reads_again_is_refused() {
+fn what_only_a_fallback_reads_again_is_refused() {
     let codecs = Codecs::builder().with(Json::default()).with(WriteOnly).fallback(["json"]);
     let codecs = codecs.on_failed(Policy::Chain).build().unwrap();
     let body = codecs.encode_as(&7, "application/x-write-only").unwrap().body;
@@ -199,9 +204,10 @@ fn h_72_what_only_a_fallback_reads_again_is_refused() {
     assert!(matches!(refused, TranscodeError::Lossy), "{refused:?}");
 }
 
+/// Rules: H-73.
 /// Each row: what is read, and all that is left of it.
 #[test]
-fn h_73_what_is_lost_in_reading_is_in_the_table() {
+fn what_is_lost_in_reading_is_in_the_table() {
     for (what, from, body, left) in [
         ("digits beyond a float", JSON, &b"0.1234567890123456789"[..], "0.12345678901234568"),
         ("an integer beyond 64 bits", JSON, b"36893488147419103232", "3.6893488147419103e+19"),

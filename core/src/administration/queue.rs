@@ -207,8 +207,9 @@ impl Default for QueueSettings {
 mod tests {
     use super::*;
 
+    /// Rules: S-01.
     #[test]
-    fn s_01_lock_duration_is_60_s_and_from_5_s_to_5_min() {
+    fn lock_duration_is_60_s_and_from_5_s_to_5_min() {
         assert_eq!(QueueSettings::default().lock_duration, Duration::from_secs(60));
         for (seconds, allowed) in [(4, false), (5, true), (300, true), (301, false)] {
             let settings = QueueSettings::default().with_lock_duration(Duration::from_secs(seconds));
@@ -216,21 +217,24 @@ mod tests {
         }
     }
 
+    /// Rules: S-02.
     #[test]
-    fn s_02_max_delivery_count_is_10_and_at_least_1() {
+    fn max_delivery_count_is_10_and_at_least_1() {
         assert_eq!(QueueSettings::default().max_delivery_count, 10);
         let error = QueueSettings::default().with_max_delivery_count(0).check().unwrap_err();
         assert_eq!(error.field(), &Field::Setting("max_delivery_count"));
     }
 
+    /// Rules: S-03.
     #[test]
-    fn s_03_default_time_to_live_is_unlimited_and_at_least_1_s() {
+    fn default_time_to_live_is_unlimited_and_at_least_1_s() {
         assert_eq!(QueueSettings::default().default_time_to_live, None);
         QueueSettings::default().with_default_time_to_live(Duration::from_millis(999)).check().unwrap_err();
     }
 
+    /// Rules: S-04.
     #[test]
-    fn s_04_expired_messages_are_removed_by_default() {
+    fn expired_messages_are_removed_by_default() {
         assert!(!QueueSettings::default().dead_letter_on_expiration);
     }
 }

@@ -55,8 +55,9 @@ copied! {
 mod tests {
     use super::*;
 
+    /// Rules: P-144.
     #[test]
-    fn p_144_a_text_and_a_mime_are_kept_as_written() {
+    fn a_text_and_a_mime_are_kept_as_written() {
         assert_eq!(mime::TEXT_PLAIN_UTF_8.into_content_type(), "text/plain; charset=utf-8");
         assert_eq!((&mime::IMAGE_PNG).into_content_type(), "image/png");
         assert_eq!(String::from("json").into_content_type(), "json");

@@ -183,8 +183,9 @@ impl fmt::Debug for EntityPath {
 mod tests {
     use super::*;
 
+    /// Rules: S-100.
     #[test]
-    fn s_100_a_dead_letter_address_is_read_in_any_case() {
+    fn a_dead_letter_address_is_read_in_any_case() {
         let queue = EntityPath::new("Orders").unwrap();
         let dead = EntityPath::new("orders/$DeadLetterQueue").unwrap();
         assert_eq!(queue.dead_letter(), dead);
@@ -193,8 +194,9 @@ mod tests {
         assert_eq!(dead.parent(), queue);
     }
 
+    /// Rules: V-13.
     #[test]
-    fn v_13_paths_and_names_are_bounded() {
+    fn paths_and_names_are_bounded() {
         EntityPath::new(&"x".repeat(50)).unwrap();
         assert_eq!(EntityPath::new(&"x".repeat(51)).unwrap_err().field(), &Field::EntityName);
         let long = vec!["x".repeat(50); 6].join("/");
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn f_5_characters_that_hide_are_refused() {
+    fn characters_that_hide_are_refused() {
         for bad in ["a\u{202e}b", "a\u{200b}b", "a\u{feff}b"] {
             EntityPath::new(bad).unwrap_err();
         }

@@ -356,23 +356,26 @@ mod tests {
 
     use super::*;
 
+    /// Rules: B-01.
     #[test]
-    fn b_01_sections_are_joined_for_codecs_and_kept_apart() {
+    fn sections_are_joined_for_codecs_and_kept_apart() {
         let message = Message::new(Body::sections(vec![Bytes::from_static(b"ab"), Bytes::from_static(b"c")]));
         assert_eq!(message.payload(), Some(&b"abc"[..]));
         let Body::Data(data) = message.body() else { panic!("data") };
         assert_eq!(data.sections().len(), 2);
     }
 
+    /// Rules: B-02.
     #[test]
-    fn b_02_a_string_value_is_bytes_for_codecs_and_a_list_is_not() {
+    fn a_string_value_is_bytes_for_codecs_and_a_list_is_not() {
         assert_eq!(Message::new(Value::from("ab")).payload(), Some(&b"ab"[..]));
         assert_eq!(Message::new(Value::from(Bytes::from_static(b"ab"))).payload(), Some(&b"ab"[..]));
         assert_eq!(Message::new(Value::List(vec![])).payload(), None);
     }
 
+    /// Rules: B-03.
     #[test]
-    fn b_03_a_sequence_has_the_raw_view_only() {
+    fn a_sequence_has_the_raw_view_only() {
         assert_eq!(Message::new(Body::Sequence([vec![Value::from(1)]].into())).payload(), None);
     }
 
@@ -393,13 +396,15 @@ mod tests {
         assert_eq!(Body::from("abc").size(), 3);
     }
 
+    /// Rules: B-04.
     #[test]
-    fn b_04_no_section_is_one_empty_section() {
+    fn no_section_is_one_empty_section() {
         assert_eq!(Message::new(Body::sections(vec![])).payload(), Some(&[][..]));
     }
 
+    /// Rules: I-40.
     #[test]
-    fn i_40_debug_shows_no_body_and_no_property_text() {
+    fn debug_shows_no_body_and_no_property_text() {
         let message = Message::builder().message_id("m\u{1b}[31m").property("k", "canary").build("canary").unwrap();
         let shown = format!("{message:?} {:?} {:?}", message.body(), message.properties());
         assert!(!shown.contains("canary") && !shown.contains('\u{1b}'), "{shown}");

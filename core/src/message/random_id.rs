@@ -62,8 +62,9 @@ mod tests {
 
     use super::*;
 
+    /// Rules: R-01.
     #[test]
-    fn r_01_ids_differ_within_a_pool_and_from_one_to_the_next() {
+    fn ids_differ_within_a_pool_and_from_one_to_the_next() {
         let mut ids = HashSet::new();
         let mut bits = [0_u32; 8 * BYTES];
         let drawn = 32 * Pool::IDS;

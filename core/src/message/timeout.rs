@@ -47,8 +47,9 @@ mod tests {
         properties.timeout()
     }
 
+    /// Rules: R-201.
     #[test]
-    fn r_201_a_timeout_is_an_integer_or_decimal_digits() {
+    fn a_timeout_is_an_integer_or_decimal_digits() {
         let five = Ok(Some(Duration::from_millis(5)));
         assert_eq!(
             (timeout(5_u8), timeout(5_i64), timeout("5"), timeout("0005")),

@@ -272,8 +272,9 @@ mod tests {
         properties
     }
 
+    /// Rules: O-01.
     #[test]
-    fn o_01_what_is_written_is_read() {
+    fn what_is_written_is_read() {
         let context = TraceContext::parse(PARENT).unwrap();
         assert_eq!((context.trace_id()[0], context.span_id()[1], context.is_sampled()), (0x4b, 0xf0, true));
         assert_eq!(context.to_string(), PARENT);
@@ -283,8 +284,9 @@ mod tests {
         assert_eq!(TraceContext::parse(&PARENT.replace("-01", "-ff")).unwrap().to_string(), PARENT);
     }
 
+    /// Rules: O-02.
     #[test]
-    fn o_02_what_breaks_the_grammar_is_malformed() {
+    fn what_breaks_the_grammar_is_malformed() {
         let zero_trace = PARENT.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32));
         let zero_span = PARENT.replace("00f067aa0ba902b7", &"0".repeat(16));
         let upper = PARENT.to_uppercase();
@@ -312,8 +314,9 @@ mod tests {
         }
     }
 
+    /// Rules: O-02.
     #[test]
-    fn o_02_a_list_that_breaks_the_grammar_is_left_out() {
+    fn a_list_that_breaks_the_grammar_is_left_out() {
         let kept = |text: &str| TraceContext::parse(PARENT).unwrap().with_state(text).state().map(String::from);
         for (text, expected) in [("a=1", "a=1"), (" a=1 ,\t, b@c= 2", "a=1,b@c= 2"), ("1a_-*/=~!", "1a_-*/=~!")] {
             assert_eq!(kept(text).as_deref(), Some(expected), "{text}");
@@ -330,8 +333,9 @@ mod tests {
         assert_eq!(kept(&",".repeat(1 << 20)), None);
     }
 
+    /// Rules: O-01.
     #[test]
-    fn o_01_an_older_clients_property_is_read_where_there_is_no_other() {
+    fn an_older_clients_property_is_read_where_there_is_no_other() {
         let read = |entries: &[_]| TraceContext::of(&properties(entries)).map(|read| read.map(|read| read.to_string()));
         assert_eq!(read(&[]), Ok(None));
         assert_eq!(read(&[("x", PARENT)]), Ok(None));
@@ -347,8 +351,9 @@ mod tests {
         assert_eq!(TraceContext::of(&number), Err(MalformedTrace(())));
     }
 
+    /// Rules: O-01.
     #[test]
-    fn o_01_bytes_of_text_are_read_as_the_text() {
+    fn bytes_of_text_are_read_as_the_text() {
         let mut bytes = Properties::new();
         bytes.application_mut().insert("traceparent", bytes::Bytes::from_static(PARENT.as_bytes()));
         bytes.application_mut().insert("tracestate", bytes::Bytes::from_static(b"a=1"));
@@ -358,8 +363,9 @@ mod tests {
         assert_eq!(TraceContext::of(&bytes), Err(MalformedTrace(())));
     }
 
+    /// Rules: O-01.
     #[test]
-    fn o_01_a_context_replaces_the_one_before() {
+    fn a_context_replaces_the_one_before() {
         let mut before = properties(&[("traceparent", "x"), ("tracestate", "a=1"), ("Diagnostic-Id", "x"), ("k", "v")]);
         let context = TraceContext::parse(PARENT).unwrap();
         context.write(&mut before).unwrap();
@@ -369,8 +375,9 @@ mod tests {
         assert_eq!(none, properties(&[("traceparent", PARENT), ("tracestate", "a=1")]));
     }
 
+    /// Rules: O-03.
     #[test]
-    fn o_03_properties_without_room_stay_as_they_are() {
+    fn properties_without_space_stay_unchanged() {
         let context = TraceContext::parse(PARENT).unwrap().with_state("a=1");
         let mut many = Properties::new();
         *many.application_mut() = (0..limits::PROPERTIES - 1).map(|n| (n.to_string(), true)).collect();

@@ -272,8 +272,9 @@ mod tests {
             + dead_letter.changes.properties().map_or(0, ApplicationProperties::size)
     }
 
+    /// Rules: P-44.
     #[test]
-    fn p_44_a_description_is_cut_on_a_character() {
+    fn a_description_is_cut_on_a_character() {
         for text in ["x".repeat(1 << 20), "語".repeat(1 << 18), "🦀".repeat(1 << 18)] {
             let cut = fitted(DeadLetter::new(DeadLetterReason::HandlerPermanent, text), 0).description;
             let units = cut.encode_utf16().count();

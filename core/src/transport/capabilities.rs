@@ -320,8 +320,9 @@ into_operation_error!(SendError, ReceiveError, SettleError, ManageError);
 mod tests {
     use super::*;
 
+    /// Rules: K-40.
     #[test]
-    fn k_40_every_capability_has_its_id_in_order() {
+    fn every_capability_has_its_id_in_order() {
         for (index, capability) in Capability::ALL.iter().enumerate() {
             assert_eq!(capability.id(), format!("K-{:02}", index + 1));
             assert_eq!(*capability as usize, index);
@@ -330,8 +331,9 @@ mod tests {
         assert_eq!((COUNT, Capability::from_id("K-38")), (37, None));
     }
 
+    /// Rules: K-40.
     #[test]
-    fn k_40_what_is_unsupported_is_a_typed_error() {
+    fn what_is_unsupported_is_a_typed_error() {
         const CAN: Capabilities = Capabilities::none()
             .with_each(Capability::ALL, Level::Emulated)
             .with(Capability::Purge, Level::Unsupported);

@@ -42,8 +42,9 @@ impl fmt::Debug for Escaped<'_> {
 mod tests {
     use super::*;
 
+    /// Rules: O-30.
     #[test]
-    fn o_30_what_would_forge_a_line_is_escaped() {
+    fn what_would_forge_a_line_is_escaped() {
         for (text, shown) in [
             ("order-17 é 語", "order-17 é 語"),
             ("\u{1b}[31m\u{9b}31m\0", "\\u{1b}[31m\\u{9b}31m\\u{0}"),

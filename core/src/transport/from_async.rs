@@ -434,8 +434,9 @@ mod tests {
         *locks.0.lock().unwrap()
     }
 
+    /// Rules: X-231.
     #[tokio::test(start_paused = true)]
-    async fn x_231_what_a_stopped_receive_locks_is_released() {
+    async fn what_a_stopped_receive_locks_is_released() {
         for (cancels, takes) in [(true, 1), (false, 10)] {
             for is_dropped in [true, false] {
                 let (mut receiver, given, _) = long_poll(cancels);
@@ -450,9 +451,10 @@ mod tests {
         }
     }
 
+    /// Rules: X-231.
     /// It is not released and asked for again.
     #[tokio::test(start_paused = true)]
-    async fn x_231_whoever_receives_again_has_what_the_stopped_receive_locks() {
+    async fn the_next_receive_gets_what_a_stopped_receive_locks() {
         let (mut receiver, given, polls) = long_poll(false);
         for _ in 0..3 {
             assert!(task::spawn(receiver.receive()).poll().is_pending());
@@ -464,8 +466,9 @@ mod tests {
         assert_eq!(polls.load(Ordering::Relaxed), 2);
     }
 
+    /// Rules: X-231.
     #[tokio::test(start_paused = true)]
-    async fn x_231_a_receive_that_never_ends_is_dropped_with_its_receiver() {
+    async fn a_receive_that_never_ends_is_dropped_with_its_receiver() {
         struct Never(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
         impl AsyncReceiver for Never {

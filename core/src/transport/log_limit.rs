@@ -130,8 +130,9 @@ mod tests {
         (0..lines).filter(|_| log_limit(entity, "Kind").is_some()).count()
     }
 
+    /// Rules: O-270.
     #[tokio::test(start_paused = true)]
-    async fn o_270_ten_lines_a_second_are_written_for_each_entity_and_kind() {
+    async fn ten_lines_a_second_are_written_for_each_entity_and_kind() {
         assert_eq!((written("limit-1", 1_000), written("limit-2", 3)), (LINES, 3));
         assert_eq!(log_limit("limit-1", "Another"), Some(0));
         advance(Duration::from_millis(999)).await;
@@ -141,8 +142,9 @@ mod tests {
         assert_eq!(written("limit-1", 1_000), LINES - 1);
     }
 
+    /// Rules: O-270.
     #[tokio::test(start_paused = true)]
-    async fn o_270_lines_in_any_second_are_counted_and_not_by_the_clock() {
+    async fn lines_in_any_second_are_counted_and_not_by_the_clock() {
         assert_eq!(written("limit-3", 1), 1);
         advance(Duration::from_millis(900)).await;
         assert_eq!(written("limit-3", 20), LINES - 1);
@@ -150,8 +152,9 @@ mod tests {
         assert_eq!(written("limit-3", 20), 1);
     }
 
+    /// Rules: O-270.
     #[tokio::test(start_paused = true)]
-    async fn o_270_a_summary_has_the_count_and_is_written_once() {
+    async fn a_summary_has_the_count_and_is_written_once() {
         written("limit-4", 15);
         let mut seen = Vec::new();
         let due = summaries("limit-4", false, |kind, suppressed| seen.push((kind, suppressed)));
@@ -164,8 +167,9 @@ mod tests {
         assert_eq!(log_limit("limit-4", "Kind"), Some(0));
     }
 
+    /// Rules: O-270.
     #[tokio::test(start_paused = true)]
-    async fn o_270_any_number_of_names_takes_the_memory_of_256() {
+    async fn any_number_of_names_takes_the_memory_of_256() {
         for number in 0..3 * ROWS {
             assert_eq!(log_limit(&format!("many-{number}"), "Kind"), Some(0));
         }

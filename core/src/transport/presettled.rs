@@ -213,8 +213,9 @@ mod tests {
         (Arc::clone(&slow), PresettledService::new(slow).max_bytes(messages * each))
     }
 
+    /// Rules: X-12.
     #[test]
-    fn x_12_what_waits_to_be_handed_over_is_bounded_in_bytes() {
+    fn what_waits_to_be_handed_over_is_bounded_in_bytes() {
         let (slow, mut stack) = service(2);
         let mut sends: Vec<_> = (0..3).map(|_| task::spawn(stack.call(Message::new("body")))).collect();
         for send in &mut sends {

@@ -71,8 +71,9 @@ fn day(year: i64, month: i64, day: i64) -> Option<i64> {
 mod tests {
     use super::*;
 
+    /// Rules: H-131.
     #[test]
-    fn h_131_instants_of_both_libraries_are_read() {
+    fn instants_of_both_libraries_are_read() {
         for (text, shown) in [
             ("2026-02-03T04:05:06.789Z", "2026-02-03T04:05:06.789Z"),
             ("2026-02-03T04:05:06.7891234Z", "2026-02-03T04:05:06.789Z"),
@@ -99,8 +100,9 @@ mod tests {
         assert_eq!(instant("2026-02-0éT04:05:06Z"), None);
     }
 
+    /// Rules: H-131.
     #[test]
-    fn h_131_spans_are_read() {
+    fn spans_are_read() {
         for (text, millis) in [
             ("00:00:10", Some(10_000)),
             ("01:02:03.4567891", Some(3_723_456)),

@@ -129,8 +129,9 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Rules: Y-12.
     #[test]
-    fn y_12_delays_grow_up_to_the_longest() {
+    fn delays_grow_up_to_the_longest() {
         let backoff = Backoff::exponential(SECOND).longest(10 * SECOND).jitter(Jitter::None);
         let delays: Vec<_> = [0, 1, 2, 3, 4, 5, 33, u32::MAX].map(|n| backoff.delay(n, 7).as_secs()).into();
         assert_eq!(delays, [1, 1, 2, 4, 8, 10, 10, 10]);
@@ -141,8 +142,9 @@ mod tests {
         assert!(longest.delay(u32::MAX, u64::MAX) > Duration::from_secs(1 << 40));
     }
 
+    /// Rules: Y-12.
     #[test]
-    fn y_12_jitter_spreads_delays_over_its_whole_range_and_no_further() {
+    fn jitter_spreads_delays_over_its_whole_range_and_no_further() {
         let random = Random::new();
         for (jitter, least) in [(Jitter::Equal, 50), (Jitter::Full, 0), (Jitter::None, 100)] {
             let backoff = Backoff::exponential(Duration::from_millis(100)).jitter(jitter);

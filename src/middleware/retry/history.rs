@@ -86,8 +86,9 @@ mod tests {
         RetryHistory::of(&properties)
     }
 
+    /// Rules: Y-13.
     #[test]
-    fn y_13_a_history_is_read_as_it_was_written() {
+    fn a_history_is_read_as_it_was_written() {
         let now = Timestamp::from_millis(1_700_000_000_000);
         let once = RetryHistory::after(None, now, &"connection refused; try later");
         assert_eq!(once.to_property(), "1;1700000000000;connection refused; try later");
@@ -103,8 +104,9 @@ mod tests {
         assert_eq!(RetryHistory::after(Some(ahead), now, &"").first_failure, now);
     }
 
+    /// Rules: Y-13.
     #[test]
-    fn y_13_what_is_no_history_counts_for_nothing() {
+    fn what_is_no_history_counts_for_nothing() {
         for text in ["", "1", "1;2", ";;", "-1;0;e", "x;0;e", "1;x;e", "4294967296;0;e", "1;99999999999999999999;e"] {
             assert_eq!(read(text), None, "{text}");
         }
@@ -113,8 +115,9 @@ mod tests {
         assert_eq!(RetryHistory::of(&number), None);
     }
 
+    /// Rules: Y-13.
     #[test]
-    fn y_13_a_history_stays_short_and_shows_no_control_characters() {
+    fn a_history_stays_short_and_shows_no_control_characters() {
         let most = RetryHistory::ERROR_BYTES;
         let escapes = "\u{1b}".repeat(1_000);
         for error in ["e".repeat(1 << 20), "é".repeat(1 << 18), "🦀".repeat(1 << 18), escapes] {

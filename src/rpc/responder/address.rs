@@ -83,8 +83,9 @@ mod tests {
         Message::builder().reply_to(reply_to.to_owned()).build("").unwrap()
     }
 
+    /// Rules: R-27.
     #[test]
-    fn r_27_management_sub_queues_and_other_namespaces_are_refused() {
+    fn management_sub_queues_and_other_namespaces_are_refused() {
         let mut addresses = Addresses::new();
         addresses.set_namespace("sb://here.example");
         for hostile in [
@@ -119,8 +120,9 @@ mod tests {
         }
     }
 
+    /// Rules: R-27.
     #[test]
-    fn r_27_a_list_of_addresses_is_kept() {
+    fn a_list_of_addresses_is_kept() {
         let mut addresses = Addresses::new();
         addresses.set_allowed(|path| path.as_str().starts_with("replies."));
         assert_eq!(addresses.of(&request("orders")), Err(NotAllowed));

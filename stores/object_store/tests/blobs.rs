@@ -48,9 +48,10 @@ async fn a_blob_is_put_read_and_deleted() {
     }
 }
 
+/// Rules: H-40.
 /// 5 MiB through a queue that takes 256 KiB.
 #[tokio::test]
-async fn h_40_a_large_body_goes_through_a_small_queue() {
+async fn a_large_body_goes_through_a_small_queue() {
     let (_folder, stores) = everywhere();
     for (name, blobs) in stores {
         let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
@@ -70,8 +71,9 @@ async fn h_40_a_large_body_goes_through_a_small_queue() {
     }
 }
 
+/// Rules: H-42.
 #[tokio::test]
-async fn h_42_a_blob_that_is_gone_or_altered_is_a_dead_letter_after_one_delivery() {
+async fn a_blob_that_is_gone_or_altered_is_a_dead_letter_after_one_delivery() {
     let folder = tempfile::tempdir().unwrap();
     let files = std::sync::Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap());
     let blobs = ObjectBlobs::shared(files.clone(), "claims").unwrap();
@@ -102,8 +104,9 @@ async fn h_42_a_blob_that_is_gone_or_altered_is_a_dead_letter_after_one_delivery
     );
 }
 
+/// Rules: H-44.
 #[tokio::test]
-async fn h_44_old_blobs_are_deleted_and_nothing_else() {
+async fn old_blobs_are_deleted_and_nothing_else() {
     let store = std::sync::Arc::new(InMemory::new());
     let blobs = ObjectBlobs::shared(store.clone(), "claims").unwrap();
     let ids: Vec<_> = (0..10).map(|_| BlobId::random()).collect();

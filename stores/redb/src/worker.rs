@@ -183,8 +183,9 @@ mod tests {
         assert!(matches!(worker.begin(7, now, LEASE), Ok(Begin::New(_))));
     }
 
+    /// Rules: W-08.
     #[test]
-    fn w_08_a_late_commit_that_is_not_written_yet_counts() {
+    fn a_late_commit_that_is_not_written_yet_counts() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut worker = worker(&folder);
         let Ok(Begin::New(token)) = worker.begin(7, at(Duration::ZERO), LEASE) else { panic!("unknown") };

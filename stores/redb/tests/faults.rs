@@ -240,14 +240,16 @@ const AWAITS: usize = 2 + 2 + 2 + 2 + 2 + 2;
 const BEFORE_THE_COMMIT: usize = 4;
 const AFTER_THE_LAST_SETTLEMENT: usize = AWAITS - 1;
 
+/// Rules: W-12.
 #[tokio::test]
-async fn w_12_what_is_dropped_at_any_await_has_one_effect_with_each_store() {
+async fn what_is_dropped_at_any_await_has_one_effect_with_each_store() {
     assert_eq!(runs("memory", InMemory::new, Stop::Dropped).await, [1; AWAITS]);
     assert_eq!(runs("file", InFile::new, Stop::Dropped).await, [1; AWAITS]);
 }
 
+/// Rules: W-12.
 #[tokio::test]
-async fn w_12_a_process_that_dies_at_any_await_has_a_second_effect_before_the_commit_alone() {
+async fn a_process_that_dies_at_any_await_has_a_second_effect_before_the_commit_alone() {
     let mut expected = [1; AWAITS];
     expected[BEFORE_THE_COMMIT] = 2;
     assert_eq!(runs("file", InFile::new, Stop::Died).await, expected);
@@ -314,8 +316,9 @@ async fn with_a_loss<P: Place>(place: impl FnOnce(&Arc<ManualClock>) -> P, numbe
     effects.load(Ordering::Relaxed)
 }
 
+/// Rules: W-12.
 #[tokio::test]
-async fn w_12_a_lost_request_costs_an_effect_only_if_it_was_the_commit_with_each_store() {
+async fn a_lost_request_costs_an_effect_only_if_it_was_the_commit_with_each_store() {
     let mut second = 0;
     for number in 0..4 {
         for answers in [false, true] {

@@ -63,8 +63,9 @@ async fn fails_to_begin(store: &Store, id: &[u8]) -> StoreErrorKind {
     store.begin(Key::new("orders", id), LEASE).await.unwrap_err().kind()
 }
 
+/// Rules: W-13.
 #[tokio::test]
-async fn w_13_what_was_committed_is_known_when_the_file_is_opened_again() {
+async fn what_was_committed_is_known_when_the_file_is_opened_again() {
     let mut bench = Bench::new().await;
     commit(bench.store(), b"committed").await;
     let forgotten = reserve(bench.store(), b"forgotten").await;
@@ -78,8 +79,9 @@ async fn w_13_what_was_committed_is_known_when_the_file_is_opened_again() {
     reserve(bench.store(), b"reserved").await;
 }
 
+/// Rules: W-19.
 #[tokio::test]
-async fn w_19_a_lease_in_a_file_is_renewed() {
+async fn a_lease_in_a_file_is_renewed() {
     let bench = Bench::new().await;
     let store = bench.store();
     let token = reserve(store, b"a").await;
@@ -102,8 +104,9 @@ async fn w_19_a_lease_in_a_file_is_renewed() {
     reserve(store, b"a").await;
 }
 
+/// Rules: W-11.
 #[tokio::test]
-async fn w_11_a_full_file_refuses_and_has_room_when_the_first_window_is_over() {
+async fn a_full_file_refuses_until_the_first_window_ends() {
     let bench = Bench::with_max_ids(3);
     let store = bench.store();
     for id in [b"a", b"b", b"c"] {
@@ -121,8 +124,9 @@ async fn w_11_a_full_file_refuses_and_has_room_when_the_first_window_is_over() {
     assert!(is_committed(store, b"b").await);
 }
 
+/// Rules: W-11.
 #[tokio::test]
-async fn w_11_what_is_reserved_has_a_bound() {
+async fn what_is_reserved_has_a_bound() {
     let bench = Bench::new().await;
     let store = bench.store();
     let first = reserve(store, b"first").await;
@@ -137,8 +141,9 @@ async fn w_11_what_is_reserved_has_a_bound() {
     assert!(is_committed(store, b"first").await);
 }
 
+/// Rules: W-14.
 #[tokio::test]
-async fn w_14_a_file_is_open_once_and_of_its_own_kind() {
+async fn a_file_is_open_once_and_of_its_own_kind() {
     let bench = Bench::new().await;
     let path = bench.folder.path().join("handled.redb");
     let error = RedbStore::open(&path, WINDOW).unwrap_err();

@@ -97,7 +97,7 @@ struct Said {
 /// Runs a child and kills it when it has committed so many ids. It cannot be done by then: what it says does not fit into
 /// the pipe.
 fn run_and_kill(path: &Path, first: u32, commits: usize, said: &mut Said) {
-    let this_test = ["--exact", "w_13_a_process_that_is_killed_loses_no_commit", "--nocapture"];
+    let this_test = ["--exact", "a_process_that_is_killed_loses_no_commit", "--nocapture"];
     let mut command = Command::new(env::current_exe().unwrap());
     let mut child =
         command.args(this_test).env(FILE, path).env(FIRST, first.to_string()).stdout(Stdio::piped()).spawn().unwrap();
@@ -125,8 +125,9 @@ fn run_and_kill(path: &Path, first: u32, commits: usize, said: &mut Said) {
     assert!(!done && seen >= commits, "killed in the middle of its work: {seen} of {commits}");
 }
 
+/// Rules: W-13.
 #[test]
-fn w_13_a_process_that_is_killed_loses_no_commit() {
+fn a_process_that_is_killed_loses_no_commit() {
     if let (Ok(path), Ok(first)) = (env::var(FILE), env::var(FIRST)) {
         return work(&path, first.parse().unwrap());
     }

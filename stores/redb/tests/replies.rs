@@ -71,8 +71,9 @@ async fn found(store: &impl ReplyStore, ids: impl IntoIterator<Item = u8>) -> Ve
     found
 }
 
+/// Rules: W-18.
 #[tokio::test]
-async fn w_18_replies_are_found_when_the_file_is_opened_again() {
+async fn replies_are_found_when_the_file_is_opened_again() {
     let folder = Folder::new();
     let store = folder.open(RedbStore::MAX_REPLY_BYTES);
     assert_eq!(found(&store, [1]).await, [], "no reply was ever kept");
@@ -85,8 +86,9 @@ async fn w_18_replies_are_found_when_the_file_is_opened_again() {
     assert!(store.find(Key::new("others", &[1])).await.unwrap().is_none(), "another scope");
 }
 
+/// Rules: W-18.
 #[tokio::test]
-async fn w_18_a_file_keeps_a_reply_for_its_window() {
+async fn a_file_keeps_a_reply_for_its_window() {
     let folder = Folder::new();
     let store = folder.open(RedbStore::MAX_REPLY_BYTES);
     put(&store, 1, 10).await;
@@ -99,8 +101,9 @@ async fn w_18_a_file_keeps_a_reply_for_its_window() {
     assert_eq!(found(&store, [1, 2]).await, [(2, 10)]);
 }
 
+/// Rules: W-18.
 #[tokio::test]
-async fn w_18_the_oldest_replies_in_a_file_are_pushed_out_by_what_does_not_fit() {
+async fn the_oldest_replies_in_a_file_are_pushed_out_by_what_does_not_fit() {
     // Each counts for its body, 9 bytes of its own, and 64 around it.
     const EACH: u64 = 1_000 + 9 + 64;
     let folder = Folder::new();
@@ -170,8 +173,9 @@ impl Process {
     }
 }
 
+/// Rules: W-18.
 #[tokio::test]
-async fn w_18_a_duplicate_after_a_restart_is_answered_as_the_first_was() {
+async fn a_duplicate_after_a_restart_is_answered_as_the_first_was() {
     let (broker, folder) = (Broker::new(), Folder::new());
     let requests = broker.create_queue("requests", QueueSettings::default()).unwrap();
     let replies = broker.create_queue("replies", QueueSettings::default()).unwrap();
@@ -196,8 +200,9 @@ async fn w_18_a_duplicate_after_a_restart_is_answered_as_the_first_was() {
     }
 }
 
+/// Rules: W-18.
 #[tokio::test]
-async fn w_18_replies_and_ids_of_one_file_are_kept_apart() {
+async fn replies_and_ids_of_one_file_are_kept_apart() {
     let folder = Folder::new();
     let store = folder.open(RedbStore::MAX_REPLY_BYTES);
     let key = Key::new("requests", &[1]);

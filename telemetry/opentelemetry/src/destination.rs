@@ -111,8 +111,9 @@ mod tests {
         entries.iter().map(|entry| format!("{}={}", entry.key, entry.value)).collect()
     }
 
+    /// Rules: O-13.
     #[test]
-    fn o_13_a_destination_without_a_label_stands_on_spans_only() {
+    fn a_destination_without_a_label_stands_on_spans_only() {
         let labels = Labels::new(2, ["orders".into()]);
         let of = |path| Destination::new("servicebus".into(), path, &labels).target(Operation::PROCESS);
         for (path, span, label) in [
@@ -129,8 +130,9 @@ mod tests {
         }
     }
 
+    /// Rules: O-10.
     #[test]
-    fn o_10_a_subscription_is_named_beside_its_topic() {
+    fn a_subscription_is_named_beside_its_topic() {
         let labels = Labels::new(1, []);
         let target =
             Destination::new("servicebus".into(), "prices/Subscriptions/audit", &labels).target(Operation::PROCESS);

@@ -74,8 +74,9 @@ fn assert_same(name: &str, found: &str, expected: &str) {
     assert_eq!(found.lines().count(), expected.lines().count(), "{name}: lines");
 }
 
+/// Rules: I-11, D-02.
 #[tokio::test]
-async fn i_11_d_02_a_store_of_every_format_is_what_it_was() {
+async fn a_store_of_every_format_is_what_it_was() {
     for golden in EVERY {
         let disk = golden.disk();
         for _ in 0..2 {
@@ -99,8 +100,9 @@ async fn a_broker_in_memory_shows_the_same() {
     assert_same("in memory", &table(&broker, &clock).await, include_str!("format-1/table.txt"));
 }
 
+/// Rules: D-03.
 #[tokio::test]
-async fn d_03_what_was_locked_in_a_store_of_every_format_is_free() {
+async fn what_was_locked_in_a_store_of_every_format_is_free() {
     for golden in EVERY {
         let (broker, _) = golden.disk().open();
         let orders = broker.queue("shop/orders").unwrap();

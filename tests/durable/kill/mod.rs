@@ -39,12 +39,13 @@ const STORE: &str = "CONSIGN_KILL_STORE";
 const CHILD_SEED: &str = "CONSIGN_KILL_SEED";
 const FIRST_ID: &str = "CONSIGN_KILL_FIRST_ID";
 
+/// Rules: I-05.
 #[test]
-fn i_05_a_killed_process_loses_nothing_that_it_acknowledged() {
+fn a_killed_process_loses_nothing_that_it_acknowledged() {
     if let Some((path, seed, first)) = as_child() {
         return child::until_killed(Path::new(&path), seed, first);
     }
-    cycles("i_05_a_killed_process_loses_nothing_that_it_acknowledged", "killed", KILLED, |child, rng| {
+    cycles("a_killed_process_loses_nothing_that_it_acknowledged", "killed", KILLED, |child, rng| {
         // Some are killed while they open the store.
         let is_opening = rng.u8(..5) == 0;
         child.wait_for(|told| if is_opening { *told == Told::Opening } else { matches!(told, Told::Acknowledged(_)) });
@@ -54,12 +55,13 @@ fn i_05_a_killed_process_loses_nothing_that_it_acknowledged() {
     });
 }
 
+/// Rules: I-37.
 #[test]
-fn i_37_a_process_that_is_told_to_end_leaves_no_lock() {
+fn a_terminated_process_leaves_no_lock() {
     if let Some((path, seed, first)) = as_child() {
         return child::until_terminated(Path::new(&path), seed, first);
     }
-    cycles("i_37_a_process_that_is_told_to_end_leaves_no_lock", "terminated", TERMINATED, |child, rng| {
+    cycles("a_terminated_process_leaves_no_lock", "terminated", TERMINATED, |child, rng| {
         // It knows the signal by then.
         child.wait_for(|told| *told == Told::Opened);
         let_it_work(rng);

@@ -38,24 +38,26 @@ const MORE: usize = 20;
 /// Processes that are killed at any call, beside those that are killed at one that decides.
 const OTHERS: usize = 3;
 
+/// Rules: D-280.
 #[test]
-fn d_280_what_was_acknowledged_is_in_every_image_of_the_recorded_calls() {
+fn what_was_acknowledged_is_in_every_image_of_the_recorded_calls() {
     if let Some((root, first)) = as_child() {
         return child::create(&root, first);
     }
-    let Some(mut test) = Test::new("d_280_what_was_acknowledged_is_in_every_image") else { return };
+    let Some(mut test) = Test::new("what_was_acknowledged_is_in_every_image_of_the_recorded_calls") else { return };
     let mut recording = Recording::of(&test.root);
     test.run(&mut recording, 1);
     let images = test.check(&recording, 0, &Promise::default(), images());
     say(images, "images of a store that is created and used");
 }
 
+/// Rules: D-281.
 #[test]
-fn d_281_what_a_killed_process_left_is_lasting_once_another_acknowledges() {
+fn what_a_killed_process_left_is_lasting_once_another_acknowledges() {
     if let Some((root, first)) = as_child() {
         return child::create(&root, first);
     }
-    let Some(mut test) = Test::new("d_281_what_a_killed_process_left_is_lasting") else { return };
+    let Some(mut test) = Test::new("what_a_killed_process_left_is_lasting_once_another_acknowledges") else { return };
     let mut first = Recording::of(&test.root);
     test.run(&mut first, 1);
     let told = first.events.iter().position(|event| event.told().is_some()).unwrap();
@@ -72,12 +74,13 @@ fn d_281_what_a_killed_process_left_is_lasting_once_another_acknowledges() {
     say(checked, "images of a store that a process goes on with after another was killed");
 }
 
+/// Rules: D-282.
 #[test]
-fn d_282_a_backup_is_whole_or_refused_in_every_image_of_the_recorded_calls() {
+fn a_backup_is_whole_or_refused_in_every_image_of_the_recorded_calls() {
     if let Some((root, _)) = as_child() {
         return child::back_up(&root);
     }
-    let Some(mut test) = Test::new("d_282_a_backup_is_whole_or_refused") else { return };
+    let Some(mut test) = Test::new("a_backup_is_whole_or_refused_in_every_image_of_the_recorded_calls") else { return };
     child::fill(&test.root);
     let mut recording = Recording::of(&test.root);
     test.run(&mut recording, 0);
@@ -85,12 +88,13 @@ fn d_282_a_backup_is_whole_or_refused_in_every_image_of_the_recorded_calls() {
     say(images, "images of a backup");
 }
 
+/// Rules: D-283.
 #[test]
-fn d_283_a_compaction_changes_nothing_in_any_image_of_the_recorded_calls() {
+fn a_compaction_changes_nothing_in_any_image_of_the_recorded_calls() {
     if let Some((root, _)) = as_child() {
         return child::compact(&root);
     }
-    let Some(mut test) = Test::new("d_283_a_compaction_changes_nothing") else { return };
+    let Some(mut test) = Test::new("a_compaction_changes_nothing_in_any_image_of_the_recorded_calls") else { return };
     child::fill(&test.root);
     let mut recording = Recording::of(&test.root);
     test.run(&mut recording, 0);

@@ -65,9 +65,9 @@ impl Place {
     /// The test that runs there.
     fn test(self) -> &'static str {
         match self {
-            Self::Memory => "i_01_random_operations_agree_with_the_model",
+            Self::Memory => "random_operations_agree_with_the_model",
             #[cfg(feature = "durable")]
-            Self::Disk => "i_01_random_operations_on_a_disk_agree_with_the_model",
+            Self::Disk => "random_operations_on_a_disk_agree_with_the_model",
         }
     }
 }

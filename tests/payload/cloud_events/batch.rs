@@ -20,8 +20,9 @@ fn read(body: &str) -> Result<CloudEventBatch, CloudEventError> {
     CloudEventBatch::from_message(&batch(body.to_owned()))
 }
 
+/// Rules: H-125.
 #[test]
-fn h_125_a_batch_is_the_events_of_an_array() {
+fn a_batch_is_the_events_of_an_array() {
     let events = vec![event().with_data("application/json", "[1,  2]").unwrap(), event().with_subject("s").unwrap()];
     let written = CloudEventBatch::new(events.clone()).to_message().unwrap();
     assert_eq!(written.content_type(), Some("application/cloudevents-batch+json; charset=utf-8"));
@@ -34,8 +35,9 @@ fn h_125_a_batch_is_the_events_of_an_array() {
     assert_eq!(read(&format!("\u{feff} [ {EVENT} , {EVENT} ] ")).unwrap().iter().count(), 2);
 }
 
+/// Rules: H-125.
 #[test]
-fn h_125_one_broken_event_is_named_by_its_index() {
+fn one_broken_event_is_named_by_its_index() {
     let json = |column| CloudEventError::Json { line: 1, column };
     let in_batch = |index, error| CloudEventError::InBatch { index, error: Box::new(error) };
     for (body, error) in [
@@ -58,8 +60,9 @@ fn h_125_one_broken_event_is_named_by_its_index() {
     assert_eq!(written.unwrap_err(), in_batch(1, CloudEventError::WrittenName("A".into())));
 }
 
+/// Rules: H-125.
 #[tokio::test]
-async fn h_125_a_handler_takes_a_batch_and_a_single_event_is_a_batch_of_one() {
+async fn a_handler_takes_a_batch_and_a_single_event_is_a_batch_of_one() {
     let handler = async |batch: CloudEventBatch| assert_eq!(batch.iter().next().unwrap().id().len(), 14);
     let router = Router::new(Codecs::json()).otherwise(handler).build().unwrap();
     for message in [batch(format!("[{JSON}]")), structured(JSON), binary("ce-")] {
@@ -75,8 +78,9 @@ async fn h_125_a_handler_takes_a_batch_and_a_single_event_is_a_batch_of_one() {
     assert_eq!(CloudEvent::from_message(&batch("[]")), Err(CloudEventError::Batch));
 }
 
+/// Rules: H-126.
 #[test]
-fn h_126_the_structured_content_type_is_what_other_sdks_compare_with() {
+fn the_structured_content_type_is_what_other_sdks_compare_with() {
     let message = event().to_message(Mode::Structured).unwrap();
     assert_eq!(message.content_type(), Some("application/cloudevents+json; charset=utf-8"));
     let read = |content_type: &'static str, body: &[u8]| {

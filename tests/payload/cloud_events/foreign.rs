@@ -65,15 +65,17 @@ fn read(name: &str, json: &str, count: usize) {
     }
 }
 
+/// Rules: H-120.
 #[test]
-fn h_120_events_of_other_sdks_are_read_as_they_were_written() {
+fn events_of_other_sdks_are_read_as_they_were_written() {
     read("python 2", include_str!("golden/python_2.json"), 56);
     read("python 1", include_str!("golden/python_1.json"), 8);
     read("javascript", include_str!("golden/javascript.json"), 24);
 }
 
+/// Rules: H-120.
 #[test]
-fn h_120_a_batch_of_another_sdk_is_read() {
+fn a_batch_of_another_sdk_is_read() {
     let batch = Message::builder().content_type("application/cloudevents-batch+json; charset=utf-8");
     let batch = batch.build(include_str!("golden/javascript_batch.json").trim().to_owned()).unwrap();
     let batch = CloudEventBatch::from_message(&batch).unwrap();

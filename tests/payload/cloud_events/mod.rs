@@ -65,8 +65,9 @@ fn event() -> CloudEvent {
     CloudEvent::new("1", "/s", "t").unwrap()
 }
 
+/// Rules: H-60.
 #[test]
-fn h_60_the_example_of_the_json_format_is_read() {
+fn the_example_of_the_json_format_is_read() {
     let event = read(JSON).unwrap();
     assert_eq!(
         (event.id(), event.source(), event.event_type()),
@@ -80,8 +81,9 @@ fn h_60_the_example_of_the_json_format_is_read() {
     assert_eq!(data, serde_json::json!({"appinfoA": "abc", "appinfoB": 123, "appinfoC": true}));
 }
 
+/// Rules: H-60.
 #[test]
-fn h_60_the_example_of_the_amqp_binding_is_read_with_both_prefixes() {
+fn the_example_of_the_amqp_binding_is_read_with_both_prefixes() {
     for prefix in ["cloudEvents:", "cloudEvents_"] {
         let event = CloudEvent::from_message(&binary(prefix)).unwrap();
         assert_eq!((event.id(), event.source()), ("1234-1234-1234", "/mycontext/subcontext"));
@@ -91,8 +93,9 @@ fn h_60_the_example_of_the_amqp_binding_is_read_with_both_prefixes() {
     }
 }
 
+/// Rules: H-61.
 #[test]
-fn h_61_what_is_written_is_what_the_specification_shows() {
+fn what_is_written_is_what_the_specification_shows() {
     let codecs = Codecs::json();
     let event = event().with_subject("s\"").unwrap().with_time("2018-04-05T17:31:00Z").unwrap();
     let event = event.with_extension("number", 5).unwrap().with_extension("truth", true).unwrap();
@@ -118,8 +121,9 @@ fn h_61_what_is_written_is_what_the_specification_shows() {
     assert_eq!(properties[7], ("cloudEvents_type", "t".into()));
 }
 
+/// Rules: H-62.
 #[test]
-fn h_62_data_goes_as_its_type_says() {
+fn data_goes_as_its_type_says() {
     for (content_type, data, member) in [
         ("application/json", "{\"a\": 1.10}", r#""data":{"a": 1.10}"#),
         ("application/vnd.x+json;v=1", "12345678901234567890123", r#""data":12345678901234567890123"#),
@@ -144,8 +148,9 @@ fn h_62_data_goes_as_its_type_says() {
     assert_eq!(event.data(), Some(&b"null"[..]));
 }
 
+/// Rules: H-63.
 #[test]
-fn h_63_each_broken_rule_is_told_apart() {
+fn each_broken_rule_has_its_own_error() {
     let with = |members: &str| read(&format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t"{members}}}"#));
     with("").unwrap();
     let invalid = |name: &str| CloudEventError::Invalid(name.into());
@@ -203,8 +208,9 @@ fn h_63_each_broken_rule_is_told_apart() {
     assert!(event().with_extension("data", "x").is_err());
 }
 
+/// Rules: H-63.
 #[test]
-fn h_63_instants_have_the_form_of_rfc_3339() {
+fn instants_have_the_form_of_rfc_3339() {
     for right in ["2018-04-05T17:31:00Z", "2018-04-05t17:31:60.123456789+23:59", "0000-01-01T00:00:00-00:00"] {
         event().with_time(right).expect(right);
     }
@@ -229,8 +235,9 @@ fn h_63_instants_have_the_form_of_rfc_3339() {
     assert_eq!(CloudEvent::from_message(&message).unwrap().time(), Some("1970-01-01T00:00:00.000Z"));
 }
 
+/// Rules: H-64.
 #[test]
-fn h_64_any_event_comes_back_in_both_modes() {
+fn any_event_comes_back_in_both_modes() {
     let text = "[^\\p{Cc}]{1,12}";
     let attribute = prop_oneof![
         any::<bool>().prop_map(Attribute::from),
@@ -251,11 +258,12 @@ fn h_64_any_event_comes_back_in_both_modes() {
         }
         Ok(())
     });
-    explain(result, "h_64_any_event_comes_back_in_both_modes");
+    explain(result, "any_event_comes_back_in_both_modes");
 }
 
+/// Rules: H-64.
 #[test]
-fn h_64_random_bytes_panic_no_reader() {
+fn random_bytes_panic_no_reader() {
     let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 1..5);
     let result = runner(2_000).run(&(changes, vec(any::<u8>(), 0..40)), |(changes, noise)| {
         let mut body = JSON.as_bytes().to_vec();
@@ -268,11 +276,12 @@ fn h_64_random_bytes_panic_no_reader() {
         }
         Ok(())
     });
-    explain(result, "h_64_random_bytes_panic_no_reader");
+    explain(result, "random_bytes_panic_no_reader");
 }
 
+/// Rules: H-65.
 #[tokio::test]
-async fn h_65_a_handler_takes_an_event_and_what_is_none_is_a_dead_letter() {
+async fn a_handler_takes_an_event_and_what_is_none_is_a_dead_letter() {
     let codecs = Codecs::builder().with(consign::codecs::Json::default()).with(MessagePack).build().unwrap();
     let handler = async |event: CloudEvent| assert_eq!(event.event_type(), "com.example.someevent");
     let router = Router::new(codecs).otherwise(handler).build().unwrap();

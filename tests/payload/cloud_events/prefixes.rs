@@ -20,8 +20,9 @@ fn attribute(prefix: &str, name: &str, value: impl Into<PropertyValue>) -> Resul
     Ok(CloudEvent::from_message(&message)?.attribute(&name).map(ToString::to_string))
 }
 
+/// Rules: H-121.
 #[test]
-fn h_121_every_prefix_is_read_and_headers_have_no_case() {
+fn every_prefix_is_read_and_headers_have_no_case() {
     let expected = CloudEvent::from_message(&binary("cloudEvents_")).unwrap();
     for prefix in ["cloudEvents:", "ce-", "CE-", "Ce_", "ce_"] {
         assert_eq!(CloudEvent::from_message(&binary(prefix)).unwrap(), expected, "{prefix}");
@@ -34,8 +35,9 @@ fn h_121_every_prefix_is_read_and_headers_have_no_case() {
     assert_eq!(attribute("cloudEvents_", "Subject", "s"), Ok(None));
 }
 
+/// Rules: H-121.
 #[test]
-fn h_121_a_prefix_counts_by_its_specversion() {
+fn a_prefix_counts_by_its_specversion() {
     let expected = CloudEvent::from_message(&binary("cloudEvents_")).unwrap();
     let mut message = binary("cloudEvents_");
     with(&mut message, "ce-total", 7);
@@ -55,8 +57,9 @@ fn h_121_a_prefix_counts_by_its_specversion() {
     assert_eq!(CloudEvent::from_message(&message), Err(CloudEventError::Twice("id".into())));
 }
 
+/// Rules: H-121.
 #[test]
-fn h_121_the_content_type_may_be_an_attribute() {
+fn the_content_type_may_be_an_attribute() {
     let mut message = binary("ce-");
     with(&mut message, "ce-datacontenttype", "application/json; charset=utf-8");
     assert!(CloudEvent::from_message(&message).is_ok());
@@ -73,8 +76,9 @@ fn h_121_the_content_type_may_be_an_attribute() {
     assert_eq!((event.data_content_type(), event.data()), (Some("text/plain"), Some(&b""[..])));
 }
 
+/// Rules: H-122.
 #[test]
-fn h_122_time_is_an_instant_a_text_or_milliseconds() {
+fn time_is_an_instant_a_text_or_milliseconds() {
     let text = || Ok(Some("2026-02-03T04:05:06.789Z".to_owned()));
     let millis = 1_770_091_506_789_i64;
     assert_eq!(attribute("cloudEvents_", "time", Timestamp::from_millis(millis)), text());
@@ -96,8 +100,9 @@ fn h_122_time_is_an_instant_a_text_or_milliseconds() {
     assert_eq!(attribute("ce-", "time", "1770091506789"), Err(CloudEventError::Invalid("time".into())));
 }
 
+/// Rules: H-122.
 #[test]
-fn h_122_other_values_are_read_as_their_text() {
+fn other_values_are_read_as_their_text() {
     let ext = |value: PropertyValue| attribute("cloudEvents_", "ext", value);
     for (value, text) in [
         (PropertyValue::Bool(true), "true"),
@@ -122,8 +127,9 @@ fn h_122_other_values_are_read_as_their_text() {
     assert_eq!(values, ["5000000000".into(), "18446744073709551615".into(), (-1).into()]);
 }
 
+/// Rules: H-123.
 #[test]
-fn h_123_names_are_read_as_sdks_let_them_through_and_written_as_specified() {
+fn names_are_read_as_sdks_let_them_through_and_written_as_specified() {
     let long = "a".repeat(128);
     for name in ["Upper", "under_score", "da-sh", "do.t", &long] {
         let json = format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","{name}":"x"}}"#);
@@ -151,8 +157,9 @@ fn h_123_names_are_read_as_sdks_let_them_through_and_written_as_specified() {
     assert_eq!(shown, "`Upper` cannot be written as the name of an attribute: expected 1 to 128 of a to z and 0 to 9");
 }
 
+/// Rules: H-124.
 #[test]
-fn h_124_a_prefix_is_chosen_when_an_event_is_written() {
+fn a_prefix_is_chosen_when_an_event_is_written() {
     let event = event().with_extension("number", 5).unwrap().with_extension("truth", true).unwrap();
     let event = event.with_data("text/plain", "x").unwrap();
     for (prefix, number) in

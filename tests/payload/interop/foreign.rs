@@ -60,8 +60,9 @@ fn reason(result: Result<Message, Disposition>) -> DeadLetterReason {
     }
 }
 
+/// Rules: H-81.
 #[tokio::test]
-async fn h_81_every_member_of_an_envelope_is_a_property() {
+async fn every_member_of_an_envelope_is_a_property() {
     let message = received(enveloped(ENVELOPE), at(SENT)).await.unwrap();
     let properties: BTreeMap<_, _> = message.application().iter().map(|(name, value)| (name, value.clone())).collect();
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -94,8 +95,9 @@ async fn h_81_every_member_of_an_envelope_is_a_property() {
     assert_eq!(message.subject(), Some("Shop.Contracts:Changed[[Shop.Contracts:Order],[Shop.Contracts:Reason]]"));
 }
 
+/// Rules: H-81.
 #[tokio::test]
-async fn h_81_members_that_are_not_known_are_kept() {
+async fn members_that_are_not_known_are_kept() {
     let body =
         r#"{"messageType":["a"],"message":1,"job":{"id":7},"retryCount":3,"network":null,"headers":null,"host":null}"#;
     let message = received(enveloped(body), at(SENT)).await.unwrap();
@@ -104,8 +106,9 @@ async fn h_81_members_that_are_not_known_are_kept() {
     assert_eq!(message.application().len(), 3);
 }
 
+/// Rules: H-84.
 #[tokio::test]
-async fn h_84_a_member_that_stands_twice_is_a_dead_letter() {
+async fn a_member_that_stands_twice_is_a_dead_letter() {
     for body in [
         r#"{"messageType":["a"],"message":1,"job":1,"job":2}"#,
         r#"{"messageType":["a"],"messageType":["b"],"message":1}"#,
@@ -119,8 +122,9 @@ async fn h_84_a_member_that_stands_twice_is_a_dead_letter() {
     }
 }
 
+/// Rules: H-86.
 #[tokio::test]
-async fn h_86_a_generic_name_that_rabbitmq_has_cut_is_whole() {
+async fn a_generic_name_that_rabbitmq_has_cut_is_whole() {
     let whole = "Shop.Contracts.Changed`2[[Shop.Contracts.Order, Shop.Contracts, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null],[Shop.Contracts.Reason, Shop.Contracts, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null]]";
     for (subject, expected) in [
         ("Shop.Contracts.Changed`2[[Shop.Contracts.Order", whole),
@@ -136,8 +140,9 @@ async fn h_86_a_generic_name_that_rabbitmq_has_cut_is_whole() {
     assert_eq!(received(plain, at(SENT)).await.unwrap().subject(), Some("Shop.Contracts.OrderPlaced"));
 }
 
+/// Rules: H-130.
 #[tokio::test]
-async fn h_130_the_destination_is_where_the_message_goes() {
+async fn the_destination_is_where_the_message_goes() {
     let to = "rabbitmq://broker/Shop.Contracts:OrderSubmitted";
     assert_eq!(received(enveloped(ENVELOPE), at(SENT)).await.unwrap().to(), Some(to));
     let mut message = enveloped(ENVELOPE);
@@ -145,8 +150,9 @@ async fn h_130_the_destination_is_where_the_message_goes() {
     assert_eq!(received(message, at(SENT)).await.unwrap().to(), Some("own"));
 }
 
+/// Rules: H-131.
 #[tokio::test]
-async fn h_131_a_message_expires_by_its_senders_time() {
+async fn a_message_expires_by_its_senders_time() {
     for message in [enveloped(ENVELOPE), with_headers(PUBLISH, b"{}")] {
         assert!(received(message.clone(), at(SENT + MINUTE - 1)).await.is_ok());
         for late in [SENT + MINUTE, SENT + 100 * MINUTE] {
@@ -169,8 +175,9 @@ async fn h_131_a_message_expires_by_its_senders_time() {
     }
 }
 
+/// Rules: H-131.
 #[tokio::test]
-async fn h_131_what_was_moved_or_has_no_time_does_not_expire() {
+async fn what_was_moved_or_has_no_time_does_not_expire() {
     let late = at(SENT + 100 * MINUTE);
     let mut moved = enveloped(ENVELOPE);
     moved.properties_mut().application_mut().insert("MT-Reason", "fault");
@@ -186,8 +193,9 @@ async fn h_131_what_was_moved_or_has_no_time_does_not_expire() {
     }
 }
 
+/// Rules: H-132.
 #[tokio::test]
-async fn h_132_the_activity_of_masstransit_is_the_trace() {
+async fn the_activity_of_masstransit_is_the_trace() {
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let trace = |properties: &Properties| TraceContext::of(properties).map(|read| read.map(|read| read.to_string()));
     let message = received(enveloped(ENVELOPE), at(SENT)).await.unwrap();
@@ -212,8 +220,9 @@ async fn h_132_the_activity_of_masstransit_is_the_trace() {
     assert_eq!((trace(older.properties()), text(&older, "traceparent")), (Ok(None), None));
 }
 
+/// Rules: H-133.
 #[tokio::test]
-async fn h_133_a_byte_order_mark_is_skipped() {
+async fn a_byte_order_mark_is_skipped() {
     let message = received(enveloped(format!("\u{feff}{ENVELOPE}")), at(SENT)).await.unwrap();
     assert_eq!(message.payload(), Some(&br#"{ "orderId": 7,  "total": 12.50 }"#[..]));
     let message = received(with_headers(PUBLISH, b"\xef\xbb\xbf{}"), at(SENT)).await.unwrap();
@@ -224,8 +233,9 @@ async fn h_133_a_byte_order_mark_is_skipped() {
     assert_eq!(received(xml, at(SENT)).await.unwrap().payload(), Some(&b"\xef\xbb\xbf<a/>"[..]));
 }
 
+/// Rules: H-134.
 #[tokio::test]
-async fn h_134_what_a_transport_delivers_stays_whole() {
+async fn what_a_transport_delivers_stays_whole() {
     let trace = "   at Shop.OrderConsumer.Consume(ConsumeContext`1 context)\n".repeat(2_000);
     for (headers, name, body) in
         [(FAILED, "NServiceBus.ExceptionInfo.StackTrace", "{}"), (MOVED, "MT-Fault-StackTrace", ENVELOPE)]
@@ -243,8 +253,9 @@ async fn h_134_what_a_transport_delivers_stays_whole() {
     }
 }
 
+/// Rules: H-134.
 #[tokio::test]
-async fn h_134_what_an_envelope_adds_is_cut_to_the_limits() {
+async fn what_an_envelope_adds_is_cut_to_the_limits() {
     let marked = |text: &str| text.ends_with(" ... [cut]");
     let envelope =
         |headers: &str| enveloped(format!(r#"{{"messageType":["a"],"message":{{}},"headers":{{{headers}}}}}"#));
@@ -277,8 +288,9 @@ async fn h_134_what_an_envelope_adds_is_cut_to_the_limits() {
     assert_eq!(reason(received(envelope(&name), at(SENT)).await), DeadLetterReason::DeserializationFailed);
 }
 
+/// Rules: H-84.
 #[test]
-fn h_84_random_bytes_panic_no_reader() {
+fn random_bytes_panic_no_reader() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 1..5);
     let result = runner(1_000).run(&(changes, ".{0,40}", ".{0,40}"), |(changes, time, types)| {
@@ -297,5 +309,5 @@ fn h_84_random_bytes_panic_no_reader() {
         }
         Ok(())
     });
-    explain(result, "h_84_random_bytes_panic_no_reader");
+    explain(result, "random_bytes_panic_no_reader");
 }

@@ -76,8 +76,9 @@ fn text(message: &Message, name: &str) -> Option<String> {
     message.application().get(name).and_then(PropertyValue::as_str).map(Into::into)
 }
 
+/// Rules: H-80.
 #[tokio::test]
-async fn h_80_an_envelope_of_masstransit_is_opened() {
+async fn an_envelope_of_masstransit_is_opened() {
     let message = received(enveloped(ENVELOPE)).await.unwrap();
     assert_eq!(message.payload(), Some(&br#"{ "orderId": 7,  "total": 12.50 }"#[..]), "to the byte");
     assert_eq!(message.content_type(), Some("application/json"));
@@ -87,8 +88,9 @@ async fn h_80_an_envelope_of_masstransit_is_opened() {
     assert_eq!(message.reply_to(), None);
 }
 
+/// Rules: H-81.
 #[tokio::test]
-async fn h_81_what_an_envelope_says_stays_among_the_properties() {
+async fn what_an_envelope_says_stays_among_the_properties() {
     let message = received(enveloped(ENVELOPE)).await.unwrap();
     let types = "urn:message:Shop.Contracts:OrderSubmitted;urn:message:Shop.Contracts:IEvent";
     assert_eq!(text(&message, "MT-MessageType").as_deref(), Some(types));
@@ -104,8 +106,9 @@ async fn h_81_what_an_envelope_says_stays_among_the_properties() {
     assert_eq!(property("Nothing"), Some(PropertyValue::Null));
 }
 
+/// Rules: H-82.
 #[tokio::test]
-async fn h_82_what_the_broker_says_stands() {
+async fn what_the_broker_says_stands() {
     let message = Message::builder()
         .content_type("Application/vnd.MassTransit+JSON; charset=utf-8")
         .message_id("own")
@@ -119,8 +122,9 @@ async fn h_82_what_the_broker_says_stands() {
     assert_eq!(text(&message, "Tenant").as_deref(), Some("own tenant"));
 }
 
+/// Rules: H-83.
 #[tokio::test]
-async fn h_83_transport_headers_without_an_envelope_are_read() {
+async fn transport_headers_without_an_envelope_are_read() {
     let message = Message::builder()
         .content_type("application/json")
         .property("MT-MessageType", "urn:message:MassTransit:Fault[[Shop:Order]];urn:message:MassTransit:Fault")
@@ -133,8 +137,9 @@ async fn h_83_transport_headers_without_an_envelope_are_read() {
     assert_eq!(message.payload(), Some(&b"{}"[..]));
 }
 
+/// Rules: H-84.
 #[tokio::test]
-async fn h_84_what_is_no_envelope_is_a_dead_letter() {
+async fn what_is_no_envelope_is_a_dead_letter() {
     for (body, column) in [
         ("", 0),
         ("[]", 0),
@@ -167,8 +172,9 @@ async fn h_84_what_is_no_envelope_is_a_dead_letter() {
     assert_eq!(refused(number).await, "the property `MT-MessageType` is not text");
 }
 
+/// Rules: H-85.
 #[tokio::test]
-async fn h_85_an_envelope_beyond_the_limits_of_a_message_is_a_dead_letter() {
+async fn an_envelope_beyond_the_limits_of_a_message_is_a_dead_letter() {
     let headers: Vec<String> = (0..2_000).map(|n| format!(r#""h{n}":{n}"#)).collect();
     let body = format!(r#"{{"messageType":["a"],"message":{{}},"headers":{{{}}}}}"#, headers.join(","));
     assert!(refused(enveloped(&body)).await.starts_with("the envelope has a value that a message cannot have: "));
@@ -193,8 +199,9 @@ fn headers(types: &str) -> Message {
         .unwrap()
 }
 
+/// Rules: H-86.
 #[tokio::test]
-async fn h_86_headers_of_nservicebus_are_read() {
+async fn headers_of_nservicebus_are_read() {
     let types = "Shop.Contracts.OrderPlaced, Shop.Contracts, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null;\
         Shop.Contracts.IEvent, Shop.Contracts, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null";
     let message = received(headers(types)).await.unwrap();
@@ -222,8 +229,9 @@ async fn h_86_headers_of_nservicebus_are_read() {
     assert_eq!((message.subject(), message.content_type()), (Some("own"), Some("application/msgpack")));
 }
 
+/// Rules: H-87.
 #[tokio::test]
-async fn h_87_headers_that_cannot_be_read_make_a_dead_letter() {
+async fn headers_that_cannot_be_read_make_a_dead_letter() {
     for types in [",", " , Shop", ";Shop"] {
         assert_eq!(refused(headers(types)).await, "the envelope names no type", "{types}");
     }
@@ -235,8 +243,9 @@ async fn h_87_headers_that_cannot_be_read_make_a_dead_letter() {
     assert!(refused(long).await.contains("MessageId"));
 }
 
+/// Rules: H-88.
 #[tokio::test]
-async fn h_88_other_messages_pass_as_they_are() {
+async fn other_messages_pass_as_they_are() {
     for message in [
         Message::new("plain"),
         Message::builder().content_type("application/vnd.masstransit+bson").build("x").unwrap(),

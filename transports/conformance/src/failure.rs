@@ -238,8 +238,9 @@ pub(crate) use {ensure, ensure_eq};
 mod tests {
     use super::*;
 
+    /// Rules: K-40.
     #[test]
-    fn k_40_an_answer_of_the_transport_is_told_from_a_call_that_was_not_made() {
+    fn an_answer_of_the_transport_is_distinguished_from_a_call_that_was_not_made() {
         let refused = Failure::from(SendError::from(Unsupported::new(Capability::Scheduling)));
         assert_eq!((refused.refused(), refused.is_no_call()), (Some(Capability::Scheduling), false));
         let absent = Failure::from(SendError::from(NoCall::new("no such setting")));

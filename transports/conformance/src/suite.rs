@@ -149,8 +149,9 @@ mod tests {
         SendError::from(Unsupported::new(capability)).into()
     }
 
+    /// Rules: K-40.
     #[test]
-    fn k_40_what_is_unsupported_must_say_so() {
+    fn what_is_unsupported_must_say_so() {
         let unsupported = |verdict| judge(CALL, Level::Unsupported, verdict);
         let ignored =
             |failure: Failure| assert_eq!(unsupported(Err(failure.clone())), Outcome::SilentlyIgnored(failure));
@@ -163,8 +164,9 @@ mod tests {
         ignored(Failure::broken("it panicked"));
     }
 
+    /// Rules: K-40.
     #[test]
-    fn k_40_what_was_not_called_was_not_refused() {
+    fn what_was_not_called_was_not_refused() {
         let absent = Failure::from(SendError::from(NoCall::new("no such setting")));
         assert_eq!(judge(CALL, Level::Unsupported, Err(absent.clone())), Outcome::NoCall(absent.clone()));
         assert_eq!(judge(CALL, Level::Native, Err(absent.clone())), Outcome::Failed(absent.clone()));
@@ -175,8 +177,9 @@ mod tests {
         assert!(!Outcome::NoSuchDetail(no_detail).counts());
     }
 
+    /// Rules: K-40.
     #[test]
-    fn k_40_what_is_declared_must_pass() {
+    fn what_is_declared_must_pass() {
         let wrong = Failure::behaviour("nothing happened");
         for (level, capability) in [(Level::Native, CALL), (Level::Emulated, CALL), (Level::Native, PROMISE)] {
             assert_eq!(judge(capability, level, Ok(())), Outcome::Passed);
@@ -186,8 +189,9 @@ mod tests {
         }
     }
 
+    /// Rules: K-40.
     #[test]
-    fn k_40_an_unsupported_promise_is_tried_too() {
+    fn an_unsupported_promise_is_tried_too() {
         let unsupported = |verdict| judge(PROMISE, Level::Unsupported, verdict);
         let wrong = Failure::behaviour("another time");
         assert_eq!(unsupported(Ok(())), Outcome::Unpromised);
@@ -210,8 +214,9 @@ mod tests {
         }
     }
 
+    /// Rules: K-40.
     #[test]
-    fn k_40_a_capability_of_which_nothing_ran_fails() {
+    fn a_capability_of_which_nothing_ran_fails() {
         let no_call = || Outcome::NoCall(NoCall::new("no such call").into());
         let over = || Outcome::PassedOver(Capability::Purge);
         let complaints = |level, outcomes, not_tested| {

@@ -23,8 +23,9 @@ mod tests {
 
     use super::*;
 
+    /// Rules: K-200.
     #[test]
-    fn k_200_a_reply_subject_is_a_path_and_back() {
+    fn a_reply_subject_is_a_path_and_back() {
         for of in ["_INBOX.a", "_INBOX.zHnJ3Sb6D2Vq9c8w1mTfLk.zHnJ3Sb6D2Vq9c8w1mTfMp"] {
             let path = path(of).unwrap();
             assert_eq!(EntityPath::new(&path).unwrap().as_str(), path);

@@ -39,9 +39,10 @@ fn next<'c>(capabilities: &Mutex<impl Iterator<Item = &'c Capability>>) -> Optio
     capabilities.lock().unwrap().next().copied()
 }
 
+/// Rules: K-211, K-212.
 /// By the server's own clock, with as many cases as wait anyway.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_211_k_212_locks_and_delays_hold_in_real_time() {
+async fn locks_and_delays_hold_in_real_time() {
     let Some(url) = server::url().await else { return };
     let broker = InPostgres::new(&url, false).await;
     for capability in [Capability::LockDuration, Capability::Scheduling, Capability::DelayedRetry] {

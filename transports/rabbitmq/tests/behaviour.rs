@@ -132,8 +132,9 @@ async fn releases_outlive_their_receiver_in_any_order() {
     bench.end().await;
 }
 
+/// Rules: I-34.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_34_a_receive_that_is_dropped_at_any_poll_takes_nothing() {
+async fn a_receive_that_is_dropped_at_any_poll_takes_nothing() {
     const POLLS: usize = 12;
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     bench.send(3).await;
@@ -164,8 +165,9 @@ async fn i_34_a_receive_that_is_dropped_at_any_poll_takes_nothing() {
     bench.end().await;
 }
 
+/// Rules: I-34.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_34_receives_that_time_out_lose_and_count_nothing() {
+async fn receives_that_time_out_lose_and_count_nothing() {
     const MESSAGES: usize = 40;
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let mut receiver = bench.receiver();
@@ -196,8 +198,9 @@ async fn i_34_receives_that_time_out_lose_and_count_nothing() {
     bench.end().await;
 }
 
+/// Rules: I-35.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_35_a_delivery_that_is_dropped_comes_again_soon_wherever_it_was_dropped() {
+async fn a_delivery_that_is_dropped_is_redelivered_soon_wherever_it_was_dropped() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     bench.send(1).await;
     let mut receiver = bench.receiver();
@@ -234,8 +237,9 @@ async fn proxy() -> (Proxy, String) {
     (proxy, address)
 }
 
+/// Rules: I-14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_14_a_lease_of_a_lost_connection_settles_nothing() {
+async fn a_lease_of_a_lost_connection_settles_nothing() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     bench.send(2).await;
     let (proxy, address) = proxy().await;
@@ -294,8 +298,9 @@ async fn a_sender_goes_on_when_its_connection_was_lost() {
     bench.end().await;
 }
 
+/// Rules: T-24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn t_24_a_broker_that_says_nothing_ends_in_a_time_out() {
+async fn a_broker_that_says_nothing_ends_in_a_time_out() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let (proxy, address) = proxy().await;
     let frozen = support::options().deadline(Duration::from_millis(500)).connect(&address).await.unwrap();
@@ -312,9 +317,10 @@ async fn t_24_a_broker_that_says_nothing_ends_in_a_time_out() {
     bench.end().await;
 }
 
+/// Rules: I-20.
 /// A copy is published, confirmed, and then the original is acknowledged. Whatever ends in between, one of them is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_20_a_dead_letter_is_not_lost_wherever_its_connection_is_cut() {
+async fn a_dead_letter_is_not_lost_wherever_its_connection_is_cut() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let ends =
         [(Direction::ToServer, How::Before), (Direction::ToServer, How::After), (Direction::ToClient, How::Before)];
@@ -367,9 +373,10 @@ async fn i_20_a_dead_letter_is_not_lost_wherever_its_connection_is_cut() {
     bench.end().await;
 }
 
+/// Rules: I-37.
 /// Handlers that wait until they are let go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_37_a_consumer_that_drains_gives_back_what_no_handler_has_seen() {
+async fn a_consumer_that_drains_releases_what_no_handler_has_seen() {
     const MESSAGES: usize = 50;
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     bench.send(MESSAGES).await;
@@ -406,8 +413,9 @@ async fn i_37_a_consumer_that_drains_gives_back_what_no_handler_has_seen() {
     bench.end().await;
 }
 
+/// Rules: K-15.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_15_a_short_delay_does_not_wait_behind_a_long_one() {
+async fn a_short_delay_does_not_wait_behind_a_long_one() {
     let delays = support::unique("delays");
     let Some(bench) = Bench::with(support::options().delays(&*delays), QueueSettings::default()).await else { return };
     let sender = bench.rabbit.sender(&bench.queue).unwrap();
@@ -439,8 +447,9 @@ async fn k_15_a_short_delay_does_not_wait_behind_a_long_one() {
     support::delete_delays(&delays).await;
 }
 
+/// Rules: K-15.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_15_a_topic_that_is_created_again_gets_what_is_scheduled() {
+async fn a_topic_that_is_created_again_gets_what_is_scheduled() {
     let delays = support::unique("delays");
     let Some(rabbit) = support::connect(support::options().delays(&*delays)).await else { return };
     let topic = support::unique("topic");
@@ -458,8 +467,9 @@ async fn k_15_a_topic_that_is_created_again_gets_what_is_scheduled() {
     support::delete_delays(&delays).await;
 }
 
+/// Rules: K-01.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_01_a_batch_that_is_stored_in_part_is_not_said_to_be_refused() {
+async fn a_batch_that_is_stored_in_part_is_not_reported_as_refused() {
     const MESSAGES: usize = 100;
     let mut settings = QueueSettings::default();
     settings.max_length_bytes = Some(10_000);
@@ -474,8 +484,9 @@ async fn k_01_a_batch_that_is_stored_in_part_is_not_said_to_be_refused() {
     bench.end().await;
 }
 
+/// Rules: E-15.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e_15_sends_to_a_queue_that_is_gone_fail_each_and_others_do_not() {
+async fn sends_to_a_queue_that_is_gone_fail_each_and_others_do_not() {
     const SENDS: usize = 100;
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let sender = bench.rabbit.sender(&bench.queue).unwrap();

@@ -23,8 +23,9 @@ async fn until(lines: &Lines, texts: &[&str]) {
     timeout(Duration::from_secs(60), all).await.unwrap_or_else(|_| panic!("{texts:?}: {:?}", lines.of(TARGET)));
 }
 
+/// Rules: O-279.
 #[tokio::test]
-async fn o_279_a_connection_that_is_not_made_is_a_warning_without_the_password() {
+async fn a_connection_that_is_not_made_is_a_warning_without_the_password() {
     let (lines, _guard) = Lines::capture();
     let options = RabbitMq::options().deadline(Duration::from_secs(5));
     let error = options.connect("amqp://ledger:s3cret@127.0.0.1:1/%2f").await.unwrap_err();
@@ -36,8 +37,9 @@ async fn o_279_a_connection_that_is_not_made_is_a_warning_without_the_password()
     assert!(!shown.contains("s3cret"), "{shown}");
 }
 
+/// Rules: O-279.
 #[tokio::test]
-async fn o_279_a_connection_that_is_lost_and_made_again_is_logged() {
+async fn a_connection_that_is_lost_and_made_again_is_logged() {
     let Some(rabbit) = support::connect(support::options()).await else { return };
     let queue = support::unique("log");
     rabbit.create_queue(&queue, QueueSettings::default()).await.unwrap();

@@ -7,9 +7,10 @@ use std::{
 
 use consign_conformance::left_out;
 
+/// Rules: K-220.
 /// The code runs as it stands there, on each of the test vectors.
 #[test]
-fn k_220_the_python_of_the_readme_finds_the_slot_of_a_session() {
+fn the_python_of_the_readme_finds_the_slot_of_a_session() {
     let Ok(python) = std::env::var("CONSIGN_PYTHON") else {
         return left_out("the Python of the README of consign-rabbitmq: CONSIGN_PYTHON names none");
     };

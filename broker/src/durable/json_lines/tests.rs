@@ -225,8 +225,9 @@ fn check_bad(bad: &str, expected: &str) {
     assert!(lines.next().is_none());
 }
 
+/// Rules: I-40.
 #[test]
-fn i_40_an_error_shows_nothing_of_the_line() {
+fn an_error_shows_nothing_of_the_line() {
     for bad in [
         r#"{"priority":"canary"}"#,
         r#"{"canary":1}"#,

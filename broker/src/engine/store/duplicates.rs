@@ -271,8 +271,9 @@ mod tests {
         [duplicates.ids.len(), duplicates.order.len(), duplicates.scheduled.len()]
     }
 
+    /// Rules: S-07, T-42.
     #[test]
-    fn s_07_t_42_the_table_is_cleaned_as_time_passes() {
+    fn the_table_is_cleaned_as_time_passes() {
         let mut duplicates = Duplicates::new(WINDOW, 100);
         for id in 0..10_000_usize {
             accept(&mut duplicates, 10 * id as Ticks, id);
@@ -315,8 +316,9 @@ mod tests {
         assert_eq!(std::collections::BTreeSet::from(ids).len(), 4);
     }
 
+    /// Rules: S-07.
     #[test]
-    fn s_07_the_table_never_grows_beyond_its_capacity() {
+    fn the_table_never_grows_beyond_its_capacity() {
         let mut duplicates = Duplicates::new(WINDOW, 10);
         for id in 0..10 {
             accept(&mut duplicates, 0, id);

@@ -156,16 +156,18 @@ mod tests {
         numbers.next(Timestamp::EPOCH, properties, false).sequence.get()
     }
 
+    /// Rules: Q-05.
     #[test]
-    fn q_05_after_the_last_number_comes_0() {
+    fn after_the_last_number_comes_0() {
         let mut numbers = Numbers::plain();
         numbers.kind = Kind::Plain(SequenceNumber::new(u64::MAX - 1));
         let given: Vec<_> = (0..3).map(|_| next(&mut numbers, &Properties::new())).collect();
         assert_eq!(given, [u64::MAX, 0, 1]);
     }
 
+    /// Rules: Q-05.
     #[test]
-    fn q_05_after_the_last_number_of_a_partition_comes_its_0() {
+    fn after_the_last_number_of_a_partition_comes_its_0() {
         let mut numbers = Numbers::partitioned();
         let mut properties = Properties::new();
         properties.set_session_id("s").unwrap();
@@ -178,9 +180,10 @@ mod tests {
         assert_eq!(given, [base + (1 << PARTITION_SHIFT) - 1, base, base + 1]);
     }
 
+    /// Rules: Q-05.
     /// Receives are in the order of acceptance and peeks in that of numbers, also beyond the last one.
     #[test]
-    fn q_05_a_store_goes_on_behind_the_last_number() {
+    fn a_store_goes_on_behind_the_last_number() {
         let now = Now { ticks: 0, utc: Timestamp::EPOCH };
         let mut fx = Effects::default();
         let mut store = Store::new(StoreId { serial: 1, index: 0 }, QueueSettings::default(), now, Quirks::default());

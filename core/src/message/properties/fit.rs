@@ -78,8 +78,9 @@ mod tests {
         properties
     }
 
+    /// Rules: K-104.
     #[test]
-    fn k_104_what_fits_stays_as_it_is() {
+    fn what_fits_stays_as_it_is() {
         let mut properties = Properties::new();
         properties.set_subject("s");
         properties.application_mut().insert("a", "x".repeat(32_000));
@@ -88,8 +89,9 @@ mod tests {
         assert_eq!(properties, before);
     }
 
+    /// Rules: K-104.
     #[test]
-    fn k_104_the_largest_properties_go_first_and_a_reason_fits_in() {
+    fn the_largest_properties_go_first_and_a_reason_fits_in() {
         let mut one = Properties::new();
         one.application_mut().insert("large", "x".repeat(40_000));
         let mut many = Properties::new();
@@ -107,8 +109,9 @@ mod tests {
         }
     }
 
+    /// Rules: K-104.
     #[test]
-    fn k_104_texts_that_are_too_long_go_too() {
+    fn texts_that_are_too_long_go_too() {
         let mut properties = Properties::new();
         properties.set_message_id("id").unwrap();
         properties.set_content_type("x".repeat(70_000));

@@ -1,8 +1,9 @@
 use super::*;
 use crate::message::{Field, Problem, Value};
 
+/// Rules: V-01.
 #[test]
-fn v_01_message_id_is_1_to_128_units() {
+fn message_id_is_1_to_128_units() {
     let mut properties = Properties::new();
     assert_eq!(properties.set_message_id("").unwrap_err().problem(), &Problem::Empty);
     let error = properties.set_message_id("x".repeat(129)).unwrap_err();
@@ -11,8 +12,9 @@ fn v_01_message_id_is_1_to_128_units() {
     properties.set_message_id("x".repeat(128)).unwrap();
 }
 
+/// Rules: V-02.
 #[test]
-fn v_02_ids_name_themselves() {
+fn ids_name_themselves() {
     let long = "x".repeat(129);
     let mut properties = Properties::new();
     let refused = [
@@ -28,16 +30,18 @@ fn v_02_ids_name_themselves() {
     );
 }
 
+/// Rules: V-03.
 #[test]
-fn v_03_units_are_utf_16() {
+fn units_are_utf_16() {
     let mut properties = Properties::new();
     properties.set_message_id("語".repeat(128)).unwrap();
     properties.set_message_id("🦀".repeat(64)).unwrap();
     properties.set_message_id("🦀".repeat(65)).unwrap_err();
 }
 
+/// Rules: V-04.
 #[test]
-fn v_04_a_partition_key_that_differs_from_the_session_is_refused() {
+fn a_partition_key_that_differs_from_the_session_is_refused() {
     let mut properties = Properties::new();
     properties.set_session_id("a").unwrap();
     let error = properties.set_partition_key("b").unwrap_err();
@@ -45,29 +49,33 @@ fn v_04_a_partition_key_that_differs_from_the_session_is_refused() {
     properties.set_partition_key("a").unwrap();
 }
 
+/// Rules: V-05.
 #[test]
-fn v_05_a_session_overwrites_the_partition_key() {
+fn a_session_overwrites_the_partition_key() {
     let mut properties = Properties::new();
     properties.set_partition_key("b").unwrap();
     properties.set_session_id("a").unwrap();
     assert_eq!(properties.partition_key(), Some("a"));
 }
 
+/// Rules: V-07.
 #[test]
-fn v_07_time_to_live_is_positive() {
+fn time_to_live_is_positive() {
     let error = Properties::new().set_time_to_live(Duration::ZERO).unwrap_err();
     assert_eq!((error.field(), error.problem()), (&Field::TimeToLive, &Problem::NotPositive));
 }
 
+/// Rules: M-17.
 #[test]
-fn m_17_the_empty_session_is_a_session() {
+fn the_empty_session_is_a_session() {
     let mut properties = Properties::new();
     properties.set_session_id("").unwrap();
     assert_eq!(properties.session_id(), Some(""));
 }
 
+/// Rules: V-09.
 #[test]
-fn v_09_one_property_and_all_of_them_are_bounded() {
+fn one_property_and_all_of_them_are_bounded() {
     let mut properties = Properties::new();
     properties.application_mut().insert("k", "x".repeat(32_766));
     properties.check().unwrap();
@@ -81,27 +89,30 @@ fn v_09_one_property_and_all_of_them_are_bounded() {
 }
 
 #[test]
-fn g_7_ten_thousand_properties_are_refused() {
+fn ten_thousand_properties_are_refused() {
     let mut properties = Properties::new();
     *properties.application_mut() = (0..10_000).map(|i| (i.to_string(), true)).collect();
     assert_eq!(properties.check().unwrap_err().problem(), &Problem::TooMany { limit: 1_024 });
 }
 
+/// Rules: V-11.
 #[test]
-fn v_11_an_unsupported_type_is_named_with_its_key() {
+fn an_unsupported_type_is_named_with_its_key() {
     let error = Properties::new().application_mut().try_insert("k", Value::List(vec![])).unwrap_err();
     assert_eq!(error.to_string(), "application property \"k\" has the type list, which a property cannot have");
 }
 
+/// Rules: U-10.
 #[test]
-fn u_10_a_symbol_becomes_text() {
+fn a_symbol_becomes_text() {
     let mut properties = Properties::new();
     properties.application_mut().try_insert("k", Value::Symbol("s".into())).unwrap();
     assert_eq!(properties.application().get("k").and_then(PropertyValue::as_str), Some("s"));
 }
 
+/// Rules: M-25.
 #[test]
-fn m_25_pass_through_is_kept() {
+fn pass_through_is_kept() {
     let mut properties = Properties::new();
     properties.pass_through_mut().priority = Some(4);
     assert_eq!(properties.clone().pass_through().and_then(|rest| rest.priority), Some(4));

@@ -40,13 +40,15 @@ const CONDITIONS: &[(&str, Option<u16>, E, bool)] = &[
     ("amqp:transaction:timeout", None, E::Transaction, false),
 ];
 
+/// Rules: E-01, E-02, E-03, E-04, E-05, E-06, E-07, E-08, E-09, E-10, E-11.
 #[test]
-fn e_01_e_02_e_03_e_04_e_05_e_06_e_07_e_08_e_09_e_10_e_11_conditions_have_their_kinds() {
+fn conditions_have_their_kinds() {
     holds(|condition| condition.starts_with("com.microsoft:"));
 }
 
+/// Rules: E-12, E-13, E-15, E-16, E-17, E-18, E-19, E-20, E-21, E-22.
 #[test]
-fn e_12_e_13_e_15_e_16_e_17_e_18_e_19_e_20_e_21_e_22_conditions_of_the_protocol_have_their_kinds() {
+fn conditions_of_the_protocol_have_their_kinds() {
     holds(|condition| condition.starts_with("amqp:"));
 }
 
@@ -70,27 +72,31 @@ fn every_kind_that_is_on_the_wire_is_read_back() {
     }
 }
 
+/// Rules: E-14.
 #[test]
-fn e_14_dead_letter_is_no_error_of_a_broker() {
+fn dead_letter_is_no_error_of_a_broker() {
     assert_eq!(E::from_condition("com.microsoft:dead-letter"), None);
 }
 
+/// Rules: E-15.
 #[test]
-fn e_15_not_found_is_a_lost_lock_when_a_message_was_settled() {
+fn not_found_is_a_lost_lock_when_a_message_was_settled() {
     assert_eq!(ReceiveError::from_condition("amqp:not-found").kind(), E::EntityNotFound);
     let error = SettleError::from_condition("amqp:not-found");
     assert!(error.is_lock_lost() && !error.is_retryable());
 }
 
+/// Rules: E-20.
 #[test]
-fn e_20_an_unknown_condition_is_kept_and_may_pass() {
+fn an_unknown_condition_is_kept_and_may_pass() {
     let error = ReceiveError::from_condition("com.example:odd".to_owned());
     assert_eq!((error.kind(), error.condition(), error.is_retryable()), (E::General, Some("com.example:odd"), true));
     assert_eq!(E::from_condition("COM.MICROSOFT:TIMEOUT"), None);
 }
 
+/// Rules: E-30.
 #[test]
-fn e_30_a_status_alone_has_a_kind() {
+fn a_status_alone_has_a_kind() {
     for status in CONDITIONS.iter().filter_map(|row| row.1) {
         let kind = E::from_status(status);
         assert_eq!(kind.status(), Some(status), "{kind:?}");
@@ -101,14 +107,16 @@ fn e_30_a_status_alone_has_a_kind() {
     }
 }
 
+/// Rules: E-31.
 #[test]
-fn e_31_a_failed_transaction_is_not_tried_again() {
+fn a_failed_transaction_is_not_tried_again() {
     assert!(!SendError::new(E::Transaction).is_retryable());
     assert!(!SettleError::from_condition("amqp:transaction:timeout").is_retryable());
 }
 
+/// Rules: X-02.
 #[test]
-fn x_02_a_rejection_says_what_why_and_when() {
+fn a_rejection_says_what_why_and_when() {
     let error = SendError::from_condition("com.microsoft:server-busy")
         .with_detail("Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders")
         .with_timestamp(Timestamp::EPOCH);
@@ -121,15 +129,17 @@ fn x_02_a_rejection_says_what_why_and_when() {
     assert_eq!(error.to_string(), "send: the broker is busy (Slow down; tracking id 1f_orders)");
 }
 
+/// Rules: X-03.
 #[test]
-fn x_03_an_error_without_a_tracking_id_has_none() {
+fn an_error_without_a_tracking_id_has_none() {
     let error = SendError::new(E::QuotaExceeded);
     assert_eq!((error.tracking_id(), error.description(), error.condition()), (None, None, None));
     assert_eq!(error.with_detail("full").tracking_id(), None);
 }
 
+/// Rules: X-05.
 #[test]
-fn x_05_a_broker_can_overrule_what_the_condition_says_of_a_retry() {
+fn a_broker_can_overrule_what_the_condition_says_of_a_retry() {
     assert!(!SendError::from_condition("com.microsoft:server-busy").with_retryable(false).is_retryable());
     assert!(SendError::from_condition("amqp:not-allowed").with_retryable(true).is_retryable());
     assert!(SendError::new(E::ServiceTimeout).is_retryable());

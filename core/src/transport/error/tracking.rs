@@ -19,8 +19,9 @@ pub(super) fn readable(description: &str) -> &str {
 mod tests {
     use super::*;
 
+    /// Rules: O-278.
     #[test]
-    fn o_278_what_a_hosted_service_adds_is_not_in_the_text() {
+    fn what_a_hosted_service_adds_is_not_in_the_text() {
         for (description, text) in [
             ("Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders, Timestamp:2024", "Slow down"),
             ("Gone. Reference:4b, TrackingId:1f, SystemTracker:x", "Gone"),
@@ -31,8 +32,9 @@ mod tests {
         }
     }
 
+    /// Rules: X-03.
     #[test]
-    fn x_03_a_tracking_id_ends_at_a_comma_or_white_space() {
+    fn a_tracking_id_ends_at_a_comma_or_white_space() {
         for (description, id) in [
             (
                 "The queue is full. TrackingId:1f-2_orders, SystemTracker:ns:Queue:orders, Timestamp:2024",

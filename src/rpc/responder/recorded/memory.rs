@@ -170,8 +170,9 @@ mod tests {
         replies.look_up(Key::new("", &[id])).is_some()
     }
 
+    /// Rules: W-16.
     #[test]
-    fn w_16_the_oldest_replies_are_pushed_out_by_what_does_not_fit() {
+    fn the_oldest_replies_are_pushed_out_by_what_does_not_fit() {
         let (replies, _) = replies(10_000);
         for id in 0..100 {
             put(&replies, id, 1_000);
@@ -189,8 +190,9 @@ mod tests {
         assert_eq!(replies.kept().replies.len(), 6);
     }
 
+    /// Rules: W-16.
     #[test]
-    fn w_16_a_reply_that_is_replaced_is_not_the_oldest_any_more() {
+    fn a_reply_that_is_replaced_is_not_the_oldest_any_more() {
         let (replies, _) = replies(10_000);
         for id in [0, 1, 2, 1, 3, 4, 5, 6, 7, 8] {
             put(&replies, id, 1_000);
@@ -199,8 +201,9 @@ mod tests {
         assert_eq!(found, [1, 3, 4, 5, 6, 7, 8]);
     }
 
+    /// Rules: W-16.
     #[test]
-    fn w_16_a_reply_is_kept_for_its_window() {
+    fn a_reply_is_kept_for_its_window() {
         let (replies, clock) = replies(10_000);
         put(&replies, 1, 1);
         clock.advance(Duration::from_millis(59_999));

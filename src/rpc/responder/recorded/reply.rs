@@ -127,8 +127,9 @@ mod tests {
         message(one) == message(other)
     }
 
+    /// Rules: W-17.
     #[test]
-    fn w_17_a_reply_is_the_same_after_it_was_bytes() {
+    fn a_reply_is_the_same_after_it_was_bytes() {
         let mut fault = Message::new("");
         Fault::application("Zero").with_detail("dé").write(fault.properties_mut());
         let json = Message::builder().content_type("application/json").property("traceparent", "00").build("{}");
@@ -139,8 +140,9 @@ mod tests {
         }
     }
 
+    /// Rules: W-17.
     #[test]
-    fn w_17_bytes_of_anything_else_are_no_reply() {
+    fn bytes_of_anything_else_are_no_reply() {
         let mut fault = Message::new("");
         Fault::application("Zero").with_detail("detail").write(fault.properties_mut());
         let bytes = RecordedReply::of(&fault).to_bytes();

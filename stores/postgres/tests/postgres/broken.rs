@@ -14,8 +14,9 @@ use crate::{
     support::{self, Bench},
 };
 
+/// Rules: W-35.
 #[tokio::test]
-async fn w_35_connections_that_were_lost_are_made_again() {
+async fn connections_that_were_lost_are_made_again() {
     let bench = Bench::new().await;
     let ended = async || assert!(bench.end_connections_of_stores().await > 0, "it had one");
     ended().await;
@@ -45,8 +46,9 @@ async fn wait_for_a_request(bench: &Bench) {
     }
 }
 
+/// Rules: W-35.
 #[tokio::test]
-async fn w_35_what_waits_for_its_answer_when_its_connection_is_lost_is_asked_again() {
+async fn what_waits_for_its_answer_when_its_connection_is_lost_is_asked_again() {
     let bench = Bench::new().await;
     let store = Arc::clone(bench.store());
     let mut token = None;
@@ -61,8 +63,9 @@ async fn w_35_what_waits_for_its_answer_when_its_connection_is_lost_is_asked_aga
     assert!(is_committed(bench.store(), b"a").await);
 }
 
+/// Rules: W-35.
 #[tokio::test]
-async fn w_35_a_reservation_that_nobody_learns_of_is_forgotten() {
+async fn an_unreported_reservation_is_forgotten() {
     let bench = Bench::new().await;
     let store = Arc::clone(bench.store());
     with_table_locked(&bench, async {
@@ -89,8 +92,9 @@ async fn connect(port: u16) -> StoreError {
     builder.connect(config, NoTls).await.unwrap_err()
 }
 
+/// Rules: W-09.
 #[tokio::test]
-async fn w_09_a_database_that_is_not_there_or_says_nothing_is_unavailable() {
+async fn a_database_that_is_not_there_or_says_nothing_is_unavailable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let silent = connect(port).await;
@@ -101,8 +105,9 @@ async fn w_09_a_database_that_is_not_there_or_says_nothing_is_unavailable() {
     assert!(!gone.source().unwrap().is::<NoAnswer>());
 }
 
+/// Rules: W-09.
 #[tokio::test]
-async fn w_09_a_request_that_waits_too_long_is_unavailable_and_the_next_one_has_another_connection() {
+async fn a_request_that_waits_too_long_is_unavailable_and_the_next_one_has_another_connection() {
     let bench = Bench::new().await;
     let impatient = bench.open(|builder| builder.connections(1).timeout(Duration::from_millis(800))).await;
     let token = reserve(&impatient, b"a").await;

@@ -52,8 +52,9 @@ async fn deliver(bench: &Bench, dies: Dies) -> u64 {
     layer.stats().duplicates()
 }
 
+/// Rules: W-33.
 #[tokio::test]
-async fn w_33_a_process_that_dies_around_the_commit_leaves_one_effect() {
+async fn a_process_that_dies_around_the_commit_leaves_one_effect() {
     if let (Ok(table), Ok(dies)) = (env::var(TABLE), env::var(DIES)) {
         let dies = if dies == "before" { Dies::BeforeCommit } else { Dies::AfterCommit };
         deliver(&Bench::existing(table).await, dies).await;
@@ -61,7 +62,7 @@ async fn w_33_a_process_that_dies_around_the_commit_leaves_one_effect() {
     }
     for (dies, effects, duplicates) in [("before", 0, 0), ("after", 1, 1)] {
         let bench = Bench::new().await;
-        let this_test = ["--exact", "kill::w_33_a_process_that_dies_around_the_commit_leaves_one_effect"];
+        let this_test = ["--exact", "kill::a_process_that_dies_around_the_commit_leaves_one_effect"];
         let mut child = Command::new(env::current_exe().unwrap());
         let child = child.args(this_test).env(TABLE, &bench.name).env(DIES, dies).output().unwrap();
         assert_eq!(child.status.code(), None, "{child:?}");

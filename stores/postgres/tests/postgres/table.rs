@@ -14,8 +14,9 @@ use crate::{
     support::{self, Bench},
 };
 
+/// Rules: W-31.
 #[tokio::test]
-async fn w_31_a_table_may_be_made_by_many_at_once_and_has_one_secret() {
+async fn a_table_may_be_made_by_many_at_once_and_has_one_secret() {
     let bench = Bench::new().await;
     let name = format!("{}_shared", bench.name);
     let table = Table::new(&format!("public.{name}")).unwrap();
@@ -31,8 +32,9 @@ async fn w_31_a_table_may_be_made_by_many_at_once_and_has_one_secret() {
     bench.client.batch_execute(&format!("DROP TABLE {name}, {name}_secret")).await.unwrap();
 }
 
+/// Rules: W-31.
 #[tokio::test]
-async fn w_31_another_table_has_another_secret() {
+async fn another_table_has_another_secret() {
     let (one, other) = (Bench::new().await, Bench::new().await);
     for bench in [&one, &other] {
         commit(bench.store(), b"a").await;
@@ -41,8 +43,9 @@ async fn w_31_another_table_has_another_secret() {
     assert_eq!(one.client.query(&digests, &[]).await.unwrap().len(), 2);
 }
 
+/// Rules: W-31.
 #[tokio::test]
-async fn w_31_a_table_that_is_missing_is_told_at_once() {
+async fn a_missing_table_is_reported_at_once() {
     let builder = PostgresStore::builder(WINDOW).table(Table::new("there_is_no_such_table").unwrap());
     let error = builder.connect(support::config(), NoTls).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
@@ -50,8 +53,9 @@ async fn w_31_a_table_that_is_missing_is_told_at_once() {
     assert_eq!(source.code(), Some(&SqlState::UNDEFINED_TABLE));
 }
 
+/// Rules: W-31.
 #[tokio::test]
-async fn w_31_the_times_are_of_the_database() {
+async fn the_times_are_of_the_database() {
     let bench = Bench::new().await;
     let until = format!("SELECT extract(epoch FROM until - clock_timestamp())::float8 FROM {}", bench.name);
     let token = reserve(bench.store(), b"a").await;
@@ -61,8 +65,9 @@ async fn w_31_the_times_are_of_the_database() {
     assert!(lease > 40.0 && lease <= 60.0 && window > 580.0 && window <= 600.0, "{lease} s, {window} s");
 }
 
+/// Rules: W-31.
 #[tokio::test]
-async fn w_31_what_is_over_is_forgotten_some_at_a_time() {
+async fn what_is_over_is_forgotten_some_at_a_time() {
     const OLD: i64 = 300;
     let bench = Bench::new().await;
     for n in 0..OLD / 2 {

@@ -49,8 +49,9 @@ async fn pid(client: &Client) -> i32 {
     client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
 }
 
+/// Rules: W-32.
 #[tokio::test]
-async fn w_32_the_id_is_committed_with_the_effect_or_not_at_all() {
+async fn the_id_is_committed_with_the_effect_or_not_at_all() {
     let (bench, mut client) = (Bench::new().await, support::client().await);
     let token = reserve(bench.store(), ID).await;
     let transaction = client.transaction().await.unwrap();
@@ -74,8 +75,9 @@ async fn w_32_the_id_is_committed_with_the_effect_or_not_at_all() {
     assert_eq!(handle(&bench, &mut client).await, Claim::New, "its window began with the transaction");
 }
 
+/// Rules: W-32.
 #[tokio::test]
-async fn w_32_without_a_reservation_it_is_the_same() {
+async fn without_a_reservation_it_is_the_same() {
     let (bench, mut client) = (Bench::new().await, support::client().await);
     assert_eq!([handle(&bench, &mut client).await, handle(&bench, &mut client).await], [Claim::New, Claim::Duplicate]);
     commit(bench.store(), b"b").await;
@@ -84,8 +86,9 @@ async fn w_32_without_a_reservation_it_is_the_same() {
     assert_eq!(other, Claim::Duplicate, "the layer's commit counts too");
 }
 
+/// Rules: W-32.
 #[tokio::test]
-async fn w_32_of_two_transactions_the_second_waits_for_the_first() {
+async fn of_two_transactions_the_second_waits_for_the_first() {
     for ends_well in [true, false] {
         let bench = Bench::new().await;
         let (mut one, mut other) = (support::client().await, support::client().await);
@@ -102,8 +105,9 @@ async fn w_32_of_two_transactions_the_second_waits_for_the_first() {
     }
 }
 
+/// Rules: W-32.
 #[tokio::test]
-async fn w_32_whoever_was_superseded_and_who_came_after_have_one_effect() {
+async fn a_superseded_handler_and_its_successor_have_one_effect() {
     for first_is_first in [true, false] {
         let (bench, mut client) = (Bench::new().await, support::client().await);
         let first = reserve(bench.store(), ID).await;
@@ -118,8 +122,9 @@ async fn w_32_whoever_was_superseded_and_who_came_after_have_one_effect() {
     }
 }
 
+/// Rules: W-08.
 #[tokio::test]
-async fn w_08_who_is_superseded_while_its_commit_waits_has_not_committed() {
+async fn who_is_superseded_while_its_commit_waits_has_not_committed() {
     let (bench, mut client) = (Bench::new().await, support::client().await);
     let token = reserve(bench.store(), ID).await;
     let transaction = client.transaction().await.unwrap();
@@ -135,8 +140,9 @@ async fn w_08_who_is_superseded_while_its_commit_waits_has_not_committed() {
     assert!(!is_committed(bench.store(), ID).await);
 }
 
+/// Rules: W-32.
 #[tokio::test]
-async fn w_32_above_read_committed_the_second_fails() {
+async fn above_read_committed_the_second_fails() {
     let bench = Bench::new().await;
     let (mut one, mut other) = (support::client().await, support::client().await);
     let second = other.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await.unwrap();
@@ -148,8 +154,9 @@ async fn w_32_above_read_committed_the_second_fails() {
     assert_eq!(source.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE));
 }
 
+/// Rules: W-34.
 #[tokio::test]
-async fn w_34_while_its_transaction_is_open_an_id_is_in_progress_whatever_its_lease() {
+async fn while_its_transaction_is_open_an_id_is_in_progress_whatever_its_lease() {
     for is_reserved in [true, false] {
         let (bench, mut client) = (Bench::new().await, support::client().await);
         if is_reserved {

@@ -13,8 +13,9 @@ use crate::bench::Bench;
 
 const MANY: usize = 10_000;
 
+/// Rules: O-13.
 #[tokio::test(start_paused = true)]
-async fn o_13_ten_thousand_destinations_and_ids_leave_a_bounded_number_of_series() {
+async fn ten_thousand_destinations_and_ids_leave_a_bounded_number_of_series() {
     const LABELLED: usize = 8;
     let bench = Bench::with(|builder| builder.max_destinations(LABELLED).destinations(["ours"]));
     let telemetry = &bench.telemetry;
@@ -69,8 +70,9 @@ async fn o_13_ten_thousand_destinations_and_ids_leave_a_bounded_number_of_series
     assert!(names.len() <= 2 * destinations, "{names:?}");
 }
 
+/// Rules: O-22.
 #[tokio::test(start_paused = true)]
-async fn o_22_what_producers_declare_is_no_label() {
+async fn what_producers_declare_is_no_label() {
     let bench = Bench::new();
     let codecs = Codecs::builder()
         .with(Json::default())

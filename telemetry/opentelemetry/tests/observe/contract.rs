@@ -14,8 +14,9 @@ use crate::{
     support::{Probe, message},
 };
 
+/// Rules: I-36.
 #[tokio::test(start_paused = true)]
-async fn i_36_process() {
+async fn the_process_layer_calls_only_a_ready_service() {
     let layer = Bench::new().telemetry.process("orders");
     exercise(layer.layer(Probe::new(Disposition::Complete)), || message("m")).await;
     // Without readiness, around a service that needs none: an answer, not a panic.
@@ -23,8 +24,9 @@ async fn i_36_process() {
     stack.call(message("m")).await.unwrap();
 }
 
+/// Rules: I-36.
 #[tokio::test(start_paused = true)]
-async fn i_36_send() {
+async fn the_send_layer_calls_only_a_ready_service() {
     let layer = Bench::new().telemetry.send("orders");
     exercise(layer.layer(Probe::new(())), || message("m")).await;
     exercise(layer.layer(Probe::new(())), || Batch::from([message("a"), message("b")])).await;
@@ -32,8 +34,9 @@ async fn i_36_send() {
     stack.call(message("m")).await.unwrap();
 }
 
+/// Rules: I-36.
 #[tokio::test(start_paused = true)]
-async fn i_36_call() {
+async fn the_call_layer_calls_only_a_ready_service() {
     let layer = Bench::new().telemetry.call("orders");
     exercise(layer.layer(Probe::new(message("reply"))), || message("m")).await;
     let mut stack = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(message("reply")) }));

@@ -26,8 +26,9 @@ fn error_of(bench: &Bench) -> (Option<String>, bool) {
     (error, span.status == Status::error(""))
 }
 
+/// Rules: O-32.
 #[tokio::test(start_paused = true)]
-async fn o_32_errors_are_from_a_closed_list() {
+async fn errors_are_from_a_closed_list() {
     let bench = Bench::new();
     let dead = |reason| Disposition::dead_letter(reason, "why");
     for (answer, error) in [
@@ -71,8 +72,9 @@ async fn o_32_errors_are_from_a_closed_list() {
     assert!(is_fault);
 }
 
+/// Rules: O-16.
 #[tokio::test(start_paused = true)]
-async fn o_16_a_call_that_is_dropped_ends_its_span() {
+async fn a_call_that_is_dropped_ends_its_span() {
     let bench = Bench::new();
     let handler = service_fn(|_: Message| std::future::pending::<Result<Disposition, BoxError>>());
     let mut call = task::spawn(bench.telemetry.process("orders").layer(handler).call(Message::new("")));
@@ -90,8 +92,9 @@ async fn o_16_a_call_that_is_dropped_ends_its_span() {
     assert_eq!(bench.series(), series.into_iter().collect());
 }
 
+/// Rules: O-23.
 #[tokio::test(start_paused = true)]
-async fn o_23_a_forged_reply_to_gets_no_message_and_counts_once() {
+async fn a_forged_reply_to_gets_no_message_and_counts_once() {
     let bench = Bench::new();
     let (requests, victim) = (bench.queue("requests"), bench.queue("victim"));
     let broker = bench.broker.clone();
@@ -114,8 +117,9 @@ async fn o_23_a_forged_reply_to_gets_no_message_and_counts_once() {
     assert_eq!(series, expected(&[(refused, 1)]));
 }
 
+/// Rules: O-30.
 #[tokio::test(start_paused = true)]
-async fn o_30_nothing_of_a_message_reaches_a_span_unescaped() {
+async fn nothing_of_a_message_reaches_a_span_unescaped() {
     const HOSTILE: &str = "\u{1b}[2Jm\r\nlevel=error \u{202e}\u{9b}";
     let bench = Bench::new();
     let hostile = || {

@@ -16,8 +16,9 @@ fn parent_of(message: &Message) -> Option<&str> {
     message.application().get("traceparent").and_then(PropertyValue::as_str)
 }
 
+/// Rules: O-05.
 #[tokio::test(start_paused = true)]
-async fn o_05_a_context_of_another_trace_stays() {
+async fn a_context_of_another_trace_stays() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let made = || Message::builder().property("traceparent", ELSEWHERE).build("body").unwrap();
@@ -31,8 +32,9 @@ async fn o_05_a_context_of_another_trace_stays() {
     assert_eq!(bench.spans().tree(), ["Producer create orders", "Client send orders ~ ? ~ create orders"]);
 }
 
+/// Rules: O-05.
 #[tokio::test(start_paused = true)]
-async fn o_05_a_context_of_the_current_trace_is_replaced() {
+async fn a_context_of_the_current_trace_is_replaced() {
     let bench = Bench::new();
     let (queue, next) = (bench.queue("orders"), bench.queue("next"));
     bench.send(&queue, Message::new("body")).await;
@@ -56,8 +58,9 @@ async fn o_05_a_context_of_the_current_trace_is_replaced() {
     assert_eq!(context.span_id(), spans.named("send next")[0].span_context.span_id().to_bytes());
 }
 
+/// Rules: O-02.
 #[tokio::test(start_paused = true)]
-async fn o_02_what_is_malformed_is_ignored_and_counted() {
+async fn what_is_malformed_is_ignored_and_counted() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let sender = queue.sender().unwrap();
@@ -87,8 +90,9 @@ async fn o_02_what_is_malformed_is_ignored_and_counted() {
     assert_eq!(series, expected(&counts));
 }
 
+/// Rules: O-03.
 #[tokio::test(start_paused = true)]
-async fn o_03_a_message_without_room_goes_without_a_context() {
+async fn a_message_without_space_is_sent_without_a_context() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let mut full = Message::new("body");
@@ -100,8 +104,9 @@ async fn o_03_a_message_without_room_goes_without_a_context() {
     assert_eq!(bench.series().get(lost), Some(&1));
 }
 
+/// Rules: O-01.
 #[tokio::test(start_paused = true)]
-async fn o_01_state_and_flags_go_on() {
+async fn state_and_flags_go_on() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let context = TraceContext::parse(ELSEWHERE).unwrap().with_state("vendor=1");
@@ -123,8 +128,9 @@ async fn o_01_state_and_flags_go_on() {
     assert_ne!(read.span_id(), context.span_id());
 }
 
+/// Rules: O-06.
 #[tokio::test(start_paused = true)]
-async fn o_06_without_a_tracer_what_a_message_carries_goes_on() {
+async fn without_a_tracer_what_a_message_carries_goes_on() {
     let telemetry = consign_opentelemetry::Telemetry::builder("servicebus").build();
     let bench = Bench::new();
     let queue = bench.queue("orders");
@@ -135,8 +141,9 @@ async fn o_06_without_a_tracer_what_a_message_carries_goes_on() {
     assert_eq!([parent_of(&sent[0]), parent_of(&sent[1])], [Some(ELSEWHERE), None]);
 }
 
+/// Rules: O-14.
 #[tokio::test(start_paused = true)]
-async fn o_14_a_send_is_a_child_of_the_current_span() {
+async fn a_send_is_a_child_of_the_current_span() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let work = opentelemetry::Context::current_with_span(bench.tracers.tracer("test").start("work"));

@@ -14,8 +14,9 @@ use tower::{BoxError, Layer, service_fn};
 
 use crate::bench::{Bench, attributes};
 
+/// Rules: O-12.
 #[tokio::test(start_paused = true)]
-async fn o_12_a_batch_that_is_received_links_to_its_messages() {
+async fn a_batch_that_is_received_links_to_its_messages() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     for _ in 0..2 {
@@ -34,8 +35,9 @@ async fn o_12_a_batch_that_is_received_links_to_its_messages() {
     drop(received);
 }
 
+/// Rules: O-10.
 #[tokio::test(start_paused = true)]
-async fn o_10_each_settlement_is_a_span_of_its_own() {
+async fn each_settlement_is_a_span_of_its_own() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let mut receiver = bench.telemetry.receiver("orders", queue.receiver());
@@ -63,8 +65,9 @@ async fn o_10_each_settlement_is_a_span_of_its_own() {
     assert_eq!(bench.spans().tree(), ["Client receive orders"]);
 }
 
+/// Rules: O-10.
 #[tokio::test(start_paused = true)]
-async fn o_10_a_session_has_the_same_spans() {
+async fn a_session_has_the_same_spans() {
     let bench = Bench::new();
     let queue = bench.broker.create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
     let sent = Message::builder().session_id("customer-7").build("").unwrap();
@@ -93,8 +96,9 @@ async fn o_10_a_session_has_the_same_spans() {
     AcceptSession::accept(&mut sessions(), "customer-7").await.unwrap();
 }
 
+/// Rules: O-10.
 #[tokio::test(start_paused = true)]
-async fn o_10_a_copy_for_later_has_a_send_span() {
+async fn a_copy_for_later_has_a_send_span() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     bench.send(&queue, Message::new("")).await;
@@ -120,8 +124,9 @@ async fn o_10_a_copy_for_later_has_a_send_span() {
     );
 }
 
+/// Rules: O-16.
 #[tokio::test(start_paused = true)]
-async fn o_16_a_settlement_that_fails_says_so() {
+async fn a_settlement_that_fails_says_so() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let mut receiver = bench.telemetry.receiver("orders", queue.receiver());

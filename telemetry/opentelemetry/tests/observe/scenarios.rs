@@ -24,8 +24,9 @@ fn message(id: &'static str) -> Message {
     Message::builder().message_id(id).correlation_id("c-1").build("body").unwrap()
 }
 
+/// Rules: O-10.
 #[tokio::test(start_paused = true)]
-async fn o_10_a_message_is_sent_received_handled_and_settled() {
+async fn a_message_is_sent_received_handled_and_settled() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     bench.send(&queue, message("m-1")).await;
@@ -67,8 +68,9 @@ async fn o_10_a_message_is_sent_received_handled_and_settled() {
     assert_eq!(spans.attributes("complete orders"), of("complete", "settle", &[&ids[..], &own].concat()));
 }
 
+/// Rules: O-15.
 #[tokio::test(start_paused = true)]
-async fn o_15_every_message_and_every_duration_is_counted() {
+async fn every_message_and_every_duration_is_counted() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     bench.send(&queue, message("m-1")).await;
@@ -105,8 +107,9 @@ async fn o_15_every_message_and_every_duration_is_counted() {
     assert_eq!(bench.metrics(), units.map(|(name, unit)| (name.into(), unit.into())).into());
 }
 
+/// Rules: O-11.
 #[tokio::test(start_paused = true)]
-async fn o_11_a_request_and_its_reply_are_one_trace() {
+async fn a_request_and_its_reply_are_one_trace() {
     let bench = Bench::new();
     let (requests, replies) = (bench.queue("requests"), bench.queue("replies"));
     let telemetry = &bench.telemetry;
@@ -143,8 +146,9 @@ async fn o_11_a_request_and_its_reply_are_one_trace() {
     assert_eq!(spans.attributes("call requests"), call);
 }
 
+/// Rules: O-12.
 #[tokio::test(start_paused = true)]
-async fn o_12_each_message_of_a_batch_has_a_context_of_its_own() {
+async fn each_message_of_a_batch_has_a_context_of_its_own() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let batch = || Batch::from(["m-1", "m-2", "m-3"].map(message));
@@ -184,8 +188,9 @@ async fn o_12_each_message_of_a_batch_has_a_context_of_its_own() {
     assert_eq!(bench.spans().tree(), ["Producer send orders", process, process, process]);
 }
 
+/// Rules: O-04.
 #[tokio::test(start_paused = true)]
-async fn o_04_a_delayed_retry_stays_in_its_trace() {
+async fn a_delayed_retry_stays_in_its_trace() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     bench.send(&queue, message("m-1")).await;
@@ -201,8 +206,9 @@ async fn o_04_a_delayed_retry_stays_in_its_trace() {
     assert_eq!(spans.traces(), 1);
 }
 
+/// Rules: O-04.
 #[tokio::test(start_paused = true)]
-async fn o_04_a_dead_letter_and_its_resubmission_stay_in_their_trace() {
+async fn a_dead_letter_and_its_resubmission_stay_in_their_trace() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     bench.send(&queue, message("m-1")).await;
@@ -236,8 +242,9 @@ async fn o_04_a_dead_letter_and_its_resubmission_stay_in_their_trace() {
     );
 }
 
+/// Rules: O-21.
 #[tokio::test(start_paused = true)]
-async fn o_21_how_a_body_was_read_is_counted_and_on_its_span() {
+async fn how_a_body_was_read_is_counted_and_on_its_span() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let codecs = Codecs::builder()
@@ -304,8 +311,9 @@ async fn o_21_how_a_body_was_read_is_counted_and_on_its_span() {
     assert_eq!(series, expected(&counts.each_ref().map(|(series, count)| (series.as_str(), *count))));
 }
 
+/// Rules: O-14.
 #[tokio::test(start_paused = true)]
-async fn o_14_what_is_the_parent_is_an_option() {
+async fn what_is_the_parent_is_an_option() {
     for (parent, with_current, without) in [
         (Parent::CurrentOrMessage, "Consumer process orders < work ~ send orders", true),
         (Parent::Message, "Consumer process orders < send orders ~ send orders ~ work", true),

@@ -6,15 +6,21 @@ use super::prelude::*;
 
 cases! {
     Acceptance:
-        x_01_a_message_is_there_when_its_send_ends,
-        x_02_two_senders_fill_one_queue,
-        x_06_sends_at_the_same_time_are_all_stored,
-        t_82_a_batch_is_stored_as_a_whole_and_in_order,
-        m_15_an_enqueue_time_that_has_passed_means_now,
-        m_16_what_was_received_is_not_sent_on;
+        /// Rules: X-01.
+        a_message_is_there_when_its_send_ends,
+        /// Rules: X-02.
+        two_senders_fill_one_queue,
+        /// Rules: X-06.
+        sends_at_the_same_time_are_all_stored,
+        /// Rules: T-82.
+        a_batch_is_stored_as_a_whole_and_in_order,
+        /// Rules: M-15.
+        an_enqueue_time_that_has_passed_means_now,
+        /// Rules: M-16.
+        what_was_received_is_not_sent_on;
 }
 
-async fn x_01_a_message_is_there_when_its_send_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_there_when_its_send_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     for body in ["a", "b", "c"] {
         bench.send(&queue, Message::new(body)).await?;
@@ -23,7 +29,7 @@ async fn x_01_a_message_is_there_when_its_send_ends<B: Backend>(bench: &Bench<'_
     bench.gone(&queue).await
 }
 
-async fn x_02_two_senders_fill_one_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn two_senders_fill_one_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let (one, two) = (bench.backend.sender(&queue).await?, bench.backend.sender(&queue).await?);
     one.send(Message::new("a")).await?;
@@ -34,7 +40,7 @@ async fn x_02_two_senders_fill_one_queue<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn x_06_sends_at_the_same_time_are_all_stored<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn sends_at_the_same_time_are_all_stored<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let sender = bench.backend.sender(&queue).await?;
     try_join_all((0..20).map(|index| sender.send(Message::new(format!("{index:02}"))))).await?;
@@ -45,7 +51,7 @@ async fn x_06_sends_at_the_same_time_are_all_stored<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn t_82_a_batch_is_stored_as_a_whole_and_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_batch_is_stored_as_a_whole_and_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let batch = Batch::from(["a", "b", "c", "d"].map(Message::new));
     bench.backend.sender(&queue).await?.send_batch(batch).await?;
@@ -53,7 +59,7 @@ async fn t_82_a_batch_is_stored_as_a_whole_and_in_order<B: Backend>(bench: &Benc
     Ok(())
 }
 
-async fn m_15_an_enqueue_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_enqueue_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let past = consign::time::Timestamp::from_millis(1_000);
     bench.send(&queue, Message::builder().scheduled_enqueue_time(past).build("a")?).await?;
@@ -62,7 +68,7 @@ async fn m_15_an_enqueue_time_that_has_passed_means_now<B: Backend>(bench: &Benc
 }
 
 /// A received message can be sent unchanged: the broker sets all its facts anew.
-async fn m_16_what_was_received_is_not_sent_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_was_received_is_not_sent_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (from, to) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
     bench.send_bodies(&from, ["a", "b"]).await?;
     bench.receive(&from).await?.abandon().await?;

@@ -22,16 +22,26 @@ use super::prelude::*;
 
 cases! {
     RequestReply:
-        r_01_a_hundred_calls_at_once_have_their_own_replies,
-        r_34_a_request_that_cannot_be_decoded_is_answered_with_a_fault,
-        r_200_the_deadline_travels_as_the_transport_can,
-        r_202_a_call_that_is_over_is_not_handled,
-        r_11_a_request_is_answered_under_the_id_that_its_sender_set,
-        r_21_a_request_without_an_id_is_a_dead_letter,
-        r_205_an_id_that_its_sender_did_not_set_is_marked,
-        r_12_a_session_for_a_queue_without_sessions_is_no_refusal,
-        r_22_a_reply_without_the_session_that_it_needs [Sessions],
-        r_05_a_requester_has_a_session_of_a_shared_queue [Sessions];
+        /// Rules: R-01.
+        a_hundred_calls_at_once_have_their_own_replies,
+        /// Rules: R-34.
+        a_request_that_cannot_be_decoded_is_answered_with_a_fault,
+        /// Rules: R-200.
+        the_deadline_travels_as_the_transport_can,
+        /// Rules: R-202.
+        a_call_that_is_over_is_not_handled,
+        /// Rules: R-11.
+        a_request_is_answered_under_the_id_that_its_sender_set,
+        /// Rules: R-21.
+        a_request_without_an_id_is_a_dead_letter,
+        /// Rules: R-205.
+        an_id_that_its_sender_did_not_set_is_marked,
+        /// Rules: R-12.
+        a_session_for_a_queue_without_sessions_is_no_refusal,
+        /// Rules: R-22.
+        a_reply_without_the_session_that_it_needs [Sessions],
+        /// Rules: R-05.
+        a_requester_has_a_session_of_a_shared_queue [Sessions];
 }
 
 /// Longer than a call takes.
@@ -104,7 +114,7 @@ fn request(replies: &EntityPath) -> consign::message::MessageBuilder {
     Message::builder().content_type("application/json").reply_to(replies.to_string())
 }
 
-async fn r_01_a_hundred_calls_at_once_have_their_own_replies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_hundred_calls_at_once_have_their_own_replies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let calls = calling(bench, &requests, source, LONG, async |requester| {
@@ -124,7 +134,7 @@ async fn r_01_a_hundred_calls_at_once_have_their_own_replies<B: Backend>(bench: 
     bench.gone(&requests).await
 }
 
-async fn r_34_a_request_that_cannot_be_decoded_is_answered_with_a_fault<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_request_that_cannot_be_decoded_is_answered_with_a_fault<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let calls = calling(bench, &requests, source, LONG, async |requester| {
@@ -138,7 +148,7 @@ async fn r_34_a_request_that_cannot_be_decoded_is_answered_with_a_fault<B: Backe
     Ok(())
 }
 
-async fn r_200_the_deadline_travels_as_the_transport_can<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_deadline_travels_as_the_transport_can<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let calls = calling(bench, &requests, source, LONG, async |requester| {
@@ -160,7 +170,7 @@ async fn r_200_the_deadline_travels_as_the_transport_can<B: Backend>(bench: &Ben
     Ok(delivery.complete().await?)
 }
 
-async fn r_202_a_call_that_is_over_is_not_handled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_call_that_is_over_is_not_handled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let timeout = bench.margin().max(Duration::from_millis(100));
@@ -180,7 +190,7 @@ async fn r_202_a_call_that_is_over_is_not_handled<B: Backend>(bench: &Bench<'_, 
     bench.nothing(&requests).await
 }
 
-async fn r_11_a_request_is_answered_under_the_id_that_its_sender_set<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_request_is_answered_under_the_id_that_its_sender_set<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let ids = async {
         bench.send(&requests, request(&replies).correlation_id("call-1").build("7")?).await?;
@@ -198,7 +208,7 @@ async fn r_11_a_request_is_answered_under_the_id_that_its_sender_set<B: Backend>
     Ok(())
 }
 
-async fn r_21_a_request_without_an_id_is_a_dead_letter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_request_without_an_id_is_a_dead_letter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let fault = async {
         bench.send(&requests, request(&replies).build("7")?).await?;
@@ -211,7 +221,7 @@ async fn r_21_a_request_without_an_id_is_a_dead_letter<B: Backend>(bench: &Bench
     Ok(dead.complete().await?)
 }
 
-async fn r_205_an_id_that_its_sender_did_not_set_is_marked<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_id_that_its_sender_did_not_set_is_marked<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, Message::new("without")).await?;
     let without = bench.receive(&queue).await?;
@@ -228,7 +238,7 @@ async fn r_205_an_id_that_its_sender_did_not_set_is_marked<B: Backend>(bench: &B
     Ok(())
 }
 
-async fn r_12_a_session_for_a_queue_without_sessions_is_no_refusal<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_for_a_queue_without_sessions_is_no_refusal<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let reply = async {
         let request = request(&replies).message_id("m").reply_to_session_id("mine");
@@ -240,7 +250,7 @@ async fn r_12_a_session_for_a_queue_without_sessions_is_no_refusal<B: Backend>(b
     Ok(())
 }
 
-async fn r_22_a_reply_without_the_session_that_it_needs<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_reply_without_the_session_that_it_needs<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let requests = bench.queue(QueueSpec::default()).await?;
     let replies = bench.queue(QueueSpec { requires_session: true, ..QueueSpec::default() }).await?;
     bench.send(&requests, request(&replies).message_id("m").build("7")?).await?;
@@ -293,7 +303,7 @@ impl<S: consign::transport::Session> ReplySource for SessionReplies<S> {
     }
 }
 
-async fn r_05_a_requester_has_a_session_of_a_shared_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_requester_has_a_session_of_a_shared_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let requests = bench.queue(QueueSpec::default()).await?;
     let replies = bench.queue(QueueSpec { requires_session: true, ..QueueSpec::default() }).await?;
     let session = bench.backend.accept_session(&replies, "requester-1").await?;

@@ -10,25 +10,40 @@ use super::prelude::*;
 
 cases! {
     Acceptance:
-        m_23_a_body_comes_back_byte_by_byte,
-        b_01_sections_of_a_body_stay_apart,
-        b_02_a_body_may_be_a_value,
-        b_03_a_body_may_be_a_sequence,
-        b_04_a_body_may_be_empty,
-        m_01_m_19_what_the_sender_says_comes_back,
-        m_11_a_message_without_an_id_gets_one,
-        m_11_v_03_an_id_may_have_128_utf_16_units,
-        m_24_user_properties_keep_their_types,
-        m_24_names_of_properties_keep_their_case,
-        m_25_what_the_library_does_not_know_passes_through,
-        n_12_a_session_is_only_a_property_without_sessions;
+        /// Rules: M-23.
+        a_body_comes_back_byte_by_byte,
+        /// Rules: B-01.
+        sections_of_a_body_stay_apart,
+        /// Rules: B-02.
+        a_body_may_be_a_value,
+        /// Rules: B-03.
+        a_body_may_be_a_sequence,
+        /// Rules: B-04.
+        a_body_may_be_empty,
+        /// Rules: M-01, M-19.
+        what_the_sender_says_comes_back,
+        /// Rules: M-11.
+        a_message_without_an_id_gets_one,
+        /// Rules: M-11, V-03.
+        an_id_may_have_128_utf_16_units,
+        /// Rules: M-24.
+        user_properties_keep_their_types,
+        /// Rules: M-24.
+        names_of_properties_keep_their_case,
+        /// Rules: M-25.
+        what_the_library_does_not_know_passes_through,
+        /// Rules: N-12.
+        a_session_is_only_a_property_without_sessions;
     LargeMessages:
-        t_85_a_message_of_a_mebibyte_comes_back_whole,
-        t_85_the_largest_message_is_a_setting,
-        t_85_properties_count;
+        /// Rules: T-85.
+        a_message_of_a_mebibyte_comes_back_whole,
+        /// Rules: T-85.
+        the_largest_message_is_a_setting,
+        /// Rules: T-85.
+        properties_count;
 }
 
-async fn m_23_a_body_comes_back_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_body_comes_back_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let all: Vec<u8> = (0..=u8::MAX).chain((0..=u8::MAX).rev()).collect();
     bench.send(&queue, Message::new(all.clone())).await?;
@@ -43,13 +58,13 @@ async fn there_and_back<B: Backend>(bench: &Bench<'_, B>, body: Body) -> Result<
     Ok(bench.take(&queue).await?.body().clone())
 }
 
-async fn b_01_sections_of_a_body_stay_apart<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn sections_of_a_body_stay_apart<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let body = Body::sections(["ab", "", "c"].map(|text| Bytes::from_static(text.as_bytes())).into());
     ensure!(there_and_back(bench, body.clone()).await? == body, "the sections have changed");
     Ok(())
 }
 
-async fn b_02_a_body_may_be_a_value<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_body_may_be_a_value<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let list = Value::List(vec![Value::from(1_i32), Value::from("two"), Value::Symbol("three".into())]);
     let map = Value::Map(vec![(Value::from("key"), list), (Value::from(2_u64), Value::from(true))]);
     for value in [map, Value::from("text"), Value::from(7_i64)] {
@@ -60,20 +75,20 @@ async fn b_02_a_body_may_be_a_value<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(())
 }
 
-async fn b_03_a_body_may_be_a_sequence<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_body_may_be_a_sequence<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let body = Body::Sequence([vec![Value::from(1_i32), Value::from("two")], vec![Value::from(true)]].into());
     let back = there_and_back(bench, body.clone()).await?;
     ensure!(back == body, "{body:?} comes back as {back:?}");
     Ok(())
 }
 
-async fn b_04_a_body_may_be_empty<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_body_may_be_empty<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let back = there_and_back(bench, Body::empty()).await?;
     ensure_eq!(back.codec_view(), Some(&[][..]));
     Ok(())
 }
 
-async fn m_01_m_19_what_the_sender_says_comes_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_the_sender_says_comes_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let message = Message::builder()
         .content_type("application/json;charset=utf-8")
@@ -106,7 +121,7 @@ async fn m_01_m_19_what_the_sender_says_comes_back<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn m_11_a_message_without_an_id_gets_one<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_without_an_id_gets_one<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let messages = bench.drain_messages(&queue).await?;
@@ -116,7 +131,7 @@ async fn m_11_a_message_without_an_id_gets_one<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn m_11_v_03_an_id_may_have_128_utf_16_units<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_id_may_have_128_utf_16_units<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     for id in ["語".repeat(128), "🦀".repeat(64), "x".repeat(128)] {
         bench.send(&queue, Message::builder().message_id(id.clone()).build("a")?).await?;
@@ -125,7 +140,7 @@ async fn m_11_v_03_an_id_may_have_128_utf_16_units<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn m_24_user_properties_keep_their_types<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn user_properties_keep_their_types<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let values = [
         PropertyValue::Null,
@@ -164,7 +179,7 @@ async fn m_24_user_properties_keep_their_types<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn m_24_names_of_properties_keep_their_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn names_of_properties_keep_their_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let message = Message::builder().property("Key", "upper").property("key", "lower").property("with space", 1_i32);
     bench.send(&queue, message.build("a")?).await?;
@@ -174,7 +189,7 @@ async fn m_24_names_of_properties_keep_their_case<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn m_25_what_the_library_does_not_know_passes_through<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_the_library_does_not_know_passes_through<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut properties = Properties::new();
     let rest = properties.pass_through_mut();
@@ -189,7 +204,7 @@ async fn m_25_what_the_library_does_not_know_passes_through<B: Backend>(bench: &
     Ok(())
 }
 
-async fn n_12_a_session_is_only_a_property_without_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_is_only_a_property_without_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     for (session, body) in [("one", "a"), ("two", "b"), ("one", "c")] {
         bench.send(&queue, Message::builder().session_id(session).build(body)?).await?;
@@ -205,7 +220,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index.wrapping_mul(2_654_435_761) >> 16).to_le_bytes()[0]).collect()
 }
 
-async fn t_85_a_message_of_a_mebibyte_comes_back_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_of_a_mebibyte_comes_back_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { max_message_size: Some(4 << 20), ..QueueSpec::default() };
     let queue = bench.queue(spec).await?;
     let body = bytes((1 << 20) + 1);
@@ -214,7 +229,7 @@ async fn t_85_a_message_of_a_mebibyte_comes_back_whole<B: Backend>(bench: &Bench
     Ok(())
 }
 
-async fn t_85_the_largest_message_is_a_setting<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_largest_message_is_a_setting<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { max_message_size: Some(64 << 10), ..QueueSpec::default() };
     let queue = bench.queue(spec).await?;
     refused(bench.send(&queue, Message::new(bytes((64 << 10) + 1))).await, &[ErrorKind::MessageSizeExceeded])?;
@@ -225,7 +240,7 @@ async fn t_85_the_largest_message_is_a_setting<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn t_85_properties_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn properties_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { max_message_size: Some(64 << 10), ..QueueSpec::default() };
     let queue = bench.queue(spec).await?;
     let message = || Message::builder().property("large", "x".repeat(30 << 10));

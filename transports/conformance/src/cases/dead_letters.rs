@@ -7,28 +7,49 @@ use super::prelude::*;
 
 cases! {
     DeadLetterReason:
-        s_31_s_97_reason_and_description_are_the_application_s,
-        s_31_a_description_may_be_left_out,
-        s_61_a_dead_letter_takes_changes_along,
-        s_61_an_abandoned_message_takes_changes_along,
-        s_61_a_sender_does_not_set_the_reason,
-        s_61_an_abandon_does_not_set_the_reason,
-        s_61_a_deferral_does_not_set_the_reason [Deferral],
-        s_61_a_dead_letter_keeps_no_older_description,
-        v_12_a_reason_that_is_too_long_is_refused,
-        s_41_a_dead_letter_does_not_die_again,
-        s_97_a_dead_letter_may_come_from_a_deferred_message [Deferral];
+        /// Rules: S-31, S-97.
+        reason_and_description_are_the_application_s,
+        /// Rules: S-31.
+        a_description_may_be_left_out,
+        /// Rules: S-61.
+        a_dead_letter_takes_changes_along,
+        /// Rules: S-61.
+        an_abandoned_message_takes_changes_along,
+        /// Rules: S-61.
+        a_sender_does_not_set_the_reason,
+        /// Rules: S-61.
+        an_abandon_does_not_set_the_reason,
+        /// Rules: S-61.
+        a_deferral_does_not_set_the_reason [Deferral],
+        /// Rules: S-61.
+        a_dead_letter_keeps_no_older_description,
+        /// Rules: V-12.
+        a_reason_that_is_too_long_is_refused,
+        /// Rules: S-41.
+        a_dead_letter_does_not_die_again,
+        /// Rules: S-97.
+        a_dead_letter_may_come_from_a_deferred_message [Deferral];
     DeadLetterIntact:
-        s_105_the_body_survives_byte_by_byte [DeadLetterReason],
-        s_105_the_properties_survive [DeadLetterReason],
-        s_105_number_and_time_survive [DeadLetterReason],
-        s_100_the_address_is_read_in_any_case [DeadLetterReason],
-        s_40_a_dead_letter_stays_until_it_is_completed [DeadLetterReason],
-        s_102_dead_letters_do_not_go_by_themselves [LockDuration, DeadLetterReason],
-        s_39_dead_letters_come_in_their_order [DeadLetterReason],
-        s_39_a_dead_letter_is_locked_for_one_receiver [DeadLetterReason],
-        s_31_none_of_many_is_lost [DeadLetterReason],
-        s_31_a_dead_letter_is_gone_from_its_queue [DeadLetterReason];
+        /// Rules: S-105.
+        the_body_survives_byte_by_byte [DeadLetterReason],
+        /// Rules: S-105.
+        the_properties_survive [DeadLetterReason],
+        /// Rules: S-105.
+        number_and_time_survive [DeadLetterReason],
+        /// Rules: S-100.
+        the_address_is_read_in_any_case [DeadLetterReason],
+        /// Rules: S-40.
+        a_dead_letter_stays_until_it_is_completed [DeadLetterReason],
+        /// Rules: S-102.
+        dead_letters_do_not_go_by_themselves [LockDuration, DeadLetterReason],
+        /// Rules: S-39.
+        dead_letters_come_in_their_order [DeadLetterReason],
+        /// Rules: S-39.
+        a_dead_letter_is_locked_for_one_receiver [DeadLetterReason],
+        /// Rules: S-31.
+        none_of_many_is_lost [DeadLetterReason],
+        /// Rules: S-31.
+        a_dead_letter_is_gone_from_its_queue [DeadLetterReason];
 }
 
 fn because(reason: &'static str, description: &'static str) -> DeadLetter {
@@ -46,7 +67,7 @@ fn integers<const N: usize>(message: &Message, names: [&str; N]) -> [Option<i64>
     })
 }
 
-async fn s_31_s_97_reason_and_description_are_the_application_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn reason_and_description_are_the_application_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(because("NoSuchArticle", "sku-7 is not in the catalogue: 語")).await?;
@@ -56,7 +77,7 @@ async fn s_31_s_97_reason_and_description_are_the_application_s<B: Backend>(benc
     Ok(())
 }
 
-async fn s_31_a_description_may_be_left_out<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_description_may_be_left_out<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(because("NoSuchArticle", "")).await?;
@@ -70,7 +91,7 @@ async fn with_properties<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -
     bench.receive(queue).await
 }
 
-async fn s_61_a_dead_letter_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut dead_letter = because("Changed", "");
     dead_letter.changes = changes([("changed", 2), ("added", 3)]);
@@ -81,7 +102,7 @@ async fn s_61_a_dead_letter_takes_changes_along<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn s_61_an_abandoned_message_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandoned_message_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let delivery = with_properties(bench, &queue).await?;
     delivery.settle(Disposition::Abandon(changes([("changed", 2), ("added", 3)]))).await?;
@@ -103,7 +124,7 @@ fn told(message: &Message) -> [Option<&str>; 2] {
         .map(|name| message.application().get(name).and_then(PropertyValue::as_str))
 }
 
-async fn s_61_a_sender_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_sender_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut message = Message::new("a");
     message.properties_mut().application_mut().merge(claimed());
@@ -117,7 +138,7 @@ async fn s_61_a_sender_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn s_61_an_abandon_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandon_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.settle(Disposition::Abandon(claimed().into())).await?;
@@ -128,7 +149,7 @@ async fn s_61_an_abandon_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B
     Ok(())
 }
 
-async fn s_61_a_deferral_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferral_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -140,7 +161,7 @@ async fn s_61_a_deferral_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B
     Ok(())
 }
 
-async fn s_61_a_dead_letter_keeps_no_older_description<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_keeps_no_older_description<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut dead_letter = because("NoSuchArticle", "");
@@ -150,7 +171,7 @@ async fn s_61_a_dead_letter_keeps_no_older_description<B: Backend>(bench: &Bench
     Ok(())
 }
 
-async fn v_12_a_reason_that_is_too_long_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_reason_that_is_too_long_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let long = DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(4_097));
@@ -159,7 +180,7 @@ async fn v_12_a_reason_that_is_too_long_is_refused<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn s_41_a_dead_letter_does_not_die_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_does_not_die_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(because("First", "")).await?;
@@ -171,7 +192,7 @@ async fn s_41_a_dead_letter_does_not_die_again<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn s_97_a_dead_letter_may_come_from_a_deferred_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_may_come_from_a_deferred_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -194,7 +215,7 @@ async fn through_death<B: Backend>(bench: &Bench<'_, B>, message: Message) -> Re
     Ok((before, bench.take(&queue.dead_letter()).await?))
 }
 
-async fn s_105_the_body_survives_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_body_survives_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let bytes: Vec<u8> = (0..=u8::MAX).collect();
     let sections = Body::sections(vec![Bytes::from(bytes.clone()), Bytes::from_static(b"\xff\0")]);
     for body in [Body::from(bytes), sections, Body::empty()] {
@@ -204,7 +225,7 @@ async fn s_105_the_body_survives_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn s_105_the_properties_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_properties_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let message = Message::builder()
         .content_type("application/json")
         .message_id("m-1")
@@ -225,7 +246,7 @@ async fn s_105_the_properties_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn s_105_number_and_time_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn number_and_time_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (before, dead) = through_death(bench, Message::new("a")).await?;
     ensure_eq!(number(&dead)?, number(&before)?);
     ensure_eq!(facts(&dead)?.enqueued_time, facts(&before)?.enqueued_time);
@@ -245,13 +266,13 @@ async fn dead_queue<const N: usize, B: Backend>(
     Ok(queue)
 }
 
-async fn s_100_the_address_is_read_in_any_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_address_is_read_in_any_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     ensure_eq!(bench.drain(&EntityPath::new(&format!("{queue}/$DeadLetterQueue"))?).await?, ["a"]);
     Ok(())
 }
 
-async fn s_40_a_dead_letter_stays_until_it_is_completed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_stays_until_it_is_completed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     for _ in 0..12 {
         bench.receive_dead(&queue).await?.abandon().await?;
@@ -261,7 +282,7 @@ async fn s_40_a_dead_letter_stays_until_it_is_completed<B: Backend>(bench: &Benc
     bench.gone(&queue).await
 }
 
-async fn s_102_dead_letters_do_not_go_by_themselves<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_do_not_go_by_themselves<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     let _held = bench.receive_dead(&queue).await?;
     bench.wait_past(bench.lock()).await;
@@ -270,13 +291,13 @@ async fn s_102_dead_letters_do_not_go_by_themselves<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn s_39_dead_letters_come_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_come_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dead_queue(bench, ["a", "b", "c"]).await?;
     ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a", "b", "c"]);
     Ok(())
 }
 
-async fn s_39_a_dead_letter_is_locked_for_one_receiver<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_is_locked_for_one_receiver<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     let held = bench.receive_dead(&queue).await?;
     bench.nothing(&queue.dead_letter()).await?;
@@ -285,7 +306,7 @@ async fn s_39_a_dead_letter_is_locked_for_one_receiver<B: Backend>(bench: &Bench
     bench.gone(&queue).await
 }
 
-async fn s_31_none_of_many_is_lost<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn none_of_many_is_lost<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let sender = bench.backend.sender(&queue).await?;
     let sent: Vec<String> = (0..50).map(|index| format!("{index:02}")).collect();
@@ -306,7 +327,7 @@ async fn s_31_none_of_many_is_lost<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     bench.gone(&queue).await
 }
 
-async fn s_31_a_dead_letter_is_gone_from_its_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_is_gone_from_its_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     bench.nothing(&queue).await?;
     bench.wait_past(bench.lock()).await;

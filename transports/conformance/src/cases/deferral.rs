@@ -4,18 +4,30 @@ use super::prelude::*;
 
 cases! {
     Deferral:
-        s_32_t_20_a_deferred_message_is_not_received,
-        s_33_t_21_its_number_brings_it_back,
-        s_33_another_receiver_may_fetch_it,
-        t_22_one_wrong_number_locks_none,
-        t_22_an_active_message_is_not_fetched [Release],
-        t_22_a_locked_message_is_not_fetched_again,
-        t_22_a_fetched_message_is_gone_when_it_is_completed,
-        s_35_an_abandoned_one_is_deferred_again,
-        s_35_one_whose_lock_ends_is_deferred_again [LockDuration],
-        s_61_a_deferred_message_takes_changes_along,
-        t_23_it_does_not_come_by_itself [LockDuration],
-        s_33_several_are_fetched_at_once;
+        /// Rules: S-32, T-20.
+        a_deferred_message_is_not_received,
+        /// Rules: S-33, T-21.
+        its_number_brings_it_back,
+        /// Rules: S-33.
+        another_receiver_may_fetch_it,
+        /// Rules: T-22.
+        one_wrong_number_locks_none,
+        /// Rules: T-22.
+        an_active_message_is_not_fetched [Release],
+        /// Rules: T-22.
+        a_locked_message_is_not_fetched_again,
+        /// Rules: T-22.
+        a_fetched_message_is_gone_when_it_is_completed,
+        /// Rules: S-35.
+        an_abandoned_one_is_deferred_again,
+        /// Rules: S-35.
+        one_whose_lock_ends_is_deferred_again [LockDuration],
+        /// Rules: S-61.
+        a_deferred_message_takes_changes_along,
+        /// Rules: T-23.
+        it_does_not_come_by_itself [LockDuration],
+        /// Rules: S-33.
+        several_are_fetched_at_once;
 }
 
 /// Sends messages and defers them; returns their numbers.
@@ -36,7 +48,7 @@ async fn deferred<const N: usize, B: Backend>(
 
 const NOT_FOUND: &[ErrorKind] = &[ErrorKind::MessageNotFound];
 
-async fn s_32_t_20_a_deferred_message_is_not_received<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_not_received<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     deferred(bench, &queue, ["a"]).await?;
     bench.send_bodies(&queue, ["b"]).await?;
@@ -44,7 +56,7 @@ async fn s_32_t_20_a_deferred_message_is_not_received<B: Backend>(bench: &Bench<
     bench.nothing(&queue.dead_letter()).await
 }
 
-async fn s_33_t_21_its_number_brings_it_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn its_number_brings_it_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = deferred(bench, &queue, ["a", "b"]).await?;
     let fetched = bench.fetch(&queue, numbers[1]).await?;
@@ -56,7 +68,7 @@ async fn s_33_t_21_its_number_brings_it_back<B: Backend>(bench: &Bench<'_, B>) -
     Ok(fetched.complete().await?)
 }
 
-async fn s_33_another_receiver_may_fetch_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn another_receiver_may_fetch_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut receiver = bench.receiver(&queue).await?;
@@ -67,7 +79,7 @@ async fn s_33_another_receiver_may_fetch_it<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(bench.fetch(&queue, number).await?.complete().await?)
 }
 
-async fn t_22_one_wrong_number_locks_none<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn one_wrong_number_locks_none<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     let both = [numbers[0], SequenceNumber::new(1_000_000)];
@@ -75,7 +87,7 @@ async fn t_22_one_wrong_number_locks_none<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
 }
 
-async fn t_22_an_active_message_is_not_fetched<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_active_message_is_not_fetched<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -87,7 +99,7 @@ async fn t_22_an_active_message_is_not_fetched<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn t_22_a_locked_message_is_not_fetched_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_locked_message_is_not_fetched_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     let held = bench.fetch(&queue, numbers[0]).await?;
@@ -95,7 +107,7 @@ async fn t_22_a_locked_message_is_not_fetched_again<B: Backend>(bench: &Bench<'_
     Ok(held.complete().await?)
 }
 
-async fn t_22_a_fetched_message_is_gone_when_it_is_completed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_fetched_message_is_gone_when_it_is_completed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     bench.fetch(&queue, numbers[0]).await?.complete().await?;
@@ -103,7 +115,7 @@ async fn t_22_a_fetched_message_is_gone_when_it_is_completed<B: Backend>(bench: 
     bench.gone(&queue).await
 }
 
-async fn s_35_an_abandoned_one_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandoned_one_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     bench.fetch(&queue, numbers[0]).await?.abandon().await?;
@@ -111,7 +123,7 @@ async fn s_35_an_abandoned_one_is_deferred_again<B: Backend>(bench: &Bench<'_, B
     Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
 }
 
-async fn s_35_one_whose_lock_ends_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn one_whose_lock_ends_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     let _held = bench.fetch(&queue, numbers[0]).await?;
@@ -120,7 +132,7 @@ async fn s_35_one_whose_lock_ends_is_deferred_again<B: Backend>(bench: &Bench<'_
     Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
 }
 
-async fn s_61_a_deferred_message_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, Message::builder().property("kept", 1_i64).build("a")?).await?;
     let delivery = bench.receive(&queue).await?;
@@ -134,7 +146,7 @@ async fn s_61_a_deferred_message_takes_changes_along<B: Backend>(bench: &Bench<'
     Ok(fetched.complete().await?)
 }
 
-async fn t_23_it_does_not_come_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn it_does_not_come_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     bench.wait_past(bench.lock() * 3).await;
@@ -142,7 +154,7 @@ async fn t_23_it_does_not_come_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
 }
 
-async fn s_33_several_are_fetched_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn several_are_fetched_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = deferred(bench, &queue, ["a", "b", "c"]).await?;
     let fetched = bench.backend.receive_deferred(&queue, &[numbers[0], numbers[2]]).await?;

@@ -15,11 +15,16 @@ use crate::NoCall;
 
 cases! {
     DelayedRetry:
-        k_212_a_release_for_a_delay_does_not_count,
-        k_212_an_abandon_for_a_delay_counts,
-        k_212_the_last_delivery_is_not_delayed [MaxDeliveryCount, DeadLetterReason],
-        k_212_a_message_of_a_session_is_not_delayed [Sessions],
-        y_211_a_consumer_leaves_the_delay_of_a_retry_to_the_transport;
+        /// Rules: K-212.
+        a_release_for_a_delay_does_not_count,
+        /// Rules: K-212.
+        an_abandon_for_a_delay_counts,
+        /// Rules: K-212.
+        the_last_delivery_is_not_delayed [MaxDeliveryCount, DeadLetterReason],
+        /// Rules: K-212.
+        a_message_of_a_session_is_not_delayed [Sessions],
+        /// Rules: Y-211.
+        a_consumer_leaves_the_delay_of_a_retry_to_the_transport;
 }
 
 const DELAY: Duration = Duration::from_secs(5);
@@ -45,7 +50,7 @@ async fn comes_after<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Re
     bench.take(queue).await
 }
 
-async fn k_212_a_release_for_a_delay_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_release_for_a_delay_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     is_native(bench)?;
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
@@ -54,7 +59,7 @@ async fn k_212_a_release_for_a_delay_does_not_count<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn k_212_an_abandon_for_a_delay_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandon_for_a_delay_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     is_native(bench)?;
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
@@ -63,7 +68,7 @@ async fn k_212_an_abandon_for_a_delay_counts<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn k_212_the_last_delivery_is_not_delayed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_last_delivery_is_not_delayed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     is_native(bench)?;
     let queue = bench.queue(QueueSpec { max_delivery_count: Some(2), ..QueueSpec::default() }).await?;
     bench.send_bodies(&queue, ["a"]).await?;
@@ -75,7 +80,7 @@ async fn k_212_the_last_delivery_is_not_delayed<B: Backend>(bench: &Bench<'_, B>
 }
 
 /// Those behind it would pass it.
-async fn k_212_a_message_of_a_session_is_not_delayed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_of_a_session_is_not_delayed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     is_native(bench)?;
     let queue = sessions::queue(bench).await?;
     sessions::send(bench, &queue, [("s", "a"), ("s", "b")]).await?;
@@ -93,7 +98,7 @@ async fn k_212_a_message_of_a_session_is_not_delayed<B: Backend>(bench: &Bench<'
 }
 
 /// The consumer is shut down while the message waits. One that it had kept would come at once.
-async fn y_211_a_consumer_leaves_the_delay_of_a_retry_to_the_transport<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_consumer_leaves_the_delay_of_a_retry_to_the_transport<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     is_native(bench)?;
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, Message::builder().message_id("m-1").build("a")?).await?;

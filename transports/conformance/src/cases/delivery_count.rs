@@ -4,24 +4,41 @@ use super::prelude::*;
 
 cases! {
     DeliveryCount:
-        s_70_the_first_delivery_reads_1,
-        s_71_each_abandon_counts,
-        s_72_a_lock_that_ends_counts [LockDuration],
-        s_74_a_release_does_not_count [Release],
-        s_77_a_lock_that_ends_unseen_counts [LockDuration],
-        s_78_a_peek_does_not_count [Peek],
-        s_79_a_deferral_does_not_count [Deferral],
-        s_35_a_deferred_message_s_failure_counts [Deferral],
-        s_80_in_the_dead_letter_queue_nothing_counts [DeadLetterReason],
-        s_57_renewal_does_not_count [LockDuration, LockRenewal];
+        /// Rules: S-70.
+        the_first_delivery_reads_1,
+        /// Rules: S-71.
+        each_abandon_counts,
+        /// Rules: S-72.
+        a_lock_that_ends_counts [LockDuration],
+        /// Rules: S-74.
+        a_release_does_not_count [Release],
+        /// Rules: S-77.
+        a_lock_that_ends_unseen_counts [LockDuration],
+        /// Rules: S-78.
+        a_peek_does_not_count [Peek],
+        /// Rules: S-79.
+        a_deferral_does_not_count [Deferral],
+        /// Rules: S-35.
+        a_deferred_message_s_failure_counts [Deferral],
+        /// Rules: S-80.
+        in_the_dead_letter_queue_nothing_counts [DeadLetterReason],
+        /// Rules: S-57.
+        renewal_does_not_count [LockDuration, LockRenewal];
     MaxDeliveryCount:
-        s_30_a_message_is_delivered_as_often_as_the_queue_says,
-        s_30_one_delivery_may_be_all,
-        s_30_a_lock_that_ends_may_be_the_last_delivery [LockDuration],
-        s_30_what_is_released_never_dies [Release],
-        s_30_only_the_poisonous_message_goes,
-        s_80_the_dead_letter_reads_its_deliveries,
-        s_90_the_dead_letter_says_so [DeadLetterReason];
+        /// Rules: S-30.
+        a_message_is_delivered_as_often_as_the_queue_says,
+        /// Rules: S-30.
+        one_delivery_may_be_all,
+        /// Rules: S-30.
+        a_lock_that_ends_may_be_the_last_delivery [LockDuration],
+        /// Rules: S-30.
+        what_is_released_never_dies [Release],
+        /// Rules: S-30.
+        only_the_poisonous_message_goes,
+        /// Rules: S-80.
+        the_dead_letter_reads_its_deliveries,
+        /// Rules: S-90.
+        the_dead_letter_says_so [DeadLetterReason];
 }
 
 /// Returns the delivery count of the next delivery. The message stays locked in `held`.
@@ -34,7 +51,7 @@ async fn next_count<B: Backend>(
     facts(&held[held.len() - 1].message).map(|facts| facts.delivery_count)
 }
 
-async fn s_70_the_first_delivery_reads_1<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_first_delivery_reads_1<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     for message in bench.drain_messages(&queue).await? {
@@ -43,7 +60,7 @@ async fn s_70_the_first_delivery_reads_1<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn s_71_each_abandon_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_abandon_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for count in 1..=5 {
@@ -54,7 +71,7 @@ async fn s_71_each_abandon_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn s_72_a_lock_that_ends_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_that_ends_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut held = Vec::new();
@@ -65,7 +82,7 @@ async fn s_72_a_lock_that_ends_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn s_74_a_release_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_release_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.lease.release().await?;
@@ -75,7 +92,7 @@ async fn s_74_a_release_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn s_77_a_lock_that_ends_unseen_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_that_ends_unseen_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let mut held = bench.receive_each(&queue, 2).await?;
@@ -85,7 +102,7 @@ async fn s_77_a_lock_that_ends_unseen_counts<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn s_78_a_peek_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_peek_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for failures in 0..3 {
@@ -101,7 +118,7 @@ async fn s_78_a_peek_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(())
 }
 
-async fn s_79_a_deferral_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferral_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -112,7 +129,7 @@ async fn s_79_a_deferral_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(fetched.complete().await?)
 }
 
-async fn s_35_a_deferred_message_s_failure_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_s_failure_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -126,7 +143,7 @@ async fn s_35_a_deferred_message_s_failure_counts<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn s_80_in_the_dead_letter_queue_nothing_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn in_the_dead_letter_queue_nothing_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
@@ -141,7 +158,7 @@ async fn s_80_in_the_dead_letter_queue_nothing_counts<B: Backend>(bench: &Bench<
     Ok(())
 }
 
-async fn s_57_renewal_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn renewal_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -157,7 +174,7 @@ async fn dying_queue<B: Backend>(bench: &Bench<'_, B>, deliveries: u32) -> Resul
     bench.queue(QueueSpec { max_delivery_count: Some(deliveries), ..QueueSpec::default() }).await
 }
 
-async fn s_30_a_message_is_delivered_as_often_as_the_queue_says<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_delivered_as_often_as_the_queue_says<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dying_queue(bench, 3).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..3 {
@@ -169,7 +186,7 @@ async fn s_30_a_message_is_delivered_as_often_as_the_queue_says<B: Backend>(benc
     Ok(())
 }
 
-async fn s_30_one_delivery_may_be_all<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn one_delivery_may_be_all<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dying_queue(bench, 1).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     bench.receive(&queue).await?.abandon().await?;
@@ -178,7 +195,7 @@ async fn s_30_one_delivery_may_be_all<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn s_30_a_lock_that_ends_may_be_the_last_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_that_ends_may_be_the_last_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { max_delivery_count: Some(2), ..bench.locking() };
     let queue = bench.queue(spec).await?;
     bench.send_bodies(&queue, ["a"]).await?;
@@ -189,7 +206,7 @@ async fn s_30_a_lock_that_ends_may_be_the_last_delivery<B: Backend>(bench: &Benc
     bench.nothing(&queue).await
 }
 
-async fn s_30_what_is_released_never_dies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_is_released_never_dies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dying_queue(bench, 1).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..3 {
@@ -200,7 +217,7 @@ async fn s_30_what_is_released_never_dies<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn s_30_only_the_poisonous_message_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn only_the_poisonous_message_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dying_queue(bench, 2).await?;
     bench.send_bodies(&queue, ["a", "poison", "b"]).await?;
     let mut handled = Vec::new();
@@ -218,7 +235,7 @@ async fn s_30_only_the_poisonous_message_goes<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn s_80_the_dead_letter_reads_its_deliveries<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_dead_letter_reads_its_deliveries<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dying_queue(bench, 2).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..2 {
@@ -229,7 +246,7 @@ async fn s_80_the_dead_letter_reads_its_deliveries<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn s_90_the_dead_letter_says_so<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_dead_letter_says_so<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = dying_queue(bench, 1).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.abandon().await?;

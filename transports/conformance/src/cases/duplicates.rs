@@ -5,20 +5,34 @@ use crate::{SubscriptionSpec, TopicSpec};
 
 cases! {
     DuplicateDetection:
-        t_41_a_duplicate_is_accepted_and_dropped,
-        t_40_only_the_id_counts,
-        t_42_the_window_ends,
-        t_42_a_duplicate_does_not_extend_the_window,
-        t_43_the_first_one_s_fate_does_not_matter [DeadLetterReason],
-        t_49_ids_are_compared_as_they_are,
-        t_48_the_first_of_a_batch_wins,
-        t_48_what_is_refused_is_not_remembered,
-        q_03_a_duplicate_has_no_number [SequenceNumbers],
-        m_11_without_an_id_nothing_is_a_duplicate,
-        t_46_each_entity_remembers_for_itself,
-        t_46_a_topic_detects_before_it_copies [Topics],
-        t_44_a_scheduled_message_is_remembered [Scheduling],
-        t_45_a_duplicate_schedule_answers_the_first_number [Scheduling, CancelScheduled];
+        /// Rules: T-41.
+        a_duplicate_is_accepted_and_dropped,
+        /// Rules: T-40.
+        only_the_id_counts,
+        /// Rules: T-42.
+        the_window_ends,
+        /// Rules: T-42.
+        a_duplicate_does_not_extend_the_window,
+        /// Rules: T-43.
+        the_first_one_s_fate_does_not_matter [DeadLetterReason],
+        /// Rules: T-49.
+        ids_are_compared_as_they_are,
+        /// Rules: T-48.
+        the_first_of_a_batch_wins,
+        /// Rules: T-48.
+        what_is_refused_is_not_remembered,
+        /// Rules: Q-03.
+        a_duplicate_has_no_number [SequenceNumbers],
+        /// Rules: M-11.
+        without_an_id_nothing_is_a_duplicate,
+        /// Rules: T-46.
+        each_entity_remembers_for_itself,
+        /// Rules: T-46.
+        a_topic_detects_before_it_copies [Topics],
+        /// Rules: T-44.
+        a_scheduled_message_is_remembered [Scheduling],
+        /// Rules: T-45.
+        a_duplicate_schedule_answers_the_first_number [Scheduling, CancelScheduled];
 }
 
 /// The shortest window of the model.
@@ -32,7 +46,7 @@ fn with_id(id: &'static str, body: &'static str) -> Result<Message, Failure> {
     Ok(Message::builder().message_id(id).build(body)?)
 }
 
-async fn t_41_a_duplicate_is_accepted_and_dropped<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_duplicate_is_accepted_and_dropped<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     for (id, body) in [("one", "a"), ("one", "a"), ("two", "b"), ("one", "a")] {
         bench.send(&queue, with_id(id, body)?).await?;
@@ -41,7 +55,7 @@ async fn t_41_a_duplicate_is_accepted_and_dropped<B: Backend>(bench: &Bench<'_, 
     bench.nothing(&queue.dead_letter()).await
 }
 
-async fn t_40_only_the_id_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn only_the_id_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send(&queue, with_id("one", "first")?).await?;
     let other = Message::builder().message_id("one").subject("other").property("n", 7_i64).build("second")?;
@@ -51,7 +65,7 @@ async fn t_40_only_the_id_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn t_42_the_window_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_window_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send(&queue, with_id("one", "a")?).await?;
     bench.wait_almost(WINDOW).await;
@@ -62,7 +76,7 @@ async fn t_42_the_window_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn t_42_a_duplicate_does_not_extend_the_window<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_duplicate_does_not_extend_the_window<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send(&queue, with_id("one", "a")?).await?;
     for _ in 0..3 {
@@ -75,7 +89,7 @@ async fn t_42_a_duplicate_does_not_extend_the_window<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn t_43_the_first_one_s_fate_does_not_matter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_first_one_s_fate_does_not_matter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send(&queue, with_id("completed", "a")?).await?;
     bench.send(&queue, with_id("dead", "b")?).await?;
@@ -89,7 +103,7 @@ async fn t_43_the_first_one_s_fate_does_not_matter<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn t_49_ids_are_compared_as_they_are<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn ids_are_compared_as_they_are<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     for id in ["one", "ONE", "one ", "öne"] {
         bench.send(&queue, with_id(id, "a")?).await?;
@@ -98,7 +112,7 @@ async fn t_49_ids_are_compared_as_they_are<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn t_48_the_first_of_a_batch_wins<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_first_of_a_batch_wins<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     let batch = Batch::from([with_id("one", "a")?, with_id("two", "b")?, with_id("one", "c")?]);
     bench.backend.sender(&queue).await?.send_batch(batch).await?;
@@ -106,7 +120,7 @@ async fn t_48_the_first_of_a_batch_wins<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn t_48_what_is_refused_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_is_refused_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     let mut bad = with_id("two", "bad")?;
     bad.properties_mut().application_mut().insert("k", "x".repeat(33_000));
@@ -120,7 +134,7 @@ async fn t_48_what_is_refused_is_not_remembered<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn q_03_a_duplicate_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_duplicate_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     for (id, body) in [("one", "a"), ("one", "a"), ("two", "b")] {
         bench.send(&queue, with_id(id, body)?).await?;
@@ -130,14 +144,14 @@ async fn q_03_a_duplicate_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn m_11_without_an_id_nothing_is_a_duplicate<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_an_id_nothing_is_a_duplicate<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send_bodies(&queue, ["a", "a", "a"]).await?;
     ensure_eq!(bench.drain(&queue).await?, ["a", "a", "a"]);
     Ok(())
 }
 
-async fn t_46_each_entity_remembers_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_entity_remembers_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (one, two) = (detecting(bench).await?, detecting(bench).await?);
     let without = bench.queue(QueueSpec::default()).await?;
     for queue in [&one, &two, &without, &without] {
@@ -149,7 +163,7 @@ async fn t_46_each_entity_remembers_for_itself<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn t_46_a_topic_detects_before_it_copies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_topic_detects_before_it_copies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = bench.topic(TopicSpec { duplicate_window: Some(WINDOW), ..TopicSpec::default() }).await?;
     let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
     bench.send(&topic, with_id("one", "a")?).await?;
@@ -159,7 +173,7 @@ async fn t_46_a_topic_detects_before_it_copies<B: Backend>(bench: &Bench<'_, B>)
     bench.nothing(&two).await
 }
 
-async fn t_44_a_scheduled_message_is_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_scheduled_message_is_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     let at = bench.in_future(WINDOW / 4).await;
     bench.backend.schedule(&queue, vec![with_id("one", "scheduled")?], at).await?;
@@ -172,7 +186,7 @@ async fn t_44_a_scheduled_message_is_remembered<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn t_45_a_duplicate_schedule_answers_the_first_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_duplicate_schedule_answers_the_first_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = detecting(bench).await?;
     let at = bench.in_future(WINDOW / 4).await;
     let first = bench.backend.schedule(&queue, vec![with_id("one", "a")?], at).await?;

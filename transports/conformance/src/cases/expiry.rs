@@ -6,22 +6,37 @@ use super::prelude::*;
 
 cases! {
     TimeToLive:
-        t_04_a_message_expires,
-        t_01_the_shorter_time_to_live_holds,
-        t_02_without_its_own_a_message_has_the_queue_s,
-        t_04_expires_at_is_the_enqueued_time_and_the_time_to_live,
-        t_04_without_any_a_message_does_not_expire,
-        t_05_only_what_expires_goes,
-        t_06_a_lock_outlives_the_message [LockDuration],
-        t_06_an_abandoned_message_expires_at_once [LockDuration],
-        s_42_a_dead_letter_does_not_expire [DeadLetterReason],
-        t_22_a_deferred_message_is_not_fetched_after_its_time [Peek, Deferral];
+        /// Rules: T-04.
+        a_message_expires,
+        /// Rules: T-01.
+        the_shorter_time_to_live_holds,
+        /// Rules: T-02.
+        without_its_own_a_message_has_the_queue_s,
+        /// Rules: T-04.
+        expires_at_is_the_enqueued_time_and_the_time_to_live,
+        /// Rules: T-04.
+        without_any_a_message_does_not_expire,
+        /// Rules: T-05.
+        only_what_expires_goes,
+        /// Rules: T-06.
+        a_lock_outlives_the_message [LockDuration],
+        /// Rules: T-06.
+        an_abandoned_message_expires_at_once [LockDuration],
+        /// Rules: S-42.
+        a_dead_letter_does_not_expire [DeadLetterReason],
+        /// Rules: T-22.
+        a_deferred_message_is_not_fetched_after_its_time [Peek, Deferral];
     DeadLetterOnExpiration:
-        s_37_s_91_an_expired_message_is_dead_lettered [TimeToLive],
-        s_37_the_flag_is_off_by_default [TimeToLive],
-        s_38_what_expires_under_its_lock_is_dead_lettered_afterwards [LockDuration, TimeToLive],
-        t_23_a_deferred_message_is_not_dead_lettered [TimeToLive, Deferral],
-        s_37_an_expired_message_is_what_it_was [TimeToLive];
+        /// Rules: S-37, S-91.
+        an_expired_message_is_dead_lettered [TimeToLive],
+        /// Rules: S-37.
+        the_flag_is_off_by_default [TimeToLive],
+        /// Rules: S-38.
+        what_expires_under_its_lock_is_dead_lettered_afterwards [LockDuration, TimeToLive],
+        /// Rules: T-23.
+        a_deferred_message_is_not_dead_lettered [TimeToLive, Deferral],
+        /// Rules: S-37.
+        an_expired_message_is_what_it_was [TimeToLive];
 }
 
 /// Longer than every margin.
@@ -31,7 +46,7 @@ fn mortal(body: &'static str, ttl: Duration) -> Result<Message, Failure> {
     Ok(Message::builder().time_to_live(ttl).build(body)?)
 }
 
-async fn t_04_a_message_expires<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_expires<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.send(&queue, mortal("b", TTL)?).await?;
@@ -41,7 +56,7 @@ async fn t_04_a_message_expires<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     bench.gone(&queue).await
 }
 
-async fn t_01_the_shorter_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_shorter_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec { time_to_live: Some(TTL), ..QueueSpec::default() }).await?;
     for (own, effective) in [(TTL * 10, TTL), (TTL / 2, TTL / 2)] {
         bench.send(&queue, mortal("a", own)?).await?;
@@ -52,7 +67,7 @@ async fn t_01_the_shorter_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -
     bench.gone(&queue).await
 }
 
-async fn t_02_without_its_own_a_message_has_the_queue_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_its_own_a_message_has_the_queue_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec { time_to_live: Some(TTL), ..QueueSpec::default() }).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     ensure_eq!(bench.take(&queue).await?.time_to_live(), Some(TTL));
@@ -60,7 +75,7 @@ async fn t_02_without_its_own_a_message_has_the_queue_s<B: Backend>(bench: &Benc
     bench.gone(&queue).await
 }
 
-async fn t_04_expires_at_is_the_enqueued_time_and_the_time_to_live<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn expires_at_is_the_enqueued_time_and_the_time_to_live<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let message = bench.take(&queue).await?;
@@ -69,7 +84,7 @@ async fn t_04_expires_at_is_the_enqueued_time_and_the_time_to_live<B: Backend>(b
     Ok(())
 }
 
-async fn t_04_without_any_a_message_does_not_expire<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_any_a_message_does_not_expire<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, mortal("b", TTL)?).await?;
     bench.send_bodies(&queue, ["a"]).await?;
@@ -80,7 +95,7 @@ async fn t_04_without_any_a_message_does_not_expire<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn t_05_only_what_expires_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn only_what_expires_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     for (body, ttl) in [("a", TTL * 10), ("b", TTL), ("c", TTL * 10), ("d", TTL)] {
         bench.send(&queue, mortal(body, ttl)?).await?;
@@ -90,7 +105,7 @@ async fn t_05_only_what_expires_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     Ok(())
 }
 
-async fn t_06_a_lock_outlives_the_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_outlives_the_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let held = bench.receive(&queue).await?;
@@ -99,7 +114,7 @@ async fn t_06_a_lock_outlives_the_message<B: Backend>(bench: &Bench<'_, B>) -> V
     bench.gone(&queue).await
 }
 
-async fn t_06_an_abandoned_message_expires_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandoned_message_expires_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let held = bench.receive(&queue).await?;
@@ -108,7 +123,7 @@ async fn t_06_an_abandoned_message_expires_at_once<B: Backend>(bench: &Bench<'_,
     bench.gone(&queue).await
 }
 
-async fn s_42_a_dead_letter_does_not_expire<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_does_not_expire<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec { dead_letter_on_expiration: false, ..QueueSpec::default() }).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
@@ -117,7 +132,7 @@ async fn s_42_a_dead_letter_does_not_expire<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn t_22_a_deferred_message_is_not_fetched_after_its_time<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_not_fetched_after_its_time<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let delivery = bench.receive(&queue).await?;
@@ -134,7 +149,7 @@ fn burying() -> QueueSpec {
     QueueSpec { dead_letter_on_expiration: true, ..QueueSpec::default() }
 }
 
-async fn s_37_s_91_an_expired_message_is_dead_lettered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_expired_message_is_dead_lettered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(burying()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.wait_past(TTL).await;
@@ -143,7 +158,7 @@ async fn s_37_s_91_an_expired_message_is_dead_lettered<B: Backend>(bench: &Bench
     bench.nothing(&queue).await
 }
 
-async fn s_37_the_flag_is_off_by_default<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_flag_is_off_by_default<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (off, on) = (bench.queue(QueueSpec::default()).await?, bench.queue(burying()).await?);
     for queue in [&off, &on] {
         bench.send(queue, mortal("a", TTL)?).await?;
@@ -154,7 +169,7 @@ async fn s_37_the_flag_is_off_by_default<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn s_38_what_expires_under_its_lock_is_dead_lettered_afterwards<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_expires_under_its_lock_is_dead_lettered_afterwards<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec { dead_letter_on_expiration: true, ..bench.locking() }).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let _held = bench.receive(&queue).await?;
@@ -165,7 +180,7 @@ async fn s_38_what_expires_under_its_lock_is_dead_lettered_afterwards<B: Backend
     bench.nothing(&queue).await
 }
 
-async fn t_23_a_deferred_message_is_not_dead_lettered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_not_dead_lettered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(burying()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.receive(&queue).await?.defer().await?;
@@ -173,7 +188,7 @@ async fn t_23_a_deferred_message_is_not_dead_lettered<B: Backend>(bench: &Bench<
     bench.gone(&queue).await
 }
 
-async fn s_37_an_expired_message_is_what_it_was<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_expired_message_is_what_it_was<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(burying()).await?;
     let message = Message::builder().message_id("m-1").subject("s").property("n", 7_i64).time_to_live(TTL);
     bench.send(&queue, message.build("a body")?).await?;

@@ -5,19 +5,32 @@ use crate::SubscriptionSpec;
 
 cases! {
     AutoForward:
-        t_60_a_message_is_handed_on,
-        t_60_the_source_gives_no_messages,
-        t_60_messages_stay_in_their_order,
-        t_60_a_message_without_a_destination_is_dead_lettered_at_its_source,
-        t_62_the_destination_accepts_anew,
-        t_62_the_first_number_is_kept,
-        t_10_the_time_to_live_begins_again [TimeToLive],
-        t_61_a_message_is_handed_on_four_times,
-        t_63_dead_letters_are_handed_on [DeadLetterReason],
-        t_63_a_dead_letter_says_where_it_died [MaxDeliveryCount],
-        t_60_a_subscription_hands_on_too [Topics],
-        t_60_what_was_scheduled_is_handed_on_when_it_is_due [Scheduling],
-        t_67_the_destination_detects_duplicates [DuplicateDetection];
+        /// Rules: T-60.
+        a_message_is_forwarded,
+        /// Rules: T-60.
+        the_source_gives_no_messages,
+        /// Rules: T-60.
+        messages_stay_in_their_order,
+        /// Rules: T-60.
+        a_message_without_a_destination_is_dead_lettered_at_its_source,
+        /// Rules: T-62.
+        the_destination_accepts_anew,
+        /// Rules: T-62.
+        the_first_number_is_kept,
+        /// Rules: T-10.
+        the_time_to_live_begins_again [TimeToLive],
+        /// Rules: T-61.
+        a_message_is_forwarded_four_times,
+        /// Rules: T-63.
+        dead_letters_are_forwarded [DeadLetterReason],
+        /// Rules: T-63.
+        a_dead_letter_says_where_it_died [MaxDeliveryCount],
+        /// Rules: T-60.
+        a_subscription_forwards_too [Topics],
+        /// Rules: T-60.
+        what_was_scheduled_is_forwarded_when_it_is_due [Scheduling],
+        /// Rules: T-67.
+        the_destination_detects_duplicates [DuplicateDetection];
 }
 
 fn to(destination: &EntityPath) -> QueueSpec {
@@ -35,7 +48,7 @@ async fn pair<B: Backend>(bench: &Bench<'_, B>) -> Result<(EntityPath, EntityPat
     Ok((source, destination))
 }
 
-async fn t_60_a_message_is_handed_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_forwarded<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     let message = Message::builder().message_id("m-1").property("n", 7_i64).build("a body")?;
     bench.send(&source, message).await?;
@@ -45,7 +58,7 @@ async fn t_60_a_message_is_handed_on<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     bench.gone(&destination).await
 }
 
-async fn t_60_the_source_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_source_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&source, ["a"]).await?;
     // It may refuse a receiver, or have no message.
@@ -56,7 +69,7 @@ async fn t_60_the_source_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn t_60_messages_stay_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_stay_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&source, ["a", "b", "c"]).await?;
     bench.backend.sender(&source).await?.send_batch(Batch::from(["d", "e"].map(Message::new))).await?;
@@ -64,9 +77,7 @@ async fn t_60_messages_stay_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn t_60_a_message_without_a_destination_is_dead_lettered_at_its_source<B: Backend>(
-    bench: &Bench<'_, B>,
-) -> Verdict {
+async fn a_message_without_a_destination_is_dead_lettered_at_its_source<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.backend.delete(&destination).await?;
     bench.send_bodies(&source, ["a"]).await?;
@@ -76,7 +87,7 @@ async fn t_60_a_message_without_a_destination_is_dead_lettered_at_its_source<B: 
     Ok(())
 }
 
-async fn t_62_the_destination_accepts_anew<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_destination_accepts_anew<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&destination, ["x", "y"]).await?;
     bench.send_bodies(&source, ["a"]).await?;
@@ -87,7 +98,7 @@ async fn t_62_the_destination_accepts_anew<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn t_62_the_first_number_is_kept<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_first_number_is_kept<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let last = bench.queue(QueueSpec::default()).await?;
     let middle = bench.queue(to(&last)).await?;
     let first = bench.queue(to(&middle)).await?;
@@ -105,7 +116,7 @@ async fn t_62_the_first_number_is_kept<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn t_10_the_time_to_live_begins_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_time_to_live_begins_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     let ttl = Duration::from_secs(3);
     for body in ["a", "b"] {
@@ -118,7 +129,7 @@ async fn t_10_the_time_to_live_begins_again<B: Backend>(bench: &Bench<'_, B>) ->
     bench.gone(&destination).await
 }
 
-async fn t_61_a_message_is_handed_on_four_times<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_forwarded_four_times<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     // Each forwards to the one before it.
     let mut chain = vec![bench.queue(QueueSpec::default()).await?];
     for _ in 0..5 {
@@ -134,7 +145,7 @@ async fn t_61_a_message_is_handed_on_four_times<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn t_63_dead_letters_are_handed_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_are_forwarded<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let morgue = bench.queue(QueueSpec::default()).await?;
     let queue = bench.queue(burying_in(&morgue)).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
@@ -148,7 +159,7 @@ async fn t_63_dead_letters_are_handed_on<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn t_63_a_dead_letter_says_where_it_died<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_says_where_it_died<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let morgue = bench.queue(QueueSpec::default()).await?;
     let spec = QueueSpec { max_delivery_count: Some(1), ..burying_in(&morgue) };
     let queue = bench.queue(spec).await?;
@@ -161,7 +172,7 @@ async fn t_63_a_dead_letter_says_where_it_died<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn t_60_a_subscription_hands_on_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_subscription_forwards_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let destination = bench.queue(QueueSpec::default()).await?;
     let topic = topic(bench).await?;
     let forwarding = SubscriptionSpec { forward_to: Some(destination.clone()), ..SubscriptionSpec::default() };
@@ -173,7 +184,7 @@ async fn t_60_a_subscription_hands_on_too<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn t_60_what_was_scheduled_is_handed_on_when_it_is_due<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_was_scheduled_is_forwarded_when_it_is_due<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     let delay = Duration::from_secs(5);
     let at = bench.in_future(delay).await;
@@ -184,7 +195,7 @@ async fn t_60_what_was_scheduled_is_handed_on_when_it_is_due<B: Backend>(bench: 
     Ok(())
 }
 
-async fn t_67_the_destination_detects_duplicates<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_destination_detects_duplicates<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { duplicate_window: Some(Duration::from_secs(20)), ..QueueSpec::default() };
     let destination = bench.queue(spec).await?;
     let source = bench.queue(to(&destination)).await?;

@@ -4,35 +4,56 @@ use super::prelude::*;
 
 cases! {
     LockDuration:
-        s_28_a_lock_ends_when_its_time_is_over,
-        s_25_m_09_a_lock_runs_from_the_receive,
-        s_01_each_entity_has_its_own_lock_duration,
-        s_60_each_message_of_one_receive_has_its_own_lock,
-        s_28_a_lock_ends_while_a_receiver_waits;
+        /// Rules: S-28.
+        a_lock_ends_when_its_time_is_over,
+        /// Rules: S-25, M-09.
+        a_lock_runs_from_the_receive,
+        /// Rules: S-01.
+        each_entity_has_its_own_lock_duration,
+        /// Rules: S-60.
+        each_message_of_one_receive_has_its_own_lock,
+        /// Rules: S-28.
+        a_lock_ends_while_a_receiver_waits;
     LockRenewal:
-        s_57_a_renewed_lock_holds_from_then_on [LockDuration],
-        s_57_a_renewed_lock_ends_too [LockDuration],
-        s_57_a_lock_can_be_renewed_again_and_again,
-        s_53_a_lock_that_is_lost_is_not_renewed [LockDuration, LockFencing],
-        s_40_a_dead_letter_s_lock_is_renewed_too [LockDuration, DeadLetterReason];
+        /// Rules: S-57.
+        a_renewed_lock_holds_from_then_on [LockDuration],
+        /// Rules: S-57.
+        a_renewed_lock_ends_too [LockDuration],
+        /// Rules: S-57.
+        a_lock_can_be_renewed_again_and_again,
+        /// Rules: S-53.
+        a_lock_that_is_lost_is_not_renewed [LockDuration, LockFencing],
+        /// Rules: S-40.
+        a_dead_letter_s_lock_is_renewed_too [LockDuration, DeadLetterReason];
     LockFencing:
-        s_54_a_complete_after_the_lock_fails [LockDuration],
-        s_54_no_settlement_after_the_lock_has_an_effect [LockDuration, DeadLetterReason, Deferral],
-        s_54_the_old_lock_does_not_settle_the_new_delivery [LockDuration],
-        s_54_the_old_lock_is_not_released_or_renewed [LockDuration, LockRenewal, Release],
-        s_54_a_failed_settlement_does_not_count_twice [LockDuration],
-        s_56_after_a_failed_complete_the_message_comes_again [LockDuration],
-        m_10_each_delivery_has_a_lock_token_of_its_own;
+        /// Rules: S-54.
+        a_complete_after_the_lock_fails [LockDuration],
+        /// Rules: S-54.
+        no_settlement_after_the_lock_has_an_effect [LockDuration, DeadLetterReason, Deferral],
+        /// Rules: S-54.
+        the_old_lock_does_not_settle_the_new_delivery [LockDuration],
+        /// Rules: S-54.
+        the_old_lock_is_not_released_or_renewed [LockDuration, LockRenewal, Release],
+        /// Rules: S-54.
+        a_failed_settlement_does_not_count_twice [LockDuration],
+        /// Rules: S-56.
+        after_a_failed_complete_the_message_is_redelivered [LockDuration],
+        /// Rules: M-10.
+        each_delivery_has_a_lock_token_of_its_own;
     SettleElsewhere:
-        s_64_a_message_is_completed_when_its_receiver_is_gone,
-        s_64_a_message_is_dead_lettered_elsewhere [DeadLetterReason],
-        s_64_a_message_is_abandoned_elsewhere,
-        s_64_a_lost_lock_is_lost_elsewhere_too [LockDuration, LockFencing];
+        /// Rules: S-64.
+        a_message_is_completed_when_its_receiver_is_gone,
+        /// Rules: S-64.
+        a_message_is_dead_lettered_elsewhere [DeadLetterReason],
+        /// Rules: S-64.
+        a_message_is_abandoned_elsewhere,
+        /// Rules: S-64.
+        a_lost_lock_is_lost_elsewhere_too [LockDuration, LockFencing];
 }
 
 const LOST: &[ErrorKind] = &[ErrorKind::MessageLockLost];
 
-async fn s_28_a_lock_ends_when_its_time_is_over<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_ends_when_its_time_is_over<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let _held = bench.receive(&queue).await?;
@@ -43,7 +64,7 @@ async fn s_28_a_lock_ends_when_its_time_is_over<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn s_25_m_09_a_lock_runs_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_runs_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.wait(bench.lock()).await;
@@ -56,7 +77,7 @@ async fn s_25_m_09_a_lock_runs_from_the_receive<B: Backend>(bench: &Bench<'_, B>
     Ok(held.complete().await?)
 }
 
-async fn s_01_each_entity_has_its_own_lock_duration<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_entity_has_its_own_lock_duration<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let short = bench.locking_queue().await?;
     let spec = QueueSpec { lock_duration: Some(bench.lock() * 2), ..QueueSpec::default() };
     let long = bench.queue(spec).await?;
@@ -71,7 +92,7 @@ async fn s_01_each_entity_has_its_own_lock_duration<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn s_60_each_message_of_one_receive_has_its_own_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_message_of_one_receive_has_its_own_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut held = bench.receive_each(&queue, 3).await?;
@@ -82,7 +103,7 @@ async fn s_60_each_message_of_one_receive_has_its_own_lock<B: Backend>(bench: &B
     Ok(())
 }
 
-async fn s_28_a_lock_ends_while_a_receiver_waits<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_ends_while_a_receiver_waits<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let _held = bench.receive(&queue).await?;
@@ -93,7 +114,7 @@ async fn s_28_a_lock_ends_while_a_receiver_waits<B: Backend>(bench: &Bench<'_, B
     }
 }
 
-async fn s_57_a_renewed_lock_holds_from_then_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_renewed_lock_holds_from_then_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -106,7 +127,7 @@ async fn s_57_a_renewed_lock_holds_from_then_on<B: Backend>(bench: &Bench<'_, B>
     Ok(held.complete().await?)
 }
 
-async fn s_57_a_renewed_lock_ends_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_renewed_lock_ends_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -119,7 +140,7 @@ async fn s_57_a_renewed_lock_ends_too<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn s_57_a_lock_can_be_renewed_again_and_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_can_be_renewed_again_and_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -134,7 +155,7 @@ async fn s_57_a_lock_can_be_renewed_again_and_again<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn s_53_a_lock_that_is_lost_is_not_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_that_is_lost_is_not_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -144,7 +165,7 @@ async fn s_53_a_lock_that_is_lost_is_not_renewed<B: Backend>(bench: &Bench<'_, B
     Ok(())
 }
 
-async fn s_40_a_dead_letter_s_lock_is_renewed_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_s_lock_is_renewed_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
@@ -164,7 +185,7 @@ async fn stale<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<D
     Ok(held)
 }
 
-async fn s_54_a_complete_after_the_lock_fails<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_complete_after_the_lock_fails<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let error = stale(bench, &queue).await?.complete().await.err();
     ensure!(error.is_some_and(|error| error.is_lock_lost()), "the settlement did not fail as a lost lock");
@@ -172,7 +193,7 @@ async fn s_54_a_complete_after_the_lock_fails<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn s_54_no_settlement_after_the_lock_has_an_effect<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn no_settlement_after_the_lock_has_an_effect<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let dead = Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "late");
     for disposition in [Disposition::Complete, Disposition::ABANDON, dead, Disposition::DEFER] {
         let queue = bench.locking_queue().await?;
@@ -185,7 +206,7 @@ async fn s_54_no_settlement_after_the_lock_has_an_effect<B: Backend>(bench: &Ben
     Ok(())
 }
 
-async fn s_54_the_old_lock_does_not_settle_the_new_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_old_lock_does_not_settle_the_new_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let old = stale(bench, &queue).await?;
     let new = bench.receive(&queue).await?;
@@ -195,7 +216,7 @@ async fn s_54_the_old_lock_does_not_settle_the_new_delivery<B: Backend>(bench: &
     bench.gone(&queue).await
 }
 
-async fn s_54_the_old_lock_is_not_released_or_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_old_lock_is_not_released_or_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let old = stale(bench, &queue).await?;
     let new = bench.receive(&queue).await?;
@@ -205,7 +226,7 @@ async fn s_54_the_old_lock_is_not_released_or_renewed<B: Backend>(bench: &Bench<
     Ok(new.complete().await?)
 }
 
-async fn s_54_a_failed_settlement_does_not_count_twice<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_failed_settlement_does_not_count_twice<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let held = stale(bench, &queue).await?;
     refused(held.abandon().await, LOST)?;
@@ -213,7 +234,7 @@ async fn s_54_a_failed_settlement_does_not_count_twice<B: Backend>(bench: &Bench
     Ok(())
 }
 
-async fn s_56_after_a_failed_complete_the_message_comes_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn after_a_failed_complete_the_message_is_redelivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let held = stale(bench, &queue).await?;
     let (id, old) = (held.message.message_id().map(String::from), number(&held.message)?);
@@ -225,7 +246,7 @@ async fn s_56_after_a_failed_complete_the_message_comes_again<B: Backend>(bench:
 }
 
 /// Only if the transport shows it to the application.
-async fn m_10_each_delivery_has_a_lock_token_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_delivery_has_a_lock_token_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = bench.receive_each(&queue, 2).await?;
@@ -246,7 +267,7 @@ async fn orphan<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<
     Ok(bench.receive_by(&mut receiver).await?.lease)
 }
 
-async fn s_64_a_message_is_completed_when_its_receiver_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_completed_when_its_receiver_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.short_locking_queue().await?;
     let lease = orphan(bench, &queue).await?;
     bench.backend.settle_elsewhere(&queue, lease, Disposition::Complete).await?;
@@ -254,7 +275,7 @@ async fn s_64_a_message_is_completed_when_its_receiver_is_gone<B: Backend>(bench
     bench.gone(&queue).await
 }
 
-async fn s_64_a_message_is_dead_lettered_elsewhere<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_dead_lettered_elsewhere<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let lease = orphan(bench, &queue).await?;
     let dead = Disposition::dead_letter(DeadLetterReason::Application("Elsewhere".into()), "far");
@@ -263,7 +284,7 @@ async fn s_64_a_message_is_dead_lettered_elsewhere<B: Backend>(bench: &Bench<'_,
     bench.nothing(&queue).await
 }
 
-async fn s_64_a_message_is_abandoned_elsewhere<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_abandoned_elsewhere<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let lease = orphan(bench, &queue).await?;
     bench.backend.settle_elsewhere(&queue, lease, Disposition::ABANDON).await?;
@@ -271,7 +292,7 @@ async fn s_64_a_message_is_abandoned_elsewhere<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn s_64_a_lost_lock_is_lost_elsewhere_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_lock_is_lost_elsewhere_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let lease = orphan(bench, &queue).await?;
     bench.wait_past(bench.lock()).await;

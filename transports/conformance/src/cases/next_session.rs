@@ -10,13 +10,20 @@ use super::{
 
 cases! {
     NextSession:
-        n_04_a_session_with_messages_is_accepted [Sessions],
-        n_04_the_oldest_message_chooses_the_session [Sessions],
-        n_04_held_sessions_are_passed_over [Sessions],
-        n_04_without_a_session_the_wait_ends [Sessions],
-        n_04_a_new_session_ends_the_wait [Sessions],
-        n_04_a_session_that_is_given_up_ends_the_wait [Sessions],
-        n_04_each_receiver_gets_a_session_of_its_own [Sessions];
+        /// Rules: N-04.
+        a_session_with_messages_is_accepted [Sessions],
+        /// Rules: N-04.
+        the_oldest_message_chooses_the_session [Sessions],
+        /// Rules: N-04.
+        held_sessions_are_passed_over [Sessions],
+        /// Rules: N-04.
+        without_a_session_the_wait_ends [Sessions],
+        /// Rules: N-04.
+        a_new_session_ends_the_wait [Sessions],
+        /// Rules: N-04.
+        a_session_that_is_given_up_ends_the_wait [Sessions],
+        /// Rules: N-04.
+        each_receiver_gets_a_session_of_its_own [Sessions];
 }
 
 /// Accepts the next session, which must exist.
@@ -28,7 +35,7 @@ async fn no_session<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Ver
     refused(bench.backend.accept_next_session(queue, bench.patience()).await, &[ErrorKind::ServiceTimeout])
 }
 
-async fn n_04_a_session_with_messages_is_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_with_messages_is_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = next(bench, &queue).await?;
@@ -37,7 +44,7 @@ async fn n_04_a_session_with_messages_is_accepted<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn n_04_the_oldest_message_chooses_the_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_oldest_message_chooses_the_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("two", "a"), ("one", "b"), ("two", "c"), ("three", "d")]).await?;
     let mut held = Vec::new();
@@ -49,7 +56,7 @@ async fn n_04_the_oldest_message_chooses_the_session<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn n_04_held_sessions_are_passed_over<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn held_sessions_are_passed_over<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
     let held = accept(bench, &queue, "one").await?;
@@ -60,7 +67,7 @@ async fn n_04_held_sessions_are_passed_over<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(held.close().await?)
 }
 
-async fn n_04_without_a_session_the_wait_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_a_session_the_wait_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     no_session(bench, &queue).await?;
     // A wait that ended has taken nothing.
@@ -69,7 +76,7 @@ async fn n_04_without_a_session_the_wait_ends<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn n_04_a_new_session_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_new_session_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     let sending = async {
         bench.wait(bench.margin()).await;
@@ -81,7 +88,7 @@ async fn n_04_a_new_session_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn n_04_a_session_that_is_given_up_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_that_is_given_up_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let held = accept(bench, &queue, "one").await?;
@@ -95,7 +102,7 @@ async fn n_04_a_session_that_is_given_up_ends_the_wait<B: Backend>(bench: &Bench
     Ok(())
 }
 
-async fn n_04_each_receiver_gets_a_session_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_receiver_gets_a_session_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
     let (one, two) = join(next(bench, &queue), next(bench, &queue)).await;

@@ -5,19 +5,29 @@ use crate::Counts;
 
 cases! {
     Peek:
-        t_30_a_peek_locks_nothing,
-        t_30_a_locked_message_is_shown,
-        t_30_a_deferred_message_is_shown_as_such [Deferral],
-        t_30_dead_letters_are_shown_at_their_own_address [DeadLetterReason],
-        t_31_messages_come_in_order_from_a_number_on,
-        t_32_at_most_as_many_as_asked_for,
-        t_32_nothing_is_an_empty_list,
-        t_33_a_peeked_message_has_no_lock,
-        t_30_a_peeked_message_is_whole,
-        t_30_messages_are_counted_by_state [DeadLetterReason, Scheduling, Deferral];
+        /// Rules: T-30.
+        a_peek_locks_nothing,
+        /// Rules: T-30.
+        a_locked_message_is_shown,
+        /// Rules: T-30.
+        a_deferred_message_is_shown_as_such [Deferral],
+        /// Rules: T-30.
+        dead_letters_are_shown_at_their_own_address [DeadLetterReason],
+        /// Rules: T-31.
+        messages_come_in_order_from_a_number_on,
+        /// Rules: T-32.
+        at_most_as_many_as_requested,
+        /// Rules: T-32.
+        nothing_is_an_empty_list,
+        /// Rules: T-33.
+        a_peeked_message_has_no_lock,
+        /// Rules: T-30.
+        a_peeked_message_is_whole,
+        /// Rules: T-30.
+        messages_are_counted_by_state [DeadLetterReason, Scheduling, Deferral];
 }
 
-async fn t_30_a_peek_locks_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_peek_locks_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     for _ in 0..3 {
@@ -28,7 +38,7 @@ async fn t_30_a_peek_locks_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     Ok(())
 }
 
-async fn t_30_a_locked_message_is_shown<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_locked_message_is_shown<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = bench.receive(&queue).await?;
@@ -38,7 +48,7 @@ async fn t_30_a_locked_message_is_shown<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn t_30_a_deferred_message_is_shown_as_such<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_shown_as_such<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     bench.receive(&queue).await?.defer().await?;
@@ -50,7 +60,7 @@ async fn t_30_a_deferred_message_is_shown_as_such<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn t_30_dead_letters_are_shown_at_their_own_address<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_are_shown_at_their_own_address<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let dead_letter = DeadLetter::new(DeadLetterReason::Application("Why".into()), "");
@@ -63,7 +73,7 @@ async fn t_30_dead_letters_are_shown_at_their_own_address<B: Backend>(bench: &Be
     Ok(())
 }
 
-async fn t_31_messages_come_in_order_from_a_number_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_come_in_order_from_a_number_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
     let all = bench.peek(&queue).await?;
@@ -76,7 +86,7 @@ async fn t_31_messages_come_in_order_from_a_number_on<B: Backend>(bench: &Bench<
     Ok(())
 }
 
-async fn t_32_at_most_as_many_as_asked_for<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn at_most_as_many_as_requested<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let (mut from, mut seen) = (SequenceNumber::new(0), Vec::new());
@@ -91,7 +101,7 @@ async fn t_32_at_most_as_many_as_asked_for<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn t_32_nothing_is_an_empty_list<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn nothing_is_an_empty_list<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     ensure_eq!(bench.peek(&queue).await?.len(), 0);
     bench.send_bodies(&queue, ["a"]).await?;
@@ -100,7 +110,7 @@ async fn t_32_nothing_is_an_empty_list<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn t_33_a_peeked_message_has_no_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_peeked_message_has_no_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -109,7 +119,7 @@ async fn t_33_a_peeked_message_has_no_lock<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(held.complete().await?)
 }
 
-async fn t_30_a_peeked_message_is_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_peeked_message_is_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let message = Message::builder().message_id("m-1").subject("s").property("n", 7_i64).build("a body")?;
     bench.send(&queue, message).await?;
@@ -122,7 +132,7 @@ async fn t_30_a_peeked_message_is_whole<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn t_30_messages_are_counted_by_state<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_are_counted_by_state<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["dead", "deferred", "locked", "active"]).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;

@@ -4,14 +4,22 @@ use super::prelude::*;
 
 cases! {
     Prefetch:
-        t_88_a_receive_takes_no_more_than_asked_for,
-        t_88_a_receive_does_not_wait_for_more,
-        t_88_a_receive_takes_several,
-        t_89_messages_of_one_receive_come_in_order,
-        t_89_each_is_settled_for_itself,
-        t_91_others_do_not_get_what_was_taken,
-        t_89_what_was_taken_can_be_given_back [Release],
-        t_91_the_locks_run_from_the_receive [LockDuration];
+        /// Rules: T-88.
+        a_receive_takes_no_more_than_requested,
+        /// Rules: T-88.
+        a_receive_does_not_wait_for_more,
+        /// Rules: T-88.
+        a_receive_takes_several,
+        /// Rules: T-89.
+        messages_of_one_receive_come_in_order,
+        /// Rules: T-89.
+        each_is_settled_for_itself,
+        /// Rules: T-91.
+        others_do_not_get_what_was_taken,
+        /// Rules: T-89.
+        what_was_taken_can_be_released [Release],
+        /// Rules: T-91.
+        the_locks_run_from_the_receive [LockDuration];
 }
 
 /// Receives `count` messages by as few receives as the transport needs.
@@ -30,7 +38,7 @@ async fn take_all<B: Backend>(
     Ok(held)
 }
 
-async fn t_88_a_receive_takes_no_more_than_asked_for<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_receive_takes_no_more_than_requested<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let held = take_all(bench, &queue, 2).await?;
@@ -40,7 +48,7 @@ async fn t_88_a_receive_takes_no_more_than_asked_for<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn t_88_a_receive_does_not_wait_for_more<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_receive_does_not_wait_for_more<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let taken = bench.try_receive(&queue, 10).await?;
@@ -49,7 +57,7 @@ async fn t_88_a_receive_does_not_wait_for_more<B: Backend>(bench: &Bench<'_, B>)
 }
 
 /// The first receive may take the messages so far, so that there are several.
-async fn t_88_a_receive_takes_several<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_receive_takes_several<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e", "f"]).await?;
     let (mut held, mut most) = (Vec::new(), 0);
@@ -67,7 +75,7 @@ async fn t_88_a_receive_takes_several<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn t_89_messages_of_one_receive_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_of_one_receive_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e"]).await?;
     let held = take_all(bench, &queue, 5).await?;
@@ -78,7 +86,7 @@ async fn t_89_messages_of_one_receive_come_in_order<B: Backend>(bench: &Bench<'_
     bench.gone(&queue).await
 }
 
-async fn t_89_each_is_settled_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_is_settled_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut held = take_all(bench, &queue, 3).await?;
@@ -90,7 +98,7 @@ async fn t_89_each_is_settled_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn t_91_others_do_not_get_what_was_taken<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn others_do_not_get_what_was_taken<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = take_all(bench, &queue, 2).await?;
@@ -102,7 +110,7 @@ async fn t_91_others_do_not_get_what_was_taken<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn t_89_what_was_taken_can_be_given_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_was_taken_can_be_released<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     for delivery in take_all(bench, &queue, 3).await? {
@@ -116,7 +124,7 @@ async fn t_89_what_was_taken_can_be_given_back<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn t_91_the_locks_run_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_locks_run_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let mut held = take_all(bench, &queue, 2).await?;

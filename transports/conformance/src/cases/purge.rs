@@ -4,16 +4,23 @@ use super::prelude::*;
 
 cases! {
     Purge:
-        s_106_all_messages_are_removed,
-        s_106_no_more_than_asked_for,
-        s_106_the_oldest_go_first,
-        s_106_only_those_that_were_accepted_before,
-        s_106_a_locked_message_stays,
-        s_106_a_scheduled_message_stays [Scheduling],
-        s_106_dead_letters_are_purged_at_their_own_address [DeadLetterReason];
+        /// Rules: S-106.
+        all_messages_are_removed,
+        /// Rules: S-106.
+        no_more_than_requested,
+        /// Rules: S-106.
+        the_oldest_go_first,
+        /// Rules: S-106.
+        only_those_that_were_accepted_before,
+        /// Rules: S-106.
+        a_locked_message_stays,
+        /// Rules: S-106.
+        a_scheduled_message_stays [Scheduling],
+        /// Rules: S-106.
+        dead_letters_are_purged_at_their_own_address [DeadLetterReason];
 }
 
-async fn s_106_all_messages_are_removed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn all_messages_are_removed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     ensure_eq!(bench.backend.purge(&queue, 100, None).await?, 3);
@@ -24,7 +31,7 @@ async fn s_106_all_messages_are_removed<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn s_106_no_more_than_asked_for<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn no_more_than_requested<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     ensure_eq!(bench.backend.purge(&queue, 2, None).await?, 2);
@@ -32,7 +39,7 @@ async fn s_106_no_more_than_asked_for<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn s_106_the_oldest_go_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_oldest_go_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     bench.backend.purge(&queue, 1, None).await?;
@@ -40,7 +47,7 @@ async fn s_106_the_oldest_go_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     Ok(())
 }
 
-async fn s_106_only_those_that_were_accepted_before<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn only_those_that_were_accepted_before<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     bench.wait(bench.margin() * 2).await;
@@ -52,7 +59,7 @@ async fn s_106_only_those_that_were_accepted_before<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn s_106_a_locked_message_stays<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_locked_message_stays<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = bench.receive(&queue).await?;
@@ -62,7 +69,7 @@ async fn s_106_a_locked_message_stays<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn s_106_a_scheduled_message_stays<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_scheduled_message_stays<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let delay = Duration::from_secs(5);
     let at = bench.in_future(delay).await;
@@ -74,7 +81,7 @@ async fn s_106_a_scheduled_message_stays<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn s_106_dead_letters_are_purged_at_their_own_address<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_are_purged_at_their_own_address<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     for _ in 0..2 {

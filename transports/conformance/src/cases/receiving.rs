@@ -10,29 +10,44 @@ use crate::NoCall;
 
 cases! {
     ReceiveAndDelete:
-        s_24_a_message_is_removed_as_it_is_delivered,
-        s_24_a_dropped_delivery_is_not_delivered_again,
-        s_24_only_what_is_delivered_is_removed,
-        s_50_what_was_removed_cannot_be_settled [LockRenewal, Deferral],
-        m_09_what_was_removed_has_no_lock,
-        s_39_a_dead_letter_can_be_received_and_deleted [DeadLetterReason];
+        /// Rules: S-24.
+        a_message_is_removed_as_it_is_delivered,
+        /// Rules: S-24.
+        a_dropped_delivery_is_not_delivered_again,
+        /// Rules: S-24.
+        only_what_is_delivered_is_removed,
+        /// Rules: S-50.
+        what_was_removed_cannot_be_settled [LockRenewal, Deferral],
+        /// Rules: M-09.
+        what_was_removed_has_no_lock,
+        /// Rules: S-39.
+        a_dead_letter_can_be_received_and_deleted [DeadLetterReason];
     PeekLock:
-        s_25_a_locked_message_stays_in_the_queue,
-        s_26_complete_removes,
-        s_27_a_dropped_delivery_is_abandoned,
-        s_29_a_dropped_receive_takes_nothing,
-        s_50_a_lock_has_a_duration_and_an_end,
-        s_51_others_get_the_next_message,
-        s_51_no_message_goes_to_two_receivers,
-        s_25_a_waiting_receiver_is_woken,
-        s_25_each_waiting_receiver_gets_one;
+        /// Rules: S-25.
+        a_locked_message_stays_in_the_queue,
+        /// Rules: S-26.
+        complete_removes,
+        /// Rules: S-27.
+        a_dropped_delivery_is_abandoned,
+        /// Rules: S-29.
+        a_dropped_receive_takes_nothing,
+        /// Rules: S-50.
+        a_lock_has_a_duration_and_an_end,
+        /// Rules: S-51.
+        others_get_the_next_message,
+        /// Rules: S-51.
+        no_message_goes_to_two_receivers,
+        /// Rules: S-25.
+        a_waiting_receiver_is_woken,
+        /// Rules: S-25.
+        each_waiting_receiver_gets_one;
 }
 
 async fn deleting<B: Backend>(bench: &Bench<'_, B>, from: &EntityPath) -> Result<B::Receiver, Failure> {
     Ok(bench.backend.receiver(from, Mode::ReceiveAndDelete).await?)
 }
 
-async fn s_24_a_message_is_removed_as_it_is_delivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_removed_as_it_is_delivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let mut receiver = deleting(bench, &queue).await?;
@@ -43,7 +58,7 @@ async fn s_24_a_message_is_removed_as_it_is_delivered<B: Backend>(bench: &Bench<
     bench.gone(&queue).await
 }
 
-async fn s_24_a_dropped_delivery_is_not_delivered_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dropped_delivery_is_not_delivered_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut receiver = deleting(bench, &queue).await?;
@@ -52,7 +67,7 @@ async fn s_24_a_dropped_delivery_is_not_delivered_again<B: Backend>(bench: &Benc
     bench.gone(&queue).await
 }
 
-async fn s_24_only_what_is_delivered_is_removed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn only_what_is_delivered_is_removed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut receiver = deleting(bench, &queue).await?;
@@ -62,7 +77,7 @@ async fn s_24_only_what_is_delivered_is_removed<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn s_50_what_was_removed_cannot_be_settled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_was_removed_cannot_be_settled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
     let mut receiver = deleting(bench, &queue).await?;
@@ -74,7 +89,7 @@ async fn s_50_what_was_removed_cannot_be_settled<B: Backend>(bench: &Bench<'_, B
     refused(renewed.lease.renew().await, &invalid)
 }
 
-async fn m_09_what_was_removed_has_no_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_was_removed_has_no_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut receiver = deleting(bench, &queue).await?;
@@ -85,7 +100,7 @@ async fn m_09_what_was_removed_has_no_lock<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn s_39_a_dead_letter_can_be_received_and_deleted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_can_be_received_and_deleted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
@@ -95,7 +110,7 @@ async fn s_39_a_dead_letter_can_be_received_and_deleted<B: Backend>(bench: &Benc
     bench.gone(&queue).await
 }
 
-async fn s_25_a_locked_message_stays_in_the_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_locked_message_stays_in_the_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -105,7 +120,7 @@ async fn s_25_a_locked_message_stays_in_the_queue<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn s_26_complete_removes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn complete_removes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     bench.receive(&queue).await?.complete().await?;
@@ -114,7 +129,7 @@ async fn s_26_complete_removes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     bench.gone(&queue).await
 }
 
-async fn s_27_a_dropped_delivery_is_abandoned<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dropped_delivery_is_abandoned<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     drop(bench.receive(&queue).await?);
@@ -125,7 +140,7 @@ async fn s_27_a_dropped_delivery_is_abandoned<B: Backend>(bench: &Bench<'_, B>) 
 
 /// A dropped receive leaves no lock, and the next receiver gets the message as its first delivery. A message that arrives for a
 /// receiver that does not poll again goes to another one, which waits.
-async fn s_29_a_dropped_receive_takes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dropped_receive_takes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut first = bench.receiver(&queue).await?;
     for _ in 0..3 {
@@ -161,7 +176,7 @@ async fn s_29_a_dropped_receive_takes_nothing<B: Backend>(bench: &Bench<'_, B>) 
 
 /// Without a duration there is nothing to measure: a transport that declares neither a duration nor a renewal may lock a message
 /// until it is settled.
-async fn s_50_a_lock_has_a_duration_and_an_end<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_has_a_duration_and_an_end<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let Delivery { message, lease } = bench.receive(&queue).await?;
@@ -181,7 +196,7 @@ async fn s_50_a_lock_has_a_duration_and_an_end<B: Backend>(bench: &Bench<'_, B>)
     Ok(lease.settle(Disposition::Complete).await?)
 }
 
-async fn s_51_others_get_the_next_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn others_get_the_next_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let (mut one, mut two) = (bench.receiver(&queue).await?, bench.receiver(&queue).await?);
@@ -192,7 +207,7 @@ async fn s_51_others_get_the_next_message<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(first.complete().await?)
 }
 
-async fn s_51_no_message_goes_to_two_receivers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn no_message_goes_to_two_receivers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let sender = bench.backend.sender(&queue).await?;
     for index in 0..30 {
@@ -207,7 +222,7 @@ async fn s_51_no_message_goes_to_two_receivers<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn s_25_a_waiting_receiver_is_woken<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_waiting_receiver_is_woken<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let receiving = bench.receive_in_task(bench.receiver(&queue).await?);
     bench.wait(bench.margin()).await;
@@ -217,7 +232,7 @@ async fn s_25_a_waiting_receiver_is_woken<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(delivery.complete().await?)
 }
 
-async fn s_25_each_waiting_receiver_gets_one<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_waiting_receiver_gets_one<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let one = bench.receive_in_task(bench.receiver(&queue).await?);
     let two = bench.receive_in_task(bench.receiver(&queue).await?);

@@ -7,21 +7,33 @@ use crate::{Status, TopicSpec};
 
 cases! {
     Rejection:
-        e_15_no_such_entity,
-        e_15_a_deleted_queue_is_gone,
-        e_09_a_queue_is_created_once,
-        v_09_properties_that_are_too_large_are_refused,
-        v_220_values_that_are_nested_too_deep_are_refused,
-        s_103_nothing_is_sent_to_a_dead_letter_queue,
-        t_82_a_batch_with_one_bad_message_is_refused_as_a_whole [LargeMessages],
-        t_86_a_full_queue_refuses [DeadLetterReason],
-        s_11_a_disabled_queue_refuses_both_ways,
-        s_11_one_direction_can_be_disabled,
-        v_14_an_entity_does_not_forward_to_itself [AutoForward],
-        t_51_a_topic_gives_no_messages [Topics];
+        /// Rules: E-15.
+        no_such_entity,
+        /// Rules: E-15.
+        a_deleted_queue_is_gone,
+        /// Rules: E-09.
+        a_queue_is_created_once,
+        /// Rules: V-09.
+        properties_that_are_too_large_are_refused,
+        /// Rules: V-220.
+        values_that_are_nested_too_deep_are_refused,
+        /// Rules: S-103.
+        nothing_is_sent_to_a_dead_letter_queue,
+        /// Rules: T-82.
+        a_batch_with_one_bad_message_is_refused_as_a_whole [LargeMessages],
+        /// Rules: T-86.
+        a_full_queue_refuses [DeadLetterReason],
+        /// Rules: S-11.
+        a_disabled_queue_refuses_both_ways,
+        /// Rules: S-11.
+        one_direction_can_be_disabled,
+        /// Rules: V-14.
+        an_entity_does_not_forward_to_itself [AutoForward],
+        /// Rules: T-51.
+        a_topic_gives_no_messages [Topics];
 }
 
-async fn e_15_no_such_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn no_such_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let nowhere = bench.fresh_path()?;
     refused(bench.send(&nowhere, Message::new("a")).await, &[ErrorKind::EntityNotFound])?;
     refused(bench.receive(&nowhere).await, &[ErrorKind::EntityNotFound])?;
@@ -30,7 +42,7 @@ async fn e_15_no_such_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn e_15_a_deleted_queue_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deleted_queue_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.backend.delete(&queue).await?;
@@ -39,7 +51,7 @@ async fn e_15_a_deleted_queue_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     bench.gone(&queue).await
 }
 
-async fn e_09_a_queue_is_created_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_queue_is_created_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let again = bench.backend.create_queue(&queue, &QueueSpec::default()).await;
@@ -48,7 +60,7 @@ async fn e_09_a_queue_is_created_once<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn v_09_properties_that_are_too_large_are_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn properties_that_are_too_large_are_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
     let mut one = Properties::new();
@@ -63,7 +75,7 @@ async fn v_09_properties_that_are_too_large_are_refused<B: Backend>(bench: &Benc
     bench.gone(&queue).await
 }
 
-async fn v_220_values_that_are_nested_too_deep_are_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn values_that_are_nested_too_deep_are_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let wrap: [fn(Value) -> Value; 4] = [
         |inner| Value::List(vec![inner]),
@@ -94,13 +106,13 @@ async fn v_220_values_that_are_nested_too_deep_are_refused<B: Backend>(bench: &B
     bench.gone(&queue).await
 }
 
-async fn s_103_nothing_is_sent_to_a_dead_letter_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn nothing_is_sent_to_a_dead_letter_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     refused(bench.send(&queue.dead_letter(), Message::new("a")).await, &[ErrorKind::InvalidOperation])?;
     bench.gone(&queue).await
 }
 
-async fn t_82_a_batch_with_one_bad_message_is_refused_as_a_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_batch_with_one_bad_message_is_refused_as_a_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { max_message_size: Some(64 << 10), ..QueueSpec::default() };
     let queue = bench.queue(spec).await?;
     let batch = Batch::from(vec![Message::new("a"), Message::new(vec![0; 65 << 10]), Message::new("c")]);
@@ -109,7 +121,7 @@ async fn t_82_a_batch_with_one_bad_message_is_refused_as_a_whole<B: Backend>(ben
     bench.gone(&queue).await
 }
 
-async fn t_86_a_full_queue_refuses<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_full_queue_refuses<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { max_size: Some(1 << 20), ..QueueSpec::default() };
     let queue = bench.fresh_path()?;
     detail(bench.queue_at(&queue, spec).await)?;
@@ -130,7 +142,7 @@ async fn t_86_a_full_queue_refuses<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     bench.send(&queue, Message::new(vec![0; 100 << 10])).await
 }
 
-async fn s_11_a_disabled_queue_refuses_both_ways<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_disabled_queue_refuses_both_ways<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     detail(bench.backend.set_status(&queue, Status::Disabled).await)?;
@@ -141,7 +153,7 @@ async fn s_11_a_disabled_queue_refuses_both_ways<B: Backend>(bench: &Bench<'_, B
     Ok(())
 }
 
-async fn s_11_one_direction_can_be_disabled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn one_direction_can_be_disabled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     detail(bench.backend.set_status(&queue, Status::SendDisabled).await)?;
@@ -155,7 +167,7 @@ async fn s_11_one_direction_can_be_disabled<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn v_14_an_entity_does_not_forward_to_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_entity_does_not_forward_to_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let path = bench.fresh_path()?;
     let spec = QueueSpec { forward_to: Some(path.clone()), ..QueueSpec::default() };
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::InvalidOperation];
@@ -163,7 +175,7 @@ async fn v_14_an_entity_does_not_forward_to_itself<B: Backend>(bench: &Bench<'_,
     refused(bench.send(&path, Message::new("a")).await, &[ErrorKind::EntityNotFound])
 }
 
-async fn t_51_a_topic_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_topic_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = bench.topic(TopicSpec::default()).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     let kinds = [ErrorKind::InvalidOperation, ErrorKind::EntityNotFound];

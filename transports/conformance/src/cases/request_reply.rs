@@ -4,10 +4,14 @@ use super::prelude::*;
 
 cases! {
     RequestReply:
-        r_01_an_answer_goes_where_the_request_says,
-        r_02_there_may_be_several_answers,
-        r_01_answers_are_told_apart,
-        r_05_requesters_share_a_queue_by_sessions [Sessions];
+        /// Rules: R-01.
+        an_answer_goes_where_the_request_says,
+        /// Rules: R-02.
+        there_may_be_several_answers,
+        /// Rules: R-01.
+        replies_are_distinguished,
+        /// Rules: R-05.
+        requesters_share_a_queue_by_sessions [Sessions];
 }
 
 /// Receives a request and sends an answer for each body.
@@ -35,7 +39,7 @@ fn request(id: &'static str, reply_to: &EntityPath) -> Result<Message, Failure> 
     Ok(Message::builder().message_id(id).reply_to(reply_to.to_string()).build("question")?)
 }
 
-async fn r_01_an_answer_goes_where_the_request_says<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_answer_goes_where_the_request_says<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
     bench.send(&requests, request("q-1", &replies)?).await?;
     answer(bench, &requests, ["yes"]).await?;
@@ -44,7 +48,7 @@ async fn r_01_an_answer_goes_where_the_request_says<B: Backend>(bench: &Bench<'_
     bench.gone(&requests).await
 }
 
-async fn r_02_there_may_be_several_answers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn there_may_be_several_answers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
     bench.send(&requests, request("q-1", &replies)?).await?;
     answer(bench, &requests, ["one", "two", "three"]).await?;
@@ -54,7 +58,7 @@ async fn r_02_there_may_be_several_answers<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn r_01_answers_are_told_apart<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn replies_are_distinguished<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (requests, replies) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
     bench.send(&requests, request("q-1", &replies)?).await?;
     bench.send(&requests, request("q-2", &replies)?).await?;
@@ -66,7 +70,7 @@ async fn r_01_answers_are_told_apart<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     Ok(())
 }
 
-async fn r_05_requesters_share_a_queue_by_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn requesters_share_a_queue_by_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let requests = bench.queue(QueueSpec::default()).await?;
     let replies = bench.queue(QueueSpec { requires_session: true, ..QueueSpec::default() }).await?;
     // A requester waits on its own session before it has messages.

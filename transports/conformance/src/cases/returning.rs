@@ -10,29 +10,46 @@ use super::prelude::*;
 
 cases! {
     AbandonInPlace:
-        s_52_an_abandoned_message_comes_before_later_ones,
-        s_52_several_come_back_in_their_order,
-        s_52_a_message_whose_lock_ends_keeps_its_place [LockDuration],
-        s_52_new_messages_stay_behind;
+        /// Rules: S-52.
+        an_abandoned_message_comes_before_later_ones,
+        /// Rules: S-52.
+        several_come_back_in_their_order,
+        /// Rules: S-52.
+        a_message_whose_lock_ends_keeps_its_place [LockDuration],
+        /// Rules: S-52.
+        new_messages_stay_behind;
     Release:
-        s_36_a_released_message_is_there_at_once,
-        s_36_a_released_message_keeps_its_place,
-        s_36_release_changes_nothing,
-        s_36_a_deferred_message_is_deferred_again [Deferral],
-        s_36_a_lost_lock_is_not_released [LockDuration, LockFencing];
+        /// Rules: S-36.
+        a_released_message_is_there_at_once,
+        /// Rules: S-36.
+        a_released_message_keeps_its_place,
+        /// Rules: S-36.
+        release_changes_nothing,
+        /// Rules: S-36.
+        a_deferred_message_is_deferred_again [Deferral],
+        /// Rules: S-36.
+        a_lost_lock_is_not_released [LockDuration, LockFencing];
     DelayedRetry:
-        s_61_a_retry_comes_after_its_delay,
-        s_61_a_retry_has_the_same_content,
-        s_61_a_retry_comes_once [LockDuration],
-        k_211_each_failure_waits_and_is_in_the_history;
+        /// Rules: S-61.
+        a_retry_comes_after_its_delay,
+        /// Rules: S-61.
+        a_retry_has_the_same_content,
+        /// Rules: S-61.
+        a_retry_comes_once [LockDuration],
+        /// Rules: K-211.
+        each_failure_waits_and_is_in_the_history;
     ReleaseOnDisconnect:
-        s_29_a_lost_receiver_s_messages_come_back,
-        s_73_a_lost_receiver_does_not_count,
-        s_29_others_keep_what_they_have,
-        s_29_they_come_back_in_their_order;
+        /// Rules: S-29.
+        a_lost_receiver_s_messages_come_back,
+        /// Rules: S-73.
+        a_lost_receiver_does_not_count,
+        /// Rules: S-29.
+        others_keep_what_they_have,
+        /// Rules: S-29.
+        they_come_back_in_their_order;
 }
 
-async fn s_52_an_abandoned_message_comes_before_later_ones<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandoned_message_comes_before_later_ones<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     bench.receive(&queue).await?.abandon().await?;
@@ -40,7 +57,7 @@ async fn s_52_an_abandoned_message_comes_before_later_ones<B: Backend>(bench: &B
     Ok(())
 }
 
-async fn s_52_several_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn several_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
     let mut held = bench.receive_each(&queue, 3).await?;
@@ -52,7 +69,7 @@ async fn s_52_several_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn s_52_a_message_whose_lock_ends_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_whose_lock_ends_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let _held = bench.receive_each(&queue, 2).await?;
@@ -61,7 +78,7 @@ async fn s_52_a_message_whose_lock_ends_keeps_its_place<B: Backend>(bench: &Benc
     Ok(())
 }
 
-async fn s_52_new_messages_stay_behind<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn new_messages_stay_behind<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -72,7 +89,7 @@ async fn s_52_new_messages_stay_behind<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn s_36_a_released_message_is_there_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_released_message_is_there_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut other = bench.receiver(&queue).await?;
@@ -82,7 +99,7 @@ async fn s_36_a_released_message_is_there_at_once<B: Backend>(bench: &Bench<'_, 
     Ok(delivery.complete().await?)
 }
 
-async fn s_36_a_released_message_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_released_message_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut held = bench.receive_each(&queue, 2).await?;
@@ -93,7 +110,7 @@ async fn s_36_a_released_message_keeps_its_place<B: Backend>(bench: &Bench<'_, B
     Ok(())
 }
 
-async fn s_36_release_changes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn release_changes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send(&queue, Message::builder().message_id("m-1").property("n", 7_i64).build("a")?).await?;
     let first = bench.receive(&queue).await?;
@@ -105,7 +122,7 @@ async fn s_36_release_changes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn s_36_a_deferred_message_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -118,7 +135,7 @@ async fn s_36_a_deferred_message_is_deferred_again<B: Backend>(bench: &Bench<'_,
     Ok(fetched.complete().await?)
 }
 
-async fn s_36_a_lost_lock_is_not_released<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_lock_is_not_released<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -142,7 +159,7 @@ async fn retry<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, delivery: D
     Ok(delivery.settle(disposition).await?)
 }
 
-async fn s_61_a_retry_comes_after_its_delay<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_retry_comes_after_its_delay<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     retry(bench, &queue, bench.receive(&queue).await?).await?;
@@ -154,7 +171,7 @@ async fn s_61_a_retry_comes_after_its_delay<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn s_61_a_retry_has_the_same_content<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_retry_has_the_same_content<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let message = Message::builder().content_type("text/plain").subject("s").correlation_id("c").property("n", 7_i64);
     bench.send(&queue, message.build("a body")?).await?;
@@ -167,7 +184,7 @@ async fn s_61_a_retry_has_the_same_content<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn s_61_a_retry_comes_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_retry_comes_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     retry(bench, &queue, bench.receive(&queue).await?).await?;
@@ -177,7 +194,7 @@ async fn s_61_a_retry_comes_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     bench.gone(&queue).await
 }
 
-async fn k_211_each_failure_waits_and_is_in_the_history<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_failure_waits_and_is_in_the_history<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for failures in 1..=2 {
@@ -222,7 +239,7 @@ async fn drain_uncounted<B: Backend, const N: usize>(
     Ok(())
 }
 
-async fn s_29_a_lost_receiver_s_messages_come_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_receiver_s_messages_come_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     lose(bench, &queue, 1).await?;
@@ -230,7 +247,7 @@ async fn s_29_a_lost_receiver_s_messages_come_back<B: Backend>(bench: &Bench<'_,
     bench.gone(&queue).await
 }
 
-async fn s_73_a_lost_receiver_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_receiver_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..3 {
@@ -239,7 +256,7 @@ async fn s_73_a_lost_receiver_does_not_count<B: Backend>(bench: &Bench<'_, B>) -
     drain_uncounted(bench, &queue, ["a"]).await
 }
 
-async fn s_29_others_keep_what_they_have<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn others_keep_what_they_have<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = bench.receive(&queue).await?;
@@ -248,7 +265,7 @@ async fn s_29_others_keep_what_they_have<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(held.complete().await?)
 }
 
-async fn s_29_they_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn they_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
     lose(bench, &queue, 3).await?;

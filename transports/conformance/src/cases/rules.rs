@@ -5,24 +5,41 @@ use crate::{Correlation, Filter, RuleSpec, SubscriptionSpec};
 
 cases! {
     CorrelationFilters:
-        t_54_every_field_can_be_compared [Topics],
-        t_54_all_fields_must_be_equal [Topics],
-        t_54_text_is_compared_with_its_case [Topics],
-        t_54_user_properties_can_be_compared [Topics],
-        t_53_one_of_several_filters_is_enough [Topics],
-        t_55_a_false_filter_lets_nothing_in [Topics];
+        /// Rules: T-54.
+        every_field_can_be_compared [Topics],
+        /// Rules: T-54.
+        all_fields_must_be_equal [Topics],
+        /// Rules: T-54.
+        text_is_compared_with_its_case [Topics],
+        /// Rules: T-54.
+        user_properties_can_be_compared [Topics],
+        /// Rules: T-53.
+        one_of_several_filters_is_enough [Topics],
+        /// Rules: T-55.
+        a_false_filter_lets_nothing_in [Topics];
     SqlRules:
-        t_59a_comparisons_and_logic [Topics],
-        t_59a_like_in_and_arithmetic [Topics],
-        t_59b_what_is_missing_is_unknown [Topics],
-        t_59c_a_missing_system_property_is_an_error [Topics],
-        t_59f_system_properties_can_be_compared [Topics],
-        t_56_an_action_changes_its_copy_only [Topics],
-        t_56_an_action_can_remove [Topics],
-        t_53_each_rule_with_an_action_makes_a_copy [Topics],
-        t_58_a_filter_does_not_see_the_body [Topics],
-        s_95_a_filter_that_fails_dead_letters_the_copy [Topics],
-        t_57_an_expression_that_cannot_be_read_is_refused [Topics];
+        /// Rules: T-59a.
+        comparisons_and_logic [Topics],
+        /// Rules: T-59a.
+        like_in_and_arithmetic [Topics],
+        /// Rules: T-59b.
+        what_is_missing_is_unknown [Topics],
+        /// Rules: T-59c.
+        a_missing_system_property_is_an_error [Topics],
+        /// Rules: T-59f.
+        system_properties_can_be_compared [Topics],
+        /// Rules: T-56.
+        an_action_changes_its_copy_only [Topics],
+        /// Rules: T-56.
+        an_action_can_remove [Topics],
+        /// Rules: T-53.
+        each_rule_with_an_action_makes_a_copy [Topics],
+        /// Rules: T-58.
+        a_filter_does_not_see_the_body [Topics],
+        /// Rules: S-95.
+        a_filter_that_fails_dead_letters_the_copy [Topics],
+        /// Rules: T-57.
+        an_expression_that_cannot_be_read_is_refused [Topics];
 }
 
 /// Creates a subscription for the messages that `filter` matches.
@@ -42,7 +59,7 @@ async fn filtered<B: Backend>(
 /// A filter, whether it matches the message that sets everything, and whether it matches the one that sets nothing.
 type Expectation = (&'static str, bool, bool);
 
-async fn t_54_every_field_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn every_field_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let none = Correlation::default;
     let value = Some("value");
     let filters = [
@@ -96,19 +113,19 @@ async fn let_in<B: Backend>(
     bench.drain(&subscription).await
 }
 
-async fn t_54_all_fields_must_be_equal<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn all_fields_must_be_equal<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let both = Correlation { subject: Some("a"), correlation_id: Some("1"), ..Correlation::default() };
     ensure_eq!(let_in(bench, both, &[("a", "2"), ("b", "1"), ("a", "1")]).await?, ["a 1"]);
     Ok(())
 }
 
-async fn t_54_text_is_compared_with_its_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn text_is_compared_with_its_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let upper = Correlation { subject: Some("A"), ..Correlation::default() };
     ensure_eq!(let_in(bench, upper, &[("a", "1"), ("A", "2"), ("A ", "3")]).await?, ["A 2"]);
     Ok(())
 }
 
-async fn t_54_user_properties_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn user_properties_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let key = Correlation { properties: vec![("key", "b")], ..Correlation::default() };
     ensure_eq!(let_in(bench, key, &[("a", "1"), ("b", "2")]).await?, ["b 2"]);
     let missing = Correlation { properties: vec![("key", "b"), ("none", "b")], ..Correlation::default() };
@@ -116,7 +133,7 @@ async fn t_54_user_properties_can_be_compared<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn t_53_one_of_several_filters_is_enough<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn one_of_several_filters_is_enough<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let a = Correlation { subject: Some("a"), ..Correlation::default() };
     let one = filtered(bench, &topic, "one", Filter::Correlation(a)).await?;
@@ -130,7 +147,7 @@ async fn t_53_one_of_several_filters_is_enough<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn t_55_a_false_filter_lets_nothing_in<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_false_filter_lets_nothing_in<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let none = filtered(bench, &topic, "none", Filter::False).await?;
     let all = filtered(bench, &topic, "all", Filter::True).await?;
@@ -166,7 +183,7 @@ async fn check<B: Backend>(bench: &Bench<'_, B>, expectations: &[Expectation]) -
     Ok(())
 }
 
-async fn t_59a_comparisons_and_logic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn comparisons_and_logic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let expectations = [
         ("1 = 1", true, true),
         ("n = 7", true, false),
@@ -185,7 +202,7 @@ async fn t_59a_comparisons_and_logic<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     check(bench, &expectations).await
 }
 
-async fn t_59a_like_in_and_arithmetic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn like_in_and_arithmetic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let expectations = [
         ("name LIKE 'O%'", true, false),
         ("name LIKE '_''Nei_'", true, false),
@@ -199,7 +216,7 @@ async fn t_59a_like_in_and_arithmetic<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     check(bench, &expectations).await
 }
 
-async fn t_59b_what_is_missing_is_unknown<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_is_missing_is_unknown<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let expectations = [
         ("missing = 1", false, false),
         ("NOT (missing = 1)", false, false),
@@ -216,7 +233,7 @@ async fn t_59b_what_is_missing_is_unknown<B: Backend>(bench: &Bench<'_, B>) -> V
     check(bench, &expectations).await
 }
 
-async fn t_59c_a_missing_system_property_is_an_error<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_missing_system_property_is_an_error<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     // It may be refused with the rule, or fail on each message.
     let subscription = match filtered(bench, &topic, "one", Filter::Sql("sys.NoSuchProperty = 'a'")).await {
@@ -229,7 +246,7 @@ async fn t_59c_a_missing_system_property_is_an_error<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn t_59f_system_properties_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn system_properties_can_be_compared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let expectations = [
         ("sys.Label = 'order'", true, false),
         ("sys.Subject = 'order'", true, false),
@@ -240,7 +257,7 @@ async fn t_59f_system_properties_can_be_compared<B: Backend>(bench: &Bench<'_, B
     check(bench, &expectations).await
 }
 
-async fn t_56_an_action_changes_its_copy_only<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_action_changes_its_copy_only<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
     let two = bench.subscription(&topic, "two", SubscriptionSpec::default()).await?;
@@ -259,7 +276,7 @@ async fn t_56_an_action_changes_its_copy_only<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn t_56_an_action_can_remove<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_action_can_remove<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
     bench.backend.delete_rule(&one, RuleSpec::DEFAULT).await?;
@@ -274,7 +291,7 @@ async fn t_56_an_action_can_remove<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
 }
 
 /// Five rules match: three without an action make one copy, and two with one make a copy each.
-async fn t_53_each_rule_with_an_action_makes_a_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_rule_with_an_action_makes_a_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
     for rule in [
@@ -296,7 +313,7 @@ async fn t_53_each_rule_with_an_action_makes_a_copy<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn t_58_a_filter_does_not_see_the_body<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_filter_does_not_see_the_body<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let one = filtered(bench, &topic, "one", Filter::Sql("EXISTS(body) OR EXISTS(n)")).await?;
     bench.send(&topic, Message::builder().content_type("application/json").build(r#"{"n":7,"body":1}"#)?).await?;
@@ -305,7 +322,7 @@ async fn t_58_a_filter_does_not_see_the_body<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn s_95_a_filter_that_fails_dead_letters_the_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_filter_that_fails_dead_letters_the_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let one = filtered(bench, &topic, "one", Filter::Sql("n / zero = 1")).await?;
     let two = bench.subscription(&topic, "two", SubscriptionSpec::default()).await?;
@@ -318,7 +335,7 @@ async fn s_95_a_filter_that_fails_dead_letters_the_copy<B: Backend>(bench: &Benc
     Ok(())
 }
 
-async fn t_57_an_expression_that_cannot_be_read_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_expression_that_cannot_be_read_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
     let invalid = &[ErrorKind::InvalidArgument];

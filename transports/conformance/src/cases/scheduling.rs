@@ -6,22 +6,37 @@ use super::prelude::*;
 
 cases! {
     Scheduling:
-        q_21_a_scheduled_message_comes_at_its_time,
-        q_20_an_enqueue_time_schedules_too,
-        q_22_activation_is_an_acceptance_of_its_own [SequenceNumbers],
-        q_22_the_time_to_live_begins_at_the_activation [TimeToLive],
-        q_24_a_peek_shows_what_is_scheduled [Peek],
-        q_28_numbers_come_in_the_order_of_the_messages,
-        q_30_what_is_due_together_comes_in_order,
-        q_21_the_earlier_of_two_comes_first,
-        q_21_a_waiting_receiver_gets_it_when_it_is_due,
-        q_20_a_time_that_has_passed_means_now;
+        /// Rules: Q-21.
+        a_scheduled_message_comes_at_its_time,
+        /// Rules: Q-20.
+        an_enqueue_time_schedules_too,
+        /// Rules: Q-22.
+        activation_is_an_acceptance_of_its_own [SequenceNumbers],
+        /// Rules: Q-22.
+        the_time_to_live_begins_at_the_activation [TimeToLive],
+        /// Rules: Q-24.
+        a_peek_shows_what_is_scheduled [Peek],
+        /// Rules: Q-28.
+        numbers_come_in_the_order_of_the_messages,
+        /// Rules: Q-30.
+        what_is_due_together_comes_in_order,
+        /// Rules: Q-21.
+        the_earlier_of_two_comes_first,
+        /// Rules: Q-21.
+        a_waiting_receiver_gets_it_when_it_is_due,
+        /// Rules: Q-20.
+        a_time_that_has_passed_means_now;
     CancelScheduled:
-        q_23_a_cancelled_message_does_not_come [Scheduling],
-        q_23_what_has_come_is_not_cancelled [Scheduling],
-        q_26_it_is_cancelled_once [Scheduling],
-        q_23_all_or_none_are_cancelled [Scheduling],
-        q_23_only_what_is_scheduled_is_cancelled [Release];
+        /// Rules: Q-23.
+        a_cancelled_message_does_not_come [Scheduling],
+        /// Rules: Q-23.
+        what_has_come_is_not_cancelled [Scheduling],
+        /// Rules: Q-26.
+        it_is_cancelled_once [Scheduling],
+        /// Rules: Q-23.
+        all_or_none_are_cancelled [Scheduling],
+        /// Rules: Q-23.
+        only_what_is_scheduled_is_cancelled [Release];
 }
 
 const SOON: Duration = Duration::from_secs(5);
@@ -37,7 +52,7 @@ async fn schedule<const N: usize, B: Backend>(
     Ok(bench.backend.schedule(queue, bodies.map(Message::new).into(), at).await?)
 }
 
-async fn q_21_a_scheduled_message_comes_at_its_time<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_scheduled_message_comes_at_its_time<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     schedule(bench, &queue, ["a"], SOON).await?;
     bench.nothing(&queue).await?;
@@ -48,7 +63,7 @@ async fn q_21_a_scheduled_message_comes_at_its_time<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn q_20_an_enqueue_time_schedules_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_enqueue_time_schedules_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let at = bench.in_future(SOON).await;
     bench.send(&queue, Message::builder().scheduled_enqueue_time(at).build("a")?).await?;
@@ -60,7 +75,7 @@ async fn q_20_an_enqueue_time_schedules_too<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn q_22_activation_is_an_acceptance_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn activation_is_an_acceptance_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let due = bench.in_future(SOON).await;
     let scheduled = schedule(bench, &queue, ["a"], SOON).await?;
@@ -75,7 +90,7 @@ async fn q_22_activation_is_an_acceptance_of_its_own<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn q_22_the_time_to_live_begins_at_the_activation<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_time_to_live_begins_at_the_activation<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let ttl = Duration::from_secs(3);
     let message = |body| Message::builder().time_to_live(ttl).build(body);
@@ -87,7 +102,7 @@ async fn q_22_the_time_to_live_begins_at_the_activation<B: Backend>(bench: &Benc
     bench.gone(&queue).await
 }
 
-async fn q_24_a_peek_shows_what_is_scheduled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_peek_shows_what_is_scheduled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let scheduled = schedule(bench, &queue, ["a"], SOON).await?;
     let peeked = bench.peek(&queue).await?;
@@ -96,14 +111,14 @@ async fn q_24_a_peek_shows_what_is_scheduled<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn q_28_numbers_come_in_the_order_of_the_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn numbers_come_in_the_order_of_the_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = schedule(bench, &queue, ["a", "b", "c"], SOON).await?;
     ensure!(numbers.len() == 3 && numbers.is_sorted() && numbers[0] != numbers[1], "the numbers are {numbers:?}");
     Ok(())
 }
 
-async fn q_30_what_is_due_together_comes_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_is_due_together_comes_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     schedule(bench, &queue, ["a", "b", "c", "d"], SOON).await?;
     bench.wait_past(SOON).await;
@@ -111,7 +126,7 @@ async fn q_30_what_is_due_together_comes_in_order<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn q_21_the_earlier_of_two_comes_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_earlier_of_two_comes_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     schedule(bench, &queue, ["late"], SOON * 2).await?;
     schedule(bench, &queue, ["early"], SOON).await?;
@@ -122,7 +137,7 @@ async fn q_21_the_earlier_of_two_comes_first<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn q_21_a_waiting_receiver_gets_it_when_it_is_due<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_waiting_receiver_gets_it_when_it_is_due<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut receiver = bench.receiver(&queue).await?;
     let receiving = tokio::time::timeout(SOON * 2, receiver.receive());
@@ -134,7 +149,7 @@ async fn q_21_a_waiting_receiver_gets_it_when_it_is_due<B: Backend>(bench: &Benc
     }
 }
 
-async fn q_20_a_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     // Without it a transport that schedules nothing would pass.
     schedule(bench, &queue, ["later"], SOON).await?;
@@ -148,7 +163,7 @@ async fn q_20_a_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>)
 
 const NOT_FOUND: &[ErrorKind] = &[ErrorKind::MessageNotFound];
 
-async fn q_23_a_cancelled_message_does_not_come<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_cancelled_message_does_not_come<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = schedule(bench, &queue, ["a", "b", "c"], SOON).await?;
     bench.backend.cancel_scheduled(&queue, &numbers[1..2]).await?;
@@ -157,7 +172,7 @@ async fn q_23_a_cancelled_message_does_not_come<B: Backend>(bench: &Bench<'_, B>
     bench.nothing(&queue.dead_letter()).await
 }
 
-async fn q_23_what_has_come_is_not_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_has_come_is_not_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = schedule(bench, &queue, ["a"], SOON).await?;
     bench.wait_past(SOON).await;
@@ -166,14 +181,14 @@ async fn q_23_what_has_come_is_not_cancelled<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn q_26_it_is_cancelled_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn it_is_cancelled_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let numbers = schedule(bench, &queue, ["a"], SOON).await?;
     bench.backend.cancel_scheduled(&queue, &numbers).await?;
     refused(bench.backend.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)
 }
 
-async fn q_23_all_or_none_are_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn all_or_none_are_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut numbers = schedule(bench, &queue, ["a", "b"], SOON).await?;
     numbers.push(SequenceNumber::new(1_000_000));
@@ -184,7 +199,7 @@ async fn q_23_all_or_none_are_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Ver
     bench.gone(&queue).await
 }
 
-async fn q_23_only_what_is_scheduled_is_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn only_what_is_scheduled_is_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;

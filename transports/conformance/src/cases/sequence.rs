@@ -6,22 +6,34 @@ use super::prelude::*;
 
 cases! {
     SequenceNumbers:
-        q_02_numbers_are_dense,
-        q_02_numbers_of_a_batch_are_dense,
-        q_03_what_is_refused_has_no_number,
-        q_08_a_number_stays_with_its_message,
-        q_08_a_deferred_message_keeps_its_number [Deferral],
-        q_09_messages_come_in_the_order_of_their_numbers,
-        q_01_each_entity_counts_for_itself,
-        x_07_sends_at_the_same_time_are_numbered_in_their_order;
+        /// Rules: Q-02.
+        numbers_are_dense,
+        /// Rules: Q-02.
+        numbers_of_a_batch_are_dense,
+        /// Rules: Q-03.
+        what_is_refused_has_no_number,
+        /// Rules: Q-08.
+        a_number_stays_with_its_message,
+        /// Rules: Q-08.
+        a_deferred_message_keeps_its_number [Deferral],
+        /// Rules: Q-09.
+        messages_come_in_the_order_of_their_numbers,
+        /// Rules: Q-01.
+        each_entity_counts_for_itself,
+        /// Rules: X-07.
+        sends_at_the_same_time_are_numbered_in_their_order;
     EnqueuedTime:
-        q_10_the_time_is_the_broker_s,
-        q_10_the_sender_s_clock_does_not_matter,
-        q_11_times_do_not_fall,
-        q_08_the_time_stays_with_its_message;
+        /// Rules: Q-10.
+        the_time_is_the_broker_s,
+        /// Rules: Q-10.
+        the_sender_s_clock_does_not_matter,
+        /// Rules: Q-11.
+        times_do_not_fall,
+        /// Rules: Q-08.
+        the_time_stays_with_its_message;
 }
 
-async fn q_02_numbers_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn numbers_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut messages = bench.drain_messages(&queue).await?;
@@ -32,7 +44,7 @@ async fn q_02_numbers_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn q_02_numbers_of_a_batch_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn numbers_of_a_batch_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.backend.sender(&queue).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
     let messages = bench.drain_messages(&queue).await?;
@@ -42,7 +54,7 @@ async fn q_02_numbers_of_a_batch_are_dense<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn q_03_what_is_refused_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn what_is_refused_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut properties = Properties::new();
@@ -58,7 +70,7 @@ async fn q_03_what_is_refused_has_no_number<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn q_08_a_number_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_number_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let first = bench.receive(&queue).await?;
@@ -71,7 +83,7 @@ async fn q_08_a_number_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn q_08_a_deferred_message_keeps_its_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_keeps_its_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -85,7 +97,7 @@ async fn q_08_a_deferred_message_keeps_its_number<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn q_09_messages_come_in_the_order_of_their_numbers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_come_in_the_order_of_their_numbers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e"]).await?;
     let messages = bench.drain_messages(&queue).await?;
@@ -95,7 +107,7 @@ async fn q_09_messages_come_in_the_order_of_their_numbers<B: Backend>(bench: &Be
     Ok(())
 }
 
-async fn q_01_each_entity_counts_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_entity_counts_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (one, two) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
     bench.send_bodies(&one, ["a"]).await?;
     bench.send_bodies(&two, ["x", "y", "z"]).await?;
@@ -105,7 +117,7 @@ async fn q_01_each_entity_counts_for_itself<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn x_07_sends_at_the_same_time_are_numbered_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn sends_at_the_same_time_are_numbered_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let sender = bench.backend.sender(&queue).await?;
     let sends: Vec<_> = ["a", "b", "c", "d"].map(|body| sender.send(Message::new(body))).into();
@@ -117,7 +129,7 @@ async fn x_07_sends_at_the_same_time_are_numbered_in_their_order<B: Backend>(ben
     Ok(())
 }
 
-async fn q_10_the_time_is_the_broker_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_time_is_the_broker_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let before = bench.in_future(Duration::ZERO).await;
     bench.send_bodies(&queue, ["a"]).await?;
@@ -127,7 +139,7 @@ async fn q_10_the_time_is_the_broker_s<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn q_10_the_sender_s_clock_does_not_matter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_sender_s_clock_does_not_matter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let before = bench.in_future(Duration::ZERO).await;
     let mut properties = Properties::new();
@@ -138,7 +150,7 @@ async fn q_10_the_sender_s_clock_does_not_matter<B: Backend>(bench: &Bench<'_, B
     Ok(())
 }
 
-async fn q_11_times_do_not_fall<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn times_do_not_fall<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     for body in ["a", "b", "c"] {
         bench.send(&queue, Message::new(body)).await?;
@@ -152,7 +164,7 @@ async fn q_11_times_do_not_fall<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn q_08_the_time_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_time_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let first = bench.receive(&queue).await?;

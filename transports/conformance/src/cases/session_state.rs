@@ -7,13 +7,20 @@ use super::{prelude::*, sessions::by_session};
 
 cases! {
     SessionState:
-        n_10_there_is_no_state_at_first [Sessions],
-        n_10_the_state_is_what_was_set [Sessions],
-        n_10_the_state_outlives_its_holder [Sessions],
-        n_10_the_state_can_be_cleared [Sessions],
-        n_10_each_session_has_its_own [Sessions],
-        n_10_messages_do_not_touch_the_state [Sessions],
-        n_11_the_state_needs_the_lock [LockDuration, LockFencing, Sessions];
+        /// Rules: N-10.
+        there_is_no_state_at_first [Sessions],
+        /// Rules: N-10.
+        the_state_is_what_was_set [Sessions],
+        /// Rules: N-10.
+        the_state_outlives_its_holder [Sessions],
+        /// Rules: N-10.
+        the_state_can_be_cleared [Sessions],
+        /// Rules: N-10.
+        each_session_has_its_own [Sessions],
+        /// Rules: N-10.
+        messages_do_not_touch_the_state [Sessions],
+        /// Rules: N-11.
+        the_state_needs_the_lock [LockDuration, LockFencing, Sessions];
 }
 
 async fn session<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, id: &str) -> Result<B::Session, Failure> {
@@ -34,13 +41,13 @@ async fn get<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, id: &str) -> 
     Ok(state)
 }
 
-async fn n_10_there_is_no_state_at_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn there_is_no_state_at_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(by_session()).await?;
     ensure_eq!(get(bench, &queue, "one").await?, None);
     Ok(())
 }
 
-async fn n_10_the_state_is_what_was_set<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_state_is_what_was_set<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(by_session()).await?;
     let mut session = session(bench, &queue, "one").await?;
     for state in [&b"first"[..], b"", b"\0\xff\xfe"] {
@@ -50,14 +57,14 @@ async fn n_10_the_state_is_what_was_set<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(session.close().await?)
 }
 
-async fn n_10_the_state_outlives_its_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_state_outlives_its_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(by_session()).await?;
     set(bench, &queue, Some(b"half done")).await?;
     ensure_eq!(get(bench, &queue, "one").await?.as_deref(), Some(&b"half done"[..]));
     Ok(())
 }
 
-async fn n_10_the_state_can_be_cleared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_state_can_be_cleared<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(by_session()).await?;
     set(bench, &queue, Some(b"half done")).await?;
     set(bench, &queue, None).await?;
@@ -65,7 +72,7 @@ async fn n_10_the_state_can_be_cleared<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn n_10_each_session_has_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_session_has_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(by_session()).await?;
     set(bench, &queue, Some(b"of one")).await?;
     ensure_eq!(get(bench, &queue, "two").await?, None);
@@ -73,7 +80,7 @@ async fn n_10_each_session_has_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn n_10_messages_do_not_touch_the_state<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_do_not_touch_the_state<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(by_session()).await?;
     set(bench, &queue, Some(b"of one")).await?;
     bench.send(&queue, Message::builder().session_id("one").build("a")?).await?;
@@ -83,7 +90,7 @@ async fn n_10_messages_do_not_touch_the_state<B: Backend>(bench: &Bench<'_, B>) 
     Ok(session.close().await?)
 }
 
-async fn n_11_the_state_needs_the_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_state_needs_the_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec { requires_session: true, ..bench.locking() }).await?;
     let mut old = session(bench, &queue, "one").await?;
     bench.wait_past(bench.lock()).await;

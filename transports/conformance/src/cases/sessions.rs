@@ -7,28 +7,50 @@ use super::prelude::*;
 
 cases! {
     Sessions:
-        n_02_a_message_without_a_session_is_refused,
-        n_02_messages_are_received_by_session_only,
-        n_02_a_queue_without_sessions_has_none,
-        n_03_an_empty_session_can_be_accepted,
-        n_05_a_session_has_one_holder,
-        n_05_later_messages_go_to_the_holder,
-        n_05_sessions_do_not_mix,
-        n_06_the_lock_of_a_session_is_that_of_its_messages [LockDuration],
-        n_06_the_lock_of_a_session_ends [LockDuration],
-        n_06_the_lock_of_a_session_can_be_renewed [LockDuration],
-        n_07_messages_come_in_order,
-        n_07_an_abandoned_message_comes_next,
-        n_08_without_the_session_nothing_is_settled [LockDuration, LockFencing],
-        n_09_s_76_a_closed_session_does_not_count [LockFencing],
-        n_09_a_closed_session_can_be_accepted_at_once,
-        s_75_a_lost_session_counts_what_was_delivered [LockDuration],
-        s_59_a_message_lock_is_not_renewed_by_itself [LockRenewal],
-        n_11_a_deferred_message_is_fetched_by_its_session [Deferral],
-        n_13_a_peek_sees_all_sessions [Peek],
-        n_13_a_session_sees_its_own [Peek],
-        n_14_dead_letters_have_no_sessions [DeadLetterReason],
-        m_17_the_empty_session_is_a_session;
+        /// Rules: N-02.
+        a_message_without_a_session_is_refused,
+        /// Rules: N-02.
+        messages_are_received_by_session_only,
+        /// Rules: N-02.
+        a_queue_without_sessions_has_none,
+        /// Rules: N-03.
+        an_empty_session_can_be_accepted,
+        /// Rules: N-05.
+        a_session_has_one_holder,
+        /// Rules: N-05.
+        later_messages_go_to_the_holder,
+        /// Rules: N-05.
+        sessions_do_not_mix,
+        /// Rules: N-06.
+        the_lock_of_a_session_is_that_of_its_messages [LockDuration],
+        /// Rules: N-06.
+        the_lock_of_a_session_ends [LockDuration],
+        /// Rules: N-06.
+        the_lock_of_a_session_can_be_renewed [LockDuration],
+        /// Rules: N-07.
+        messages_come_in_order,
+        /// Rules: N-07.
+        an_abandoned_message_comes_next,
+        /// Rules: N-08.
+        without_the_session_nothing_is_settled [LockDuration, LockFencing],
+        /// Rules: N-09, S-76.
+        a_closed_session_does_not_count [LockFencing],
+        /// Rules: N-09.
+        a_closed_session_can_be_accepted_at_once,
+        /// Rules: S-75.
+        a_lost_session_counts_what_was_delivered [LockDuration],
+        /// Rules: S-59.
+        a_message_lock_is_not_renewed_by_itself [LockRenewal],
+        /// Rules: N-11.
+        a_deferred_message_is_fetched_by_its_session [Deferral],
+        /// Rules: N-13.
+        a_peek_sees_all_sessions [Peek],
+        /// Rules: N-13.
+        a_session_sees_its_own [Peek],
+        /// Rules: N-14.
+        dead_letters_have_no_sessions [DeadLetterReason],
+        /// Rules: M-17.
+        the_empty_session_is_a_session;
 }
 
 pub(super) fn by_session() -> QueueSpec {
@@ -65,7 +87,7 @@ pub(super) async fn accept<B: Backend>(
     Ok(session)
 }
 
-async fn n_02_a_message_without_a_session_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_without_a_session_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     refused(bench.send(&queue, Message::new("a")).await, &[ErrorKind::InvalidOperation])?;
     send(bench, &queue, [("one", "b")]).await?;
@@ -73,20 +95,20 @@ async fn n_02_a_message_without_a_session_is_refused<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn n_02_messages_are_received_by_session_only<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_are_received_by_session_only<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     refused(bench.receive(&queue).await, &[ErrorKind::InvalidOperation])
 }
 
-async fn n_02_a_queue_without_sessions_has_none<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_queue_without_sessions_has_none<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let with = queue(bench).await?;
     accept(bench, &with, "one").await?.close().await?;
     let without = bench.queue(QueueSpec::default()).await?;
     refused(bench.backend.accept_session(&without, "one").await, &[ErrorKind::InvalidOperation])
 }
 
-async fn n_03_an_empty_session_can_be_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_empty_session_can_be_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     let mut session = accept(bench, &queue, "one").await?;
     ensure_eq!(bench.drain_by(&mut session).await?.len(), 0);
@@ -95,7 +117,7 @@ async fn n_03_an_empty_session_can_be_accepted<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn n_05_a_session_has_one_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_has_one_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
     let mut one = accept(bench, &queue, "one").await?;
@@ -107,7 +129,7 @@ async fn n_05_a_session_has_one_holder<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn n_05_later_messages_go_to_the_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn later_messages_go_to_the_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     let mut session = accept(bench, &queue, "one").await?;
     let sending = async {
@@ -124,7 +146,7 @@ async fn n_05_later_messages_go_to_the_holder<B: Backend>(bench: &Bench<'_, B>) 
     Ok(delivery.complete().await?)
 }
 
-async fn n_05_sessions_do_not_mix<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn sessions_do_not_mix<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "x"), ("one", "b"), ("two", "y"), ("ONE", "z")]).await?;
     ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "two").await?).await?, ["x", "y"]);
@@ -133,7 +155,7 @@ async fn n_05_sessions_do_not_mix<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn n_06_the_lock_of_a_session_is_that_of_its_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_lock_of_a_session_is_that_of_its_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let expected = bench.in_future(bench.lock()).await;
@@ -149,7 +171,7 @@ async fn n_06_the_lock_of_a_session_is_that_of_its_messages<B: Backend>(bench: &
     Ok(delivery.complete().await?)
 }
 
-async fn n_06_the_lock_of_a_session_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_lock_of_a_session_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let _lost = accept(bench, &queue, "one").await?;
@@ -161,7 +183,7 @@ async fn n_06_the_lock_of_a_session_ends<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn n_06_the_lock_of_a_session_can_be_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_lock_of_a_session_can_be_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -177,7 +199,7 @@ async fn n_06_the_lock_of_a_session_can_be_renewed<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn n_07_messages_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b"), ("one", "c"), ("one", "d")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -193,7 +215,7 @@ async fn n_07_messages_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     Ok(())
 }
 
-async fn n_07_an_abandoned_message_comes_next<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandoned_message_comes_next<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -206,7 +228,7 @@ async fn n_07_an_abandoned_message_comes_next<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn n_08_without_the_session_nothing_is_settled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_the_session_nothing_is_settled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -230,7 +252,7 @@ async fn count_of_next_holder<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPa
     Ok(count)
 }
 
-async fn n_09_s_76_a_closed_session_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_closed_session_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     for _ in 0..3 {
@@ -243,7 +265,7 @@ async fn n_09_s_76_a_closed_session_does_not_count<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn n_09_a_closed_session_can_be_accepted_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_closed_session_can_be_accepted_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -253,7 +275,7 @@ async fn n_09_a_closed_session_can_be_accepted_at_once<B: Backend>(bench: &Bench
     Ok(())
 }
 
-async fn s_75_a_lost_session_counts_what_was_delivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_session_counts_what_was_delivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -265,7 +287,7 @@ async fn s_75_a_lost_session_counts_what_was_delivered<B: Backend>(bench: &Bench
     Ok(())
 }
 
-async fn s_59_a_message_lock_is_not_renewed_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_lock_is_not_renewed_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -274,7 +296,7 @@ async fn s_59_a_message_lock_is_not_renewed_by_itself<B: Backend>(bench: &Bench<
     Ok(delivery.complete().await?)
 }
 
-async fn n_11_a_deferred_message_is_fetched_by_its_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_fetched_by_its_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -290,7 +312,7 @@ async fn n_11_a_deferred_message_is_fetched_by_its_session<B: Backend>(bench: &B
     Ok(fetched.complete().await?)
 }
 
-async fn n_13_a_peek_sees_all_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_peek_sees_all_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b"), ("one", "c")]).await?;
     let _one = accept(bench, &queue, "one").await?;
@@ -298,7 +320,7 @@ async fn n_13_a_peek_sees_all_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn n_13_a_session_sees_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_sees_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b"), ("one", "c")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -307,7 +329,7 @@ async fn n_13_a_session_sees_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     Ok(())
 }
 
-async fn n_14_dead_letters_have_no_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_have_no_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
     for id in ["one", "two"] {
@@ -321,7 +343,7 @@ async fn n_14_dead_letters_have_no_sessions<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn m_17_the_empty_session_is_a_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_empty_session_is_a_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("", "a"), ("one", "b")]).await?;
     ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "").await?).await?, ["a"]);

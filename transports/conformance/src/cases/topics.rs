@@ -5,21 +5,36 @@ use crate::{Filter, RuleSpec, SubscriptionSpec, TopicSpec};
 
 cases! {
     Topics:
-        t_51_each_subscription_has_a_copy,
-        t_51_copies_are_settled_for_themselves,
-        t_51_each_subscription_numbers_its_copies [SequenceNumbers, SqlRules],
-        t_51_each_subscription_has_its_own_dead_letters [DeadLetterReason],
-        t_51_a_copy_is_the_whole_message,
-        t_51_a_subscription_gets_what_comes_after_it,
-        t_51_without_a_subscription_a_message_is_accepted_and_gone,
-        t_51_a_deleted_subscription_gets_nothing,
-        t_52_a_subscription_without_rules_gets_nothing,
-        t_53_several_rules_make_one_copy,
-        t_03_the_shortest_time_to_live_holds [TimeToLive],
-        q_24_a_message_for_later_waits_at_the_topic [Scheduling, Peek],
-        t_82_a_batch_is_copied_in_order,
-        s_30_each_subscription_has_its_own_last_delivery [MaxDeliveryCount],
-        v_08_s_93_a_copy_without_a_session_dies_where_one_is_needed [Sessions];
+        /// Rules: T-51.
+        each_subscription_has_a_copy,
+        /// Rules: T-51.
+        copies_are_settled_for_themselves,
+        /// Rules: T-51.
+        each_subscription_numbers_its_copies [SequenceNumbers, SqlRules],
+        /// Rules: T-51.
+        each_subscription_has_its_own_dead_letters [DeadLetterReason],
+        /// Rules: T-51.
+        a_copy_is_the_whole_message,
+        /// Rules: T-51.
+        a_subscription_gets_what_comes_after_it,
+        /// Rules: T-51.
+        without_a_subscription_a_message_is_accepted_and_gone,
+        /// Rules: T-51.
+        a_deleted_subscription_gets_nothing,
+        /// Rules: T-52.
+        a_subscription_without_rules_gets_nothing,
+        /// Rules: T-53.
+        several_rules_make_one_copy,
+        /// Rules: T-03.
+        the_shortest_time_to_live_holds [TimeToLive],
+        /// Rules: Q-24.
+        a_message_for_later_waits_at_the_topic [Scheduling, Peek],
+        /// Rules: T-82.
+        a_batch_is_copied_in_order,
+        /// Rules: S-30.
+        each_subscription_has_its_own_last_delivery [MaxDeliveryCount],
+        /// Rules: V-08, S-93.
+        a_copy_without_a_session_dies_where_one_is_needed [Sessions];
 }
 
 pub(super) async fn topic<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
@@ -34,7 +49,7 @@ async fn with_two<B: Backend>(bench: &Bench<'_, B>) -> Result<[EntityPath; 3], F
     Ok([topic, one, two])
 }
 
-async fn t_51_each_subscription_has_a_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_subscription_has_a_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.send_bodies(&topic, ["a", "b"]).await?;
     ensure_eq!(bench.drain(&one).await?, ["a", "b"]);
@@ -42,7 +57,7 @@ async fn t_51_each_subscription_has_a_copy<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn t_51_copies_are_settled_for_themselves<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn copies_are_settled_for_themselves<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     let held = bench.receive(&one).await?;
@@ -54,7 +69,7 @@ async fn t_51_copies_are_settled_for_themselves<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn t_51_each_subscription_numbers_its_copies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_subscription_numbers_its_copies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.backend.delete_rule(&two, RuleSpec::DEFAULT).await?;
     bench.backend.create_rule(&two, &RuleSpec::sql("even", "sys.Label = 'even'")).await?;
@@ -68,7 +83,7 @@ async fn t_51_each_subscription_numbers_its_copies<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn t_51_each_subscription_has_its_own_dead_letters<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_subscription_has_its_own_dead_letters<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     let dead_letter = DeadLetter::new(DeadLetterReason::Application("Why".into()), "");
@@ -79,7 +94,7 @@ async fn t_51_each_subscription_has_its_own_dead_letters<B: Backend>(bench: &Ben
     Ok(())
 }
 
-async fn t_51_a_copy_is_the_whole_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_copy_is_the_whole_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     let message = Message::builder().message_id("m-1").correlation_id("c").property("n", 7_i64).build("a body")?;
     bench.send(&topic, message).await?;
@@ -95,7 +110,7 @@ async fn t_51_a_copy_is_the_whole_message<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn t_51_a_subscription_gets_what_comes_after_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_subscription_gets_what_comes_after_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     let late = bench.subscription(&topic, "late", SubscriptionSpec::default()).await?;
@@ -104,12 +119,12 @@ async fn t_51_a_subscription_gets_what_comes_after_it<B: Backend>(bench: &Bench<
     Ok(())
 }
 
-async fn t_51_without_a_subscription_a_message_is_accepted_and_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_a_subscription_a_message_is_accepted_and_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     bench.send_bodies(&topic, ["a", "b"]).await
 }
 
-async fn t_51_a_deleted_subscription_gets_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deleted_subscription_gets_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.backend.delete(&two).await?;
     bench.send_bodies(&topic, ["a"]).await?;
@@ -117,7 +132,7 @@ async fn t_51_a_deleted_subscription_gets_nothing<B: Backend>(bench: &Bench<'_, 
     refused(bench.receive(&two).await, &[ErrorKind::EntityNotFound])
 }
 
-async fn t_52_a_subscription_without_rules_gets_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_subscription_without_rules_gets_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.backend.delete_rule(&two, RuleSpec::DEFAULT).await?;
     bench.send_bodies(&topic, ["a"]).await?;
@@ -125,7 +140,7 @@ async fn t_52_a_subscription_without_rules_gets_nothing<B: Backend>(bench: &Benc
     bench.gone(&two).await
 }
 
-async fn t_53_several_rules_make_one_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn several_rules_make_one_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, _] = with_two(bench).await?;
     for name in ["first", "second"] {
         bench.backend.create_rule(&one, &RuleSpec::new(name, Filter::True)).await?;
@@ -135,7 +150,7 @@ async fn t_53_several_rules_make_one_copy<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn t_03_the_shortest_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_shortest_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (short, long) = (Duration::from_secs(3), Duration::from_secs(300));
     for (message, topic, subscription) in [(short, long, long), (long, short, long), (long, long, short)] {
         let topic = bench.topic(TopicSpec { time_to_live: Some(topic), ..TopicSpec::default() }).await?;
@@ -147,7 +162,7 @@ async fn t_03_the_shortest_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn q_24_a_message_for_later_waits_at_the_topic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_for_later_waits_at_the_topic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, _] = with_two(bench).await?;
     let delay = Duration::from_secs(5);
     let at = bench.in_future(delay).await;
@@ -159,7 +174,7 @@ async fn q_24_a_message_for_later_waits_at_the_topic<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn t_82_a_batch_is_copied_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_batch_is_copied_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.backend.sender(&topic).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
     ensure_eq!(bench.drain(&one).await?, ["a", "b", "c"]);
@@ -167,7 +182,7 @@ async fn t_82_a_batch_is_copied_in_order<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn s_30_each_subscription_has_its_own_last_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_subscription_has_its_own_last_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let spec = |deliveries| SubscriptionSpec { max_delivery_count: Some(deliveries), ..SubscriptionSpec::default() };
     let one = bench.subscription(&topic, "one", spec(1)).await?;
@@ -181,7 +196,7 @@ async fn s_30_each_subscription_has_its_own_last_delivery<B: Backend>(bench: &Be
     Ok(())
 }
 
-async fn v_08_s_93_a_copy_without_a_session_dies_where_one_is_needed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_copy_without_a_session_dies_where_one_is_needed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let topic = topic(bench).await?;
     let spec = SubscriptionSpec { requires_session: true, ..SubscriptionSpec::default() };
     let with = bench.subscription(&topic, "with", spec).await?;

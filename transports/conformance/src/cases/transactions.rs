@@ -7,21 +7,36 @@ use crate::Transaction;
 
 cases! {
     Transactions:
-        t_71_a_commit_makes_all_of_it_happen [LockDuration],
-        t_71_a_rollback_makes_none_of_it_happen,
-        t_71_a_dropped_transaction_is_rolled_back [LockDuration],
-        t_71_nothing_is_seen_before_the_commit [DeadLetterReason],
-        t_71_sends_are_numbered_at_the_commit_in_their_order [SequenceNumbers],
-        t_71_every_disposition_can_be_part [DeadLetterReason, Deferral],
-        t_71_a_lost_lock_undoes_all_of_it [LockDuration, LockFencing],
-        t_71_a_refused_send_undoes_all_of_it [LockDuration],
-        t_70_a_schedule_can_be_part [Scheduling],
-        t_72_a_transaction_ends_after_two_minutes,
-        t_73_a_transaction_has_at_most_100_messages,
-        t_76_a_transaction_has_one_entity,
-        t_48_a_rolled_back_send_is_not_remembered [DuplicateDetection],
-        n_07_a_session_s_message_can_be_part [Sessions],
-        t_71_an_empty_transaction_commits;
+        /// Rules: T-71.
+        a_commit_makes_all_of_it_happen [LockDuration],
+        /// Rules: T-71.
+        a_rollback_makes_none_of_it_happen,
+        /// Rules: T-71.
+        a_dropped_transaction_is_rolled_back [LockDuration],
+        /// Rules: T-71.
+        nothing_is_seen_before_the_commit [DeadLetterReason],
+        /// Rules: T-71.
+        sends_are_numbered_at_the_commit_in_their_order [SequenceNumbers],
+        /// Rules: T-71.
+        every_disposition_can_be_part [DeadLetterReason, Deferral],
+        /// Rules: T-71.
+        a_lost_lock_undoes_all_of_it [LockDuration, LockFencing],
+        /// Rules: T-71.
+        a_refused_send_undoes_all_of_it [LockDuration],
+        /// Rules: T-70.
+        a_schedule_can_be_part [Scheduling],
+        /// Rules: T-72.
+        a_transaction_ends_after_two_minutes,
+        /// Rules: T-73.
+        a_transaction_has_at_most_100_messages,
+        /// Rules: T-76.
+        a_transaction_has_one_entity,
+        /// Rules: T-48.
+        a_rolled_back_send_is_not_remembered [DuplicateDetection],
+        /// Rules: N-07.
+        a_session_s_message_can_be_part [Sessions],
+        /// Rules: T-71.
+        an_empty_transaction_commits;
 }
 
 /// The refusal may come at once, or with the commit.
@@ -30,7 +45,7 @@ async fn end<T: Transaction>(transaction: T, last: Verdict) -> Verdict {
     transaction.commit().await.map(drop)
 }
 
-async fn t_71_a_commit_makes_all_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_commit_makes_all_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -44,7 +59,7 @@ async fn t_71_a_commit_makes_all_of_it_happen<B: Backend>(bench: &Bench<'_, B>) 
     bench.nothing(&queue.dead_letter()).await
 }
 
-async fn t_71_a_rollback_makes_none_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_rollback_makes_none_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -62,7 +77,7 @@ async fn t_71_a_rollback_makes_none_of_it_happen<B: Backend>(bench: &Bench<'_, B
     Ok(())
 }
 
-async fn t_71_a_dropped_transaction_is_rolled_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dropped_transaction_is_rolled_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -75,7 +90,7 @@ async fn t_71_a_dropped_transaction_is_rolled_back<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn t_71_nothing_is_seen_before_the_commit<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn nothing_is_seen_before_the_commit<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -89,7 +104,7 @@ async fn t_71_nothing_is_seen_before_the_commit<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn t_71_sends_are_numbered_at_the_commit_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn sends_are_numbered_at_the_commit_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut transaction = bench.backend.begin().await?;
     for body in ["b", "c"] {
@@ -104,7 +119,7 @@ async fn t_71_sends_are_numbered_at_the_commit_in_their_order<B: Backend>(bench:
     Ok(())
 }
 
-async fn t_71_every_disposition_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn every_disposition_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["completed", "abandoned", "dead", "deferred"]).await?;
     let held = bench.receive_each(&queue, 4).await?;
@@ -131,7 +146,7 @@ async fn t_71_every_disposition_can_be_part<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(fetched.complete().await?)
 }
 
-async fn t_71_a_lost_lock_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_lock_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let lost = bench.receive(&queue).await?;
@@ -148,7 +163,7 @@ async fn t_71_a_lost_lock_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn t_71_a_refused_send_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_refused_send_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -164,7 +179,7 @@ async fn t_71_a_refused_send_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn t_70_a_schedule_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_schedule_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
@@ -179,7 +194,7 @@ async fn t_70_a_schedule_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     Ok(())
 }
 
-async fn t_72_a_transaction_ends_after_two_minutes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_transaction_ends_after_two_minutes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let two_minutes = Duration::from_secs(120);
     let mut transaction = bench.backend.begin().await?;
@@ -197,7 +212,7 @@ async fn t_72_a_transaction_ends_after_two_minutes<B: Backend>(bench: &Bench<'_,
     bench.gone(&queue).await
 }
 
-async fn t_73_a_transaction_has_at_most_100_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_transaction_has_at_most_100_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(QueueSpec::default()).await?;
     let mut transaction = bench.backend.begin().await?;
     for _ in 0..100 {
@@ -215,7 +230,7 @@ async fn t_73_a_transaction_has_at_most_100_messages<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn t_76_a_transaction_has_one_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_transaction_has_one_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let (one, two) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
     let mut transaction = bench.backend.begin().await?;
     transaction.send(&one, Message::new("a")).await?;
@@ -225,7 +240,7 @@ async fn t_76_a_transaction_has_one_entity<B: Backend>(bench: &Bench<'_, B>) -> 
     bench.gone(&two).await
 }
 
-async fn t_48_a_rolled_back_send_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_rolled_back_send_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let spec = QueueSpec { duplicate_window: Some(Duration::from_secs(20)), ..QueueSpec::default() };
     let queue = bench.queue(spec).await?;
     let message = |body: &'static str| Message::builder().message_id("m-1").build(body);
@@ -240,7 +255,7 @@ async fn t_48_a_rolled_back_send_is_not_remembered<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn n_07_a_session_s_message_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_s_message_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     let queue = bench.queue(by_session()).await?;
     let message = |body: &'static str| Message::builder().session_id("one").build(body);
     bench.send(&queue, message("a")?).await?;
@@ -254,7 +269,7 @@ async fn n_07_a_session_s_message_can_be_part<B: Backend>(bench: &Bench<'_, B>) 
     Ok(session.close().await?)
 }
 
-async fn t_71_an_empty_transaction_commits<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_empty_transaction_commits<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     ensure_eq!(bench.backend.begin().await?.commit().await?.len(), 0);
     ensure_eq!(bench.backend.begin().await?.rollback().await?.len(), 0);
     Ok(())

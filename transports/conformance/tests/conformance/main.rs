@@ -29,43 +29,43 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    k_01_acceptance: Acceptance,
-    k_02_rejection: Rejection,
-    k_03_receive_and_delete: ReceiveAndDelete,
-    k_04_peek_lock: PeekLock,
-    k_05_lock_duration: LockDuration,
-    k_06_lock_renewal: LockRenewal,
-    k_07_lock_fencing: LockFencing,
-    k_08_settle_elsewhere: SettleElsewhere,
-    k_09_delivery_count: DeliveryCount,
-    k_10_max_delivery_count: MaxDeliveryCount,
-    k_11_dead_letter_reason: DeadLetterReason,
-    k_12_dead_letter_intact: DeadLetterIntact,
-    k_13_time_to_live: TimeToLive,
-    k_14_dead_letter_on_expiration: DeadLetterOnExpiration,
-    k_15_scheduling: Scheduling,
-    k_16_cancel_scheduled: CancelScheduled,
-    k_17_sequence_numbers: SequenceNumbers,
-    k_18_enqueued_time: EnqueuedTime,
-    k_19_peek: Peek,
-    k_20_deferral: Deferral,
-    k_21_abandon_in_place: AbandonInPlace,
-    k_22_release: Release,
-    k_23_delayed_retry: DelayedRetry,
-    k_24_duplicate_detection: DuplicateDetection,
-    k_25_sessions: Sessions,
-    k_26_session_state: SessionState,
-    k_27_next_session: NextSession,
-    k_28_topics: Topics,
-    k_29_correlation_filters: CorrelationFilters,
-    k_30_sql_rules: SqlRules,
-    k_31_auto_forward: AutoForward,
-    k_32_transactions: Transactions,
-    k_33_request_reply: RequestReply,
-    k_34_prefetch: Prefetch,
-    k_35_large_messages: LargeMessages,
-    k_36_purge: Purge,
-    k_37_release_on_disconnect: ReleaseOnDisconnect,
+    acceptance: Acceptance,
+    rejection: Rejection,
+    receive_and_delete: ReceiveAndDelete,
+    peek_lock: PeekLock,
+    lock_duration: LockDuration,
+    lock_renewal: LockRenewal,
+    lock_fencing: LockFencing,
+    settle_elsewhere: SettleElsewhere,
+    delivery_count: DeliveryCount,
+    max_delivery_count: MaxDeliveryCount,
+    dead_letter_reason: DeadLetterReason,
+    dead_letter_intact: DeadLetterIntact,
+    time_to_live: TimeToLive,
+    dead_letter_on_expiration: DeadLetterOnExpiration,
+    scheduling: Scheduling,
+    cancel_scheduled: CancelScheduled,
+    sequence_numbers: SequenceNumbers,
+    enqueued_time: EnqueuedTime,
+    peek: Peek,
+    deferral: Deferral,
+    abandon_in_place: AbandonInPlace,
+    release: Release,
+    delayed_retry: DelayedRetry,
+    duplicate_detection: DuplicateDetection,
+    sessions: Sessions,
+    session_state: SessionState,
+    next_session: NextSession,
+    topics: Topics,
+    correlation_filters: CorrelationFilters,
+    sql_rules: SqlRules,
+    auto_forward: AutoForward,
+    transactions: Transactions,
+    request_reply: RequestReply,
+    prefetch: Prefetch,
+    large_messages: LargeMessages,
+    purge: Purge,
+    release_on_disconnect: ReleaseOnDisconnect,
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,9 +80,10 @@ async fn the_table_is_up_to_date_on_a_disk() {
     table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
 }
 
+/// Rules: K-260.
 /// The receiver and its deliveries are dropped, and nothing is released.
 #[tokio::test(start_paused = true)]
-async fn k_260_a_receiver_that_goes_away_with_its_deliveries_counts_them() {
+async fn a_receiver_that_is_dropped_with_its_deliveries_counts_them() {
     let suite = Suite::new().only(Capability::ReleaseOnDisconnect);
     for report in [suite.run(&Embedded::new()).await, OnDisk::new().run(&suite).await] {
         assert!(!report.cases.is_empty(), "{report}");
@@ -93,9 +94,10 @@ async fn k_260_a_receiver_that_goes_away_with_its_deliveries_counts_them() {
     }
 }
 
+/// Rules: K-40.
 /// A refusal has to be an answer of the transport. The two that are not looked at are transports of their own.
 #[test]
-fn k_40_no_backend_refuses_for_its_transport() {
+fn no_backend_refuses_for_its_transport() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
     let mut backends = BTreeSet::new();
     while let Some(folder) = folders.pop() {

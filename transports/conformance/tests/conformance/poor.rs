@@ -149,8 +149,9 @@ impl Backend for Poor {
     }
 }
 
+/// Rules: K-40.
 #[tokio::test(start_paused = true)]
-async fn k_40_what_a_poor_transport_cannot_do_it_refuses() {
+async fn what_a_poor_transport_cannot_do_it_refuses() {
     let refusing = [
         Capability::ReceiveAndDelete,
         Capability::LockRenewal,
@@ -170,9 +171,10 @@ async fn k_40_what_a_poor_transport_cannot_do_it_refuses() {
     }
 }
 
+/// Rules: K-40.
 /// What the backend leaves out was not refused by the transport.
 #[tokio::test(start_paused = true)]
-async fn k_40_what_is_not_called_needs_a_reason() {
+async fn what_is_not_called_needs_a_reason() {
     let left_out = [
         Capability::CancelScheduled,
         Capability::Peek,
@@ -195,9 +197,10 @@ async fn k_40_what_is_not_called_needs_a_reason() {
     assert_eq!(report.complaints(), [Complaint::Tested(Capability::Deferral)], "{report}");
 }
 
+/// Rules: K-40.
 /// Nothing is called for a promise, so the cases are run to see whether it holds.
 #[tokio::test(start_paused = true)]
-async fn k_40_a_promise_that_is_not_made_is_tried() {
+async fn a_promise_that_is_not_made_is_tried() {
     for capability in [Capability::SequenceNumbers, Capability::ReleaseOnDisconnect] {
         let report = Suite::new().only(capability).run(&Poor::new(POOR, false)).await;
         assert!(!report.is_passed(), "{report}");
@@ -205,8 +208,9 @@ async fn k_40_a_promise_that_is_not_made_is_tried() {
     }
 }
 
+/// Rules: K-40.
 #[tokio::test(start_paused = true)]
-async fn k_40_what_is_claimed_and_not_there_fails() {
+async fn what_is_claimed_and_not_there_fails() {
     let boasting = POOR.with(Capability::Peek, Level::Native).with(Capability::Sessions, Level::Emulated);
     for capability in [Capability::Peek, Capability::Sessions] {
         let report = Suite::new().only(capability).run(&Poor::new(boasting, false)).await;
@@ -216,8 +220,9 @@ async fn k_40_what_is_claimed_and_not_there_fails() {
     }
 }
 
+/// Rules: K-40.
 #[tokio::test(start_paused = true)]
-async fn k_40_a_call_that_pretends_is_noticed() {
+async fn a_call_that_pretends_is_noticed() {
     let report = Suite::new().only(Capability::LockRenewal).run(&Poor::new(POOR, true)).await;
     let silent = report.failed().filter(|case| matches!(case.outcome, Outcome::SilentlyIgnored(_)));
     assert!(silent.count() > 0, "{report}");
@@ -227,8 +232,9 @@ async fn k_40_a_call_that_pretends_is_noticed() {
     assert!(!report.is_passed());
 }
 
+/// Rules: K-40.
 #[tokio::test(start_paused = true)]
-async fn k_40_what_works_and_is_declared_unsupported_is_noticed() {
+async fn what_works_and_is_declared_unsupported_is_noticed() {
     let modest = POOR.with(Capability::LockDuration, Level::Unsupported);
     let report = Suite::new().only(Capability::LockDuration).run(&Poor::new(modest, false)).await;
     assert!(report.cases.iter().all(|case| case.outcome == Outcome::Undeclared), "{report}");

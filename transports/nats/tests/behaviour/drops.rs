@@ -29,8 +29,9 @@ async fn receive_for(receiver: &mut NatsReceiver, polls: usize) -> Option<Delive
     .await
 }
 
+/// Rules: I-34.
 #[tokio::test]
-async fn i_34_a_receive_may_be_dropped_at_any_poll() {
+async fn a_receive_may_be_dropped_at_any_poll() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
     let mut polls = 0;
@@ -53,9 +54,10 @@ async fn i_34_a_receive_may_be_dropped_at_any_poll() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-34.
 /// The message comes after the receive was given up, and before the server has ended the request.
 #[tokio::test]
-async fn i_34_what_comes_for_a_receive_that_was_dropped_is_given_back() {
+async fn what_comes_for_a_receive_that_was_dropped_is_released() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     for is_kept in [true, false] {
@@ -71,8 +73,9 @@ async fn i_34_what_comes_for_a_receive_that_was_dropped_is_given_back() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-35.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_35_a_delivery_may_be_dropped_where_there_is_no_runtime() {
+async fn a_delivery_may_be_dropped_where_there_is_no_runtime() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
     let mut receiver = nats.receiver(&path).await.unwrap();
@@ -84,8 +87,9 @@ async fn i_35_a_delivery_may_be_dropped_where_there_is_no_runtime() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-35.
 #[tokio::test]
-async fn i_35_many_may_be_dropped_at_once() {
+async fn many_may_be_dropped_at_once() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     for _ in 0..200 {
@@ -103,8 +107,9 @@ async fn i_35_many_may_be_dropped_at_once() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-35.
 #[tokio::test]
-async fn i_35_a_fetch_of_what_was_deferred_may_be_dropped_at_any_poll() {
+async fn a_fetch_of_what_was_deferred_may_be_dropped_at_any_poll() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
     let delivery = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();

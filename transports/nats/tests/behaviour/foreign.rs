@@ -47,8 +47,9 @@ fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).map(HeaderValue::as_str)
 }
 
+/// Rules: K-100.
 #[tokio::test]
-async fn k_100_headers_of_another_client_are_properties() {
+async fn headers_of_another_client_are_properties() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let all = [
         ("Content-Type", "application/json"),
@@ -81,9 +82,10 @@ async fn k_100_headers_of_another_client_are_properties() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: K-101.
 /// A program between that knows nothing of this transport has changed the body, and said so.
 #[tokio::test]
-async fn k_101_a_relay_changes_what_the_plain_headers_say() {
+async fn a_relay_changes_what_the_plain_headers_say() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sent = Message::builder().content_type("application/msgpack").message_id("first");
     let sent = sent.property("traceparent", PARENT).property("tenant", "acme").build("body").unwrap();
@@ -103,8 +105,9 @@ async fn k_101_a_relay_changes_what_the_plain_headers_say() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: K-103.
 #[tokio::test]
-async fn k_103_other_clients_read_what_is_sent() {
+async fn other_clients_read_what_is_sent() {
     let mut settings = QueueSettings::default();
     settings.duplicate_detection = Some(LONG);
     let Some((nats, path)) = queue(settings).await else { return };
@@ -135,8 +138,9 @@ async fn k_103_other_clients_read_what_is_sent() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: K-104.
 #[tokio::test]
-async fn k_104_headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() {
+async fn headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let long = "x".repeat(40_000);
     let many: Vec<_> = (0..1_100).map(|n| format!("X-{n}")).collect();
@@ -164,9 +168,10 @@ async fn k_104_headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() 
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: K-104.
 /// A stream takes 64 KiB of headers. A copy has more than the message had, and still becomes a dead letter.
 #[tokio::test]
-async fn k_104_headers_at_the_servers_limit_become_a_dead_letter() {
+async fn headers_at_the_servers_limit_become_a_dead_letter() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let (half, long) = ("x".repeat(32_000), "x".repeat(65_000));
     for (all, left) in [
@@ -195,9 +200,10 @@ async fn k_104_headers_at_the_servers_limit_become_a_dead_letter() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: K-105.
 /// The headers as they were before those of other clients were read.
 #[tokio::test]
-async fn k_105_messages_of_earlier_versions_are_read_as_they_were_sent() {
+async fn messages_of_earlier_versions_are_read_as_they_were_sent() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let old = [
         ("Sb-Content-Type", "application/json;charset=utf-8"),
@@ -259,8 +265,9 @@ async fn k_105_messages_of_earlier_versions_are_read_as_they_were_sent() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: K-100.
 #[tokio::test]
-async fn k_100_rules_of_a_topic_see_and_change_headers_of_another_client() {
+async fn rules_of_a_topic_see_and_change_headers_of_another_client() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     nats.delete(&path).await.unwrap();
     nats.create_topic(&path, TopicSettings::default()).await.unwrap();
@@ -282,8 +289,9 @@ async fn k_100_rules_of_a_topic_see_and_change_headers_of_another_client() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: K-200.
 #[tokio::test]
-async fn k_200_a_request_of_core_nats_is_answered_at_its_reply_subject() {
+async fn a_request_of_core_nats_is_answered_at_its_reply_subject() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let client = nats.client();
     let subject = format!("core.{path}");

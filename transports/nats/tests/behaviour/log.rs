@@ -14,8 +14,9 @@ use crate::{LONG, queue, server};
 
 const TARGET: &str = "consign::nats";
 
+/// Rules: O-279.
 #[tokio::test]
-async fn o_279_no_line_and_no_error_has_the_password_of_the_address() {
+async fn no_line_and_no_error_has_the_password_of_the_address() {
     let (lines, _guard) = Lines::capture();
     let options = Nats::options().timeout(Duration::from_secs(1));
     let error = options.connect("nats://ledger:s3cret@127.0.0.1:1").await.unwrap_err();
@@ -23,8 +24,9 @@ async fn o_279_no_line_and_no_error_has_the_password_of_the_address() {
     assert!(!shown.contains("s3cret"), "{shown}");
 }
 
+/// Rules: O-279.
 #[tokio::test]
-async fn o_279_a_connection_that_is_lost_and_made_again_is_logged() {
+async fn a_connection_that_is_lost_and_made_again_is_logged() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let url = server::url().unwrap();
     let address = url.rsplit_once("//").map_or(&*url, |(_, address)| address);

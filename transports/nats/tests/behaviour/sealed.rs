@@ -20,8 +20,9 @@ fn keys(byte: u8) -> Keys {
     Keys::new(Key::new("2026", [byte; 32]).expect("a valid id"))
 }
 
+/// Rules: H-152, H-153.
 #[tokio::test]
-async fn h_152_h_153_what_is_bound_arrives_as_it_was_sent() {
+async fn what_is_bound_arrives_as_it_was_sent() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sealing = ServiceBuilder::new().layer(EncryptLayer::new(keys(2)).bind("Kind").bind("a,b%"));
     let sealing = sealing.layer(SignLayer::new(keys(1)).bind("Kind").bind("a,b%"));

@@ -31,8 +31,9 @@ fn by_session() -> QueueSettings {
     settings
 }
 
+/// Rules: I-24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_24_of_many_that_want_a_session_one_gets_it() {
+async fn of_many_that_want_a_session_one_gets_it() {
     let Some((nats, path)) = queue(by_session()).await else { return };
     for round in 0..20 {
         let id = format!("session {round}");
@@ -46,8 +47,9 @@ async fn i_24_of_many_that_want_a_session_one_gets_it() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_24_each_message_goes_to_the_holder_of_its_session_in_order() {
+async fn each_message_goes_to_the_holder_of_its_session_in_order() {
     let Some((nats, path)) = queue(by_session()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     for number in 0..10 {
@@ -79,9 +81,10 @@ async fn i_24_each_message_goes_to_the_holder_of_its_session_in_order() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-24.
 /// The next holder took the lock over, and died before it had removed the consumer of the one before.
 #[tokio::test]
-async fn i_24_what_a_takeover_that_died_has_left_is_cleared_up() {
+async fn what_a_takeover_that_died_has_left_is_cleared_up() {
     let mut settings = by_session();
     settings.lock_duration = Duration::from_secs(1);
     let Some((nats, path)) = queue(settings).await else { return };
@@ -118,8 +121,9 @@ async fn accept_soon(nats: &Nats, path: &str) -> NatsSession {
     tokio::time::timeout(LONG, accepted).await.expect("no lock is left")
 }
 
+/// Rules: I-35.
 #[tokio::test]
-async fn i_35_an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
+async fn an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
     let Some((nats, path)) = queue(by_session()).await else { return };
     for polls in 0.. {
         let was_accepted = {
@@ -143,9 +147,10 @@ async fn i_35_an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-24.
 /// A message that the server has delivered, and that never came, comes before those behind it: to the next holder.
 #[tokio::test]
-async fn i_24_what_was_lost_with_a_connection_is_not_passed_by_what_is_behind_it() {
+async fn what_was_lost_with_a_connection_is_not_passed_by_what_is_behind_it() {
     let Some((nats, path)) = queue(by_session()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     let mut session = nats.accept_session(&path, "a").await.unwrap();
@@ -193,9 +198,10 @@ async fn i_24_what_was_lost_with_a_connection_is_not_passed_by_what_is_behind_it
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-24.
 /// Whatever the settlement: those behind the message do not pass it.
 #[tokio::test]
-async fn i_24_a_message_whose_settlement_failed_is_the_next_one() {
+async fn a_message_whose_settlement_failed_is_the_next_one() {
     let Some((nats, path)) = queue(by_session()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     for body in ["1", "2"] {
@@ -215,9 +221,10 @@ async fn i_24_a_message_whose_settlement_failed_is_the_next_one() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-24.
 /// A receive that is given up leaves its request at the server, and the next one is for fewer messages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_24_a_session_stays_in_its_order_when_receives_are_given_up() {
+async fn a_session_stays_in_its_order_when_receives_are_given_up() {
     let Some((nats, path)) = queue(by_session()).await else { return };
     let mut session = nats.accept_session(&path, "a").await.unwrap();
     let sender = nats.sender(&path).await.unwrap();
@@ -279,9 +286,10 @@ async fn the_holder_that_is_killed() {
     killed::ready().await;
 }
 
+/// Rules: K-222.
 /// Its lock would hold for a minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_222_a_session_of_a_killed_process_goes_on_elsewhere() {
+async fn a_session_of_a_killed_process_goes_on_elsewhere() {
     let Some((nats, path)) = queue(by_session()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     sender.send(Message::builder().session_id("a").build("1").unwrap()).await.unwrap();
@@ -299,9 +307,10 @@ async fn k_222_a_session_of_a_killed_process_goes_on_elsewhere() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: K-222.
 /// The record is written again before it ends, and the lock ends when it is not renewed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_222_a_session_is_held_for_its_lock_duration_without_a_renewal() {
+async fn a_session_is_held_for_its_lock_duration_without_a_renewal() {
     let mut settings = by_session();
     settings.lock_duration = Duration::from_secs(13);
     let Some((nats, path)) = queue(settings).await else { return };

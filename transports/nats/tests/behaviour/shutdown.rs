@@ -19,8 +19,9 @@ use tower::{BoxError, service_fn};
 
 use crate::{LONG, queue, server};
 
+/// Rules: I-37.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_37_a_drained_consumer_leaves_nothing_locked() {
+async fn a_drained_consumer_leaves_nothing_locked() {
     const SENT: usize = 100;
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
@@ -54,9 +55,10 @@ async fn i_37_a_drained_consumer_leaves_nothing_locked() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Rules: I-37.
 /// Locks last a minute: what closing did not give back would not come.
 #[tokio::test]
-async fn i_37_closing_gives_back_what_was_dropped_before() {
+async fn closing_releases_what_was_dropped_before() {
     let mut by_session = QueueSettings::default();
     by_session.requires_session = true;
     let Some((nats, sessions)) = queue(by_session).await else { return };

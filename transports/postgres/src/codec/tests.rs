@@ -12,8 +12,9 @@ fn round_trip(message: &Message) -> Message {
     read(&properties, body).unwrap()
 }
 
+/// Rules: U-12.
 #[test]
-fn u_12_every_property_type_comes_back_as_it_was() {
+fn every_property_type_comes_back_as_it_was() {
     let mut properties = Properties::new();
     let values = [
         PropertyValue::Null,
@@ -45,8 +46,10 @@ fn u_12_every_property_type_comes_back_as_it_was() {
     assert_eq!(round_trip(&message).properties(), message.properties());
 }
 
+/// Rules: M-01.
+/// All of M-01 to M-25.
 #[test]
-fn m_01_to_m_25_every_property_comes_back() {
+fn every_property_comes_back() {
     let mut properties = Properties::new();
     properties.set_content_type("text/plain").set_correlation_id("c").set_subject("s").set_reply_to("r").set_to("t");
     properties.set_message_id("m").unwrap().set_session_id("").unwrap().set_partition_key("").unwrap();
@@ -63,8 +66,10 @@ fn m_01_to_m_25_every_property_comes_back() {
     assert_eq!(round_trip(&message).properties(), message.properties());
 }
 
+/// Rules: B-01.
+/// All of B-01 to B-03.
 #[test]
-fn b_01_to_b_03_every_kind_of_body_comes_back() {
+fn every_kind_of_body_comes_back() {
     for body in [
         Body::empty(),
         Body::from("abc"),

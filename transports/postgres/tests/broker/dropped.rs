@@ -9,9 +9,10 @@ use futures_util::FutureExt;
 
 use crate::{Fixture, QUEUE, until};
 
+/// Rules: I-34.
 /// Dropped at each of its polls, a receive loses nothing, counts nothing and leaves no lock.
 #[tokio::test]
-async fn i_34_a_dropped_receive_leaves_no_lock() {
+async fn a_dropped_receive_leaves_no_lock() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
@@ -40,8 +41,9 @@ async fn i_34_a_dropped_receive_leaves_no_lock() {
     fixture.end().await;
 }
 
+/// Rules: I-35.
 #[tokio::test]
-async fn i_35_a_dropped_delivery_comes_again_and_counts() {
+async fn a_dropped_delivery_is_redelivered_and_counts() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();

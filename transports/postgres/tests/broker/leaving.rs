@@ -63,9 +63,10 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), work).await.expect("it waits for others")
 }
 
+/// Rules: K-250.
 /// A value of more levels can be read than can be written.
 #[tokio::test]
-async fn k_250_a_copy_that_cannot_be_stored_is_a_dead_letter() {
+async fn a_copy_that_cannot_be_stored_is_a_dead_letter() {
     let Some(fixture) = with_topic().await else { return };
     let levels = 35;
     let deep = format!("{}{{\"simple\":{{\"i32\":1}}}}{}", "{\"list\":[".repeat(levels), "]}".repeat(levels));
@@ -83,9 +84,10 @@ async fn k_250_a_copy_that_cannot_be_stored_is_a_dead_letter() {
     fixture.end().await;
 }
 
+/// Rules: K-251.
 /// Which messages it matches is unknown, and none is to be lost.
 #[tokio::test]
-async fn k_251_a_rule_that_cannot_be_read_makes_dead_letters() {
+async fn a_rule_that_cannot_be_read_makes_dead_letters() {
     let Some(fixture) = with_topic().await else { return };
     fixture
         .run(
@@ -102,8 +104,9 @@ async fn k_251_a_rule_that_cannot_be_read_makes_dead_letters() {
     fixture.end().await;
 }
 
+/// Rules: T-57.
 #[tokio::test]
-async fn t_57_one_rule_too_many_is_refused() {
+async fn one_rule_too_many_is_refused() {
     let Some(fixture) = with_topic().await else { return };
     fixture
         .run(
@@ -126,9 +129,10 @@ async fn t_57_one_rule_too_many_is_refused() {
     fixture.end().await;
 }
 
+/// Rules: K-252.
 /// The error of the database for a text with a NUL does not keep other messages back.
 #[tokio::test]
-async fn k_252_a_row_that_cannot_be_read_keeps_no_other_back() {
+async fn a_row_that_cannot_be_read_keeps_no_other_back() {
     const ROW: &str = r#"properties = '{"application":{"k":{"\u0000":1}}}'"#;
     let Some(fixture) = with_topic().await else { return };
     let postgres = &fixture.postgres;
@@ -152,9 +156,10 @@ async fn k_252_a_row_that_cannot_be_read_keeps_no_other_back() {
     fixture.end().await;
 }
 
+/// Rules: K-253.
 /// A process that ends between two steps leaves nothing that waits for the next send.
 #[tokio::test]
-async fn k_253_what_was_left_on_its_way_is_taken_up() {
+async fn what_was_left_on_its_way_is_taken_up() {
     let Some(fixture) = with_topic().await else { return };
     let sender = fixture.postgres.sender(TOPIC).await.unwrap();
     let later = in_an_hour(&fixture.postgres).await;
@@ -184,8 +189,9 @@ async fn never_stop(fixture: &Fixture) {
         .await;
 }
 
+/// Rules: K-254.
 #[tokio::test]
-async fn k_254_a_send_does_not_wait_for_those_of_others() {
+async fn a_send_does_not_wait_for_those_of_others() {
     let Some(fixture) = with_topic().await else { return };
     never_stop(&fixture).await;
     let sender = fixture.postgres.sender(TOPIC).await.unwrap();
@@ -198,8 +204,9 @@ async fn k_254_a_send_does_not_wait_for_those_of_others() {
     fixture.end().await;
 }
 
+/// Rules: K-254.
 #[tokio::test]
-async fn k_254_a_circle_of_forwards_does_not_wait_for_others() {
+async fn a_circle_of_forwards_does_not_wait_for_others() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let forwards = QueueSettings::default().with_forward_to(QUEUE);
     fixture.postgres.create_queue("back", forwards).await.unwrap();
@@ -211,9 +218,10 @@ async fn k_254_a_circle_of_forwards_does_not_wait_for_others() {
     fixture.end().await;
 }
 
+/// Rules: T-63.
 /// Also by a process that looks for itself once an hour.
 #[tokio::test]
-async fn t_63_a_dead_letter_of_a_users_transaction_is_forwarded_at_once() {
+async fn a_dead_letter_of_a_users_transaction_is_forwarded_at_once() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let settings = QueueSettings::default().with_forward_dead_letters_to(QUEUE);
     fixture.postgres.create_queue("source", settings).await.unwrap();
@@ -239,9 +247,10 @@ fn patient(fixture: &Fixture) -> Postgres {
     options.timeout(Duration::from_secs(120)).wrap(pool).unwrap()
 }
 
+/// Rules: K-254.
 /// The locks of the messages run meanwhile.
 #[tokio::test]
-async fn k_254_a_receive_that_has_messages_does_not_wait_for_forwards() {
+async fn a_receive_that_has_messages_does_not_wait_for_forwards() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let settings = QueueSettings::default().with_duplicate_detection(Duration::from_secs(3_600));
     fixture.postgres.create_queue("grave", settings).await.unwrap();

@@ -130,9 +130,10 @@ async fn who_waits_for_a_message_keeps_nobody_from_receiving() {
     fixture.end().await;
 }
 
+/// Rules: S-54.
 /// Completions at the same time are one statement, and each has the answer that is its own.
 #[tokio::test]
-async fn s_54_completions_at_the_same_time_have_each_their_own_answer() {
+async fn completions_at_the_same_time_have_each_their_own_answer() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();

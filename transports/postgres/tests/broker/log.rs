@@ -8,16 +8,18 @@ use crate::{Fixture, until};
 
 const TARGET: &str = "consign::postgres";
 
+/// Rules: O-279.
 #[tokio::test]
-async fn o_279_no_line_and_no_error_has_the_password_of_the_address() {
+async fn no_line_and_no_error_has_the_password_of_the_address() {
     let (lines, _guard) = Lines::capture();
     let error = Postgres::connect("postgresql://ledger:s3cret@127.0.0.1:1/ledger").await.unwrap_err();
     let shown = format!("{:?} {error} {error:?}", lines.all());
     assert!(!shown.contains("s3cret"), "{shown}");
 }
 
+/// Rules: O-279.
 #[tokio::test]
-async fn o_279_a_connection_that_is_lost_and_made_again_is_logged() {
+async fn a_connection_that_is_lost_and_made_again_is_logged() {
     let (lines, _guard) = Lines::capture();
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let name = format!("{}_log", fixture.schema);

@@ -18,9 +18,10 @@ pub(crate) async fn cut(fixture: &Fixture, application: &str) {
         .await;
 }
 
+/// Rules: S-29, S-73.
 /// The locks of a process that is gone are given back without a count, long before they run out.
 #[tokio::test]
-async fn s_29_s_73_the_messages_of_a_lost_process_come_back_uncounted() {
+async fn the_messages_of_a_lost_process_come_back_uncounted() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let name = format!("{}_lost", fixture.schema);
     let postgres = &fixture.postgres;
@@ -48,9 +49,10 @@ async fn s_29_s_73_the_messages_of_a_lost_process_come_back_uncounted() {
     fixture.end().await;
 }
 
+/// Rules: K-223.
 /// So is a session, whose lock would hold for a minute.
 #[tokio::test]
-async fn k_223_a_session_of_a_lost_process_goes_on_elsewhere() {
+async fn a_session_of_a_lost_process_goes_on_elsewhere() {
     let settings = QueueSettings::default().with_sessions(true);
     let Some(fixture) = Fixture::new(settings).await else { return };
     let name = format!("{}_session", fixture.schema);

@@ -19,9 +19,10 @@ async fn take(receiver: &mut PostgresReceiver) -> (u64, Vec<u8>) {
     (number, body)
 }
 
+/// Rules: Q-02.
 /// Receivers that number what they take at the same time, others that number ahead, and sends that are rolled back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn q_02_numbers_are_dense_however_many_receive() {
+async fn numbers_are_dense_however_many_receive() {
     const MESSAGES: usize = 600;
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
@@ -63,9 +64,10 @@ async fn q_02_numbers_are_dense_however_many_receive() {
     fixture.end().await;
 }
 
+/// Rules: Q-02.
 /// One has read which messages have no numbers, and before it numbers them another does.
 #[tokio::test]
-async fn q_02_what_another_has_numbered_meanwhile_is_left_to_it() {
+async fn what_another_has_numbered_meanwhile_is_left_to_it() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let (postgres, slow) = (&fixture.postgres, format!("{}_slow", fixture.schema));
     let sender = postgres.sender(QUEUE).await.unwrap();

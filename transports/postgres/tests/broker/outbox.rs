@@ -10,9 +10,10 @@ use consign::{
 
 use crate::{Fixture, QUEUE, until};
 
+/// Rules: T-71.
 /// The application's row, a settlement and a send happen together, or not at all.
 #[tokio::test]
-async fn t_71_a_transaction_of_the_application_settles_and_sends() {
+async fn a_transaction_of_the_application_settles_and_sends() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     fixture.run("CREATE TABLE {s}.effects (name text)").await;
@@ -55,9 +56,10 @@ async fn t_71_a_transaction_of_the_application_settles_and_sends() {
     fixture.end().await;
 }
 
+/// Rules: T-51.
 /// What is sent to a topic in such a transaction is copied after it, by whoever listens.
 #[tokio::test]
-async fn t_51_a_transaction_of_the_application_sends_to_a_topic() {
+async fn a_transaction_of_the_application_sends_to_a_topic() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     postgres.create_topic("topic", TopicSettings::default()).await.unwrap();
@@ -73,9 +75,10 @@ async fn t_51_a_transaction_of_the_application_sends_to_a_topic() {
     fixture.end().await;
 }
 
+/// Rules: Q-02.
 /// Transactions commit in another order than they insert in. Numbers have no gap and do not go back.
 #[tokio::test]
-async fn q_02_numbers_follow_the_commits() {
+async fn numbers_follow_the_commits() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();
@@ -93,9 +96,10 @@ async fn q_02_numbers_follow_the_commits() {
     fixture.end().await;
 }
 
+/// Rules: S-54.
 /// A stale lease changes nothing in a transaction of the application, which goes on.
 #[tokio::test]
-async fn s_54_a_lost_lock_is_said_and_the_transaction_is_left_alone() {
+async fn a_lost_lock_is_reported_and_the_transaction_is_left_alone() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
@@ -114,9 +118,10 @@ async fn s_54_a_lost_lock_is_said_and_the_transaction_is_left_alone() {
     fixture.end().await;
 }
 
+/// Rules: N-08.
 /// A transaction of the application that outlasts the lock of a session keeps that session to itself, and nobody else waiting.
 #[tokio::test]
-async fn n_08_an_open_transaction_keeps_its_session_only() {
+async fn an_open_transaction_keeps_its_session_only() {
     let Some(fixture) = Fixture::new(QueueSettings::default().with_sessions(true)).await else { return };
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();

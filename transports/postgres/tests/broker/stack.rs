@@ -17,9 +17,10 @@ use tower::{BoxError, service_fn};
 
 use crate::{Fixture, QUEUE, until};
 
+/// Rules: I-37.
 /// A consumer that drains leaves no lock, and what no handler has seen comes again uncounted.
 #[tokio::test]
-async fn i_37_a_consumer_drains() {
+async fn a_consumer_drains() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     let batch = (0..40).map(|_| Message::new("a")).collect::<Batch>();
@@ -51,9 +52,10 @@ async fn i_37_a_consumer_drains() {
     fixture.end().await;
 }
 
+/// Rules: K-34.
 /// Credit is what the caller has free: no message is locked for nobody.
 #[tokio::test]
-async fn k_34_nothing_is_locked_ahead() {
+async fn nothing_is_locked_ahead() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     let batch = (0..20).map(|_| Message::new("a")).collect::<Batch>();

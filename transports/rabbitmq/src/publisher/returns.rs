@@ -93,9 +93,10 @@ mod tests {
         answers.into_iter().map(kind).collect::<Vec<_>>().try_into().unwrap()
     }
 
+    /// Rules: X-21.
     /// lapin gives a returned message to the first confirm that it resolves.
     #[test]
-    fn x_21_a_returned_message_fails_its_own_send_whoever_was_told() {
+    fn a_returned_message_fails_its_own_send() {
         let (ok, gone) = (None, Some(ErrorKind::EntityNotFound));
         let mut returns = Returns::default();
         assert_eq!(answer(&mut returns, [("a", returned("a"))]), [gone]);

@@ -133,10 +133,11 @@ pub(crate) async fn declare_exchange(shared: &Shared, path: &EntityPath, slots: 
 mod tests {
     use super::*;
 
+    /// Rules: N-05, K-220.
     /// Other processes, older versions and other clients must compute the same: `README.md` specifies it, and has the same
     /// vectors.
     #[test]
-    fn n_05_k_220_a_session_has_the_same_slot_everywhere() {
+    fn a_session_has_the_same_slot_everywhere() {
         #[derive(serde::Deserialize)]
         struct Vector {
             path: String,

@@ -375,8 +375,9 @@ mod tests {
         assert!(state.ledger.dirty().is_empty());
     }
 
+    /// Rules: N-06.
     #[test]
-    fn n_06_a_lock_that_is_over_is_no_one_s() {
+    fn a_lock_that_is_over_is_no_one_s() {
         let mut state = held("a");
         assert!(state.holder("a", 1).is_some() && state.holder("a", 2).is_none() && state.holder("b", 1).is_none());
         state.lines.get_mut("a").unwrap().holder.as_mut().unwrap().until = Instant::now();

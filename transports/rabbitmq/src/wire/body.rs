@@ -78,8 +78,10 @@ pub(super) fn decode(mut payload: Bytes) -> Option<Body> {
 mod tests {
     use super::*;
 
+    /// Rules: B-01.
+    /// All of B-01 to B-04.
     #[test]
-    fn b_01_to_b_04_bodies_come_back() {
+    fn bodies_come_back() {
         let bodies = [
             Body::sections(vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")]),
             Body::from(Value::List(vec![Value::from(1_i32), Value::Symbol("s".into())])),

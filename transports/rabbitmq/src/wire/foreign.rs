@@ -35,8 +35,9 @@ fn text<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
     message.application().get(name).and_then(PropertyValue::as_str)
 }
 
+/// Rules: K-110.
 #[test]
-fn k_110_the_properties_of_amqp_are_read() {
+fn the_properties_of_amqp_are_read() {
     let raw = BasicProperties::default()
         .with_content_type("application/json".into())
         .with_content_encoding("utf-8".into())
@@ -65,8 +66,9 @@ fn k_110_the_properties_of_amqp_are_read() {
     assert_eq!(decoded(&copy.properties).0.properties(), message.properties());
 }
 
+/// Rules: K-111.
 #[test]
-fn k_111_a_property_of_amqp_wins_over_the_header_but_for_the_message_id() {
+fn a_property_of_amqp_wins_over_the_header_but_for_the_message_id() {
     let headers = table(vec![
         ("sb-content-type", long("text/plain")),
         ("sb-correlation-id", long("old")),
@@ -94,8 +96,9 @@ fn k_111_a_property_of_amqp_wins_over_the_header_but_for_the_message_id() {
     assert_eq!((message.content_type(), message.subject()), (Some("text/plain"), Some("old")));
 }
 
+/// Rules: K-112.
 #[test]
-fn k_112_every_type_of_header_is_read_and_stays_on_a_copy() {
+fn every_type_of_header_is_read_and_stays_on_a_copy() {
     let nested = table(vec![("k", AMQPValue::FieldArray(vec![AMQPValue::Void].into()))]);
     let headers = table(vec![
         ("__TypeId__", long("com.example.Order")),
@@ -142,8 +145,9 @@ fn k_112_every_type_of_header_is_read_and_stays_on_a_copy() {
     assert_eq!(decoded(&sent.properties).0.properties(), message.properties());
 }
 
+/// Rules: K-112.
 #[test]
-fn k_112_a_changed_header_takes_the_place_of_its_annotation() {
+fn a_changed_header_takes_the_place_of_its_annotation() {
     let mut message = Message::builder().message_id("m").build("").unwrap();
     let typed = Value::List(vec![Value::from(PropertyValue::Uuid([1; 16]))]);
     let plain = Value::List(vec![Value::from(1_i32)]);
@@ -159,8 +163,9 @@ fn k_112_a_changed_header_takes_the_place_of_its_annotation() {
     assert_eq!(changed.pass_through().unwrap().annotations[2], ("a".into(), Value::List(vec![Value::from(2_i32)])));
 }
 
+/// Rules: K-113.
 #[test]
-fn k_113_what_a_property_cannot_be_is_no_reason_to_refuse() {
+fn what_a_property_cannot_be_is_no_reason_to_refuse() {
     let mut deep = AMQPValue::Void;
     for _ in 0..200 {
         deep = AMQPValue::FieldArray(vec![deep].into());
@@ -178,8 +183,9 @@ fn k_113_what_a_property_cannot_be_is_no_reason_to_refuse() {
     assert_eq!((empty.message_id(), empty.application().len()), (None, 0));
 }
 
+/// Rules: K-114.
 #[test]
-fn k_114_headers_beyond_the_limits_stay_on_a_copy_with_a_reason() {
+fn headers_beyond_the_limits_stay_on_a_copy_with_a_reason() {
     let large = "x".repeat(60_000);
     let raw = BasicProperties::default().with_headers(table(vec![
         ("x-exception-stacktrace", long(&large)),

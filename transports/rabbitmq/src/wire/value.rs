@@ -267,8 +267,9 @@ mod tests {
         );
     }
 
+    /// Rules: V-220.
     #[test]
-    fn v_220_each_kind_of_value_has_as_many_levels() {
+    fn each_kind_of_value_has_as_many_levels() {
         let text = PropertyValue::Uri("a:b".into());
         let wrap: [fn(Value) -> Value; 4] = [
             |inner| Value::List(vec![inner]),

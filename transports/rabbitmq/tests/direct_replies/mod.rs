@@ -25,8 +25,9 @@ async fn half(Body(number): Body<u32>) -> Result<u32, Fault> {
     if number % 2 == 0 { Ok(number / 2) } else { Err(Fault::application("Odd")) }
 }
 
+/// Rules: K-33, K-201.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_33_k_201_a_call_is_answered_directly() {
+async fn a_call_is_answered_directly() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let reply_to = bench.rabbit.clone();
     let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(reply_to.sender(to.as_str())?)))
@@ -68,9 +69,10 @@ fn keys(byte: u8) -> Keys {
     Keys::new(Key::new("2026", [byte; 32]).expect("an id of a key"))
 }
 
+/// Rules: H-156.
 /// RabbitMQ changes the ReplyTo of such a request, which both layers bind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn h_156_a_signed_and_encrypted_call_is_answered_directly() {
+async fn a_signed_and_encrypted_call_is_answered_directly() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let (sign, verify) = (SignLayer::new(keys(1)), VerifyLayer::new(keys(1)));
     let (encrypt, decrypt) = (EncryptLayer::new(keys(2)), DecryptLayer::new(keys(2)));
@@ -105,9 +107,10 @@ async fn h_156_a_signed_and_encrypted_call_is_answered_directly() {
     bench.end().await;
 }
 
+/// Rules: H-152, H-153.
 /// Empty texts, values of every kind, and names in their own case arrive as they were bound.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn h_152_h_153_what_is_bound_arrives_as_it_was_sent() {
+async fn what_is_bound_arrives_as_it_was_sent() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let sealing = ServiceBuilder::new().layer(EncryptLayer::new(keys(2)).bind("Kind").bind("a,b%"));
     let sealing = sealing.layer(SignLayer::new(keys(1)).bind("Kind").bind("a,b%"));

@@ -79,8 +79,9 @@ impl Other {
     }
 }
 
+/// Rules: K-110, K-112.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_110_k_112_a_message_of_another_client_is_read_whole_and_dies_whole() {
+async fn a_message_of_another_client_is_read_whole_and_dies_whole() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let other = Other::of(&bench).await;
     // As Celery and Spring AMQP have them.
@@ -131,9 +132,10 @@ async fn k_110_k_112_a_message_of_another_client_is_read_whole_and_dies_whole() 
     bench.end().await;
 }
 
+/// Rules: K-111.
 /// A program between that knows nothing of this crate has changed the body, and said so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_111_a_relay_changes_what_the_properties_say() {
+async fn a_relay_changes_what_the_properties_say() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let other = Other::of(&bench).await;
     let long_id = "\u{8a9e}".repeat(128);
@@ -156,8 +158,9 @@ async fn k_111_a_relay_changes_what_the_properties_say() {
     bench.end().await;
 }
 
+/// Rules: K-115.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_115_other_clients_read_what_is_sent() {
+async fn other_clients_read_what_is_sent() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let other = Other::of(&bench).await;
     let mut message = Message::builder()
@@ -193,8 +196,9 @@ async fn k_115_other_clients_read_what_is_sent() {
     bench.end().await;
 }
 
+/// Rules: K-114.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_114_headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() {
+async fn headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let other = Other::of(&bench).await;
     let stack = "at line\n".repeat(13_000);
@@ -218,9 +222,10 @@ async fn k_114_headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() 
     bench.end().await;
 }
 
+/// Rules: K-116.
 /// Properties and headers as they were before those of other clients were read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_116_messages_of_earlier_versions_are_read_as_they_were_sent() {
+async fn messages_of_earlier_versions_are_read_as_they_were_sent() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let other = Other::of(&bench).await;
     let headers = table(vec![
@@ -277,8 +282,9 @@ async fn k_116_messages_of_earlier_versions_are_read_as_they_were_sent() {
     bench.end().await;
 }
 
+/// Rules: K-117.
 #[tokio::test]
-async fn k_117_floats_that_are_not_finite_numbers_arrive() {
+async fn floats_that_are_not_finite_numbers_arrive() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let values: [(&str, PropertyValue); 4] = [
         ("nan", f64::NAN.into()),

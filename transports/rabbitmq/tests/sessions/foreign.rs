@@ -61,8 +61,9 @@ fn own_slot() -> u16 {
     u16::try_from(vector["bucket"].as_u64().unwrap()).unwrap() % SLOTS
 }
 
+/// Rules: K-220, N-05.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_220_n_05_a_message_in_another_slot_is_moved_to_its_own() {
+async fn a_message_in_another_slot_is_moved_to_its_own() {
     let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };
     let other = bench.other(support::options(), &support::address()).await;
     let publisher = Publisher::new().await;
@@ -89,8 +90,9 @@ async fn k_220_n_05_a_message_in_another_slot_is_moved_to_its_own() {
     bench.end().await;
 }
 
+/// Rules: K-220.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_220_a_message_whose_slot_is_gone_is_a_dead_letter() {
+async fn a_message_whose_slot_is_gone_is_a_dead_letter() {
     let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };
     let publisher = Publisher::new().await;
     let (right, wrong) = (own_slot(), (own_slot() + 1) % SLOTS);
@@ -118,9 +120,10 @@ fn bucket(id: &str) -> u16 {
     u16::try_from(((hash >> 32) ^ hash) % 64).unwrap()
 }
 
+/// Rules: K-221.
 /// A client with sessions of every slot gives half of the slots to one that comes later, as it closes sessions there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn k_221_a_client_that_comes_later_gets_its_share_of_the_slots() {
+async fn a_client_that_comes_later_gets_its_share_of_the_slots() {
     const SESSIONS: usize = 40;
     let slot_of = |session: &RabbitMqSession| bucket(session.session_id()) % SLOTS;
     let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };

@@ -30,8 +30,9 @@ async fn proxy() -> (Proxy, String) {
     (proxy, address)
 }
 
+/// Rules: I-24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_24_of_many_that_want_a_session_one_gets_it() {
+async fn of_many_that_want_a_session_one_gets_it() {
     let Some(bench) = Bench::new(by_session(2)).await else { return };
     let other = bench.other(support::options(), &support::address()).await;
     for round in 0..10 {
@@ -53,8 +54,9 @@ async fn i_24_of_many_that_want_a_session_one_gets_it() {
     bench.end().await;
 }
 
+/// Rules: N-03.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_03_a_session_is_had_by_another_client_when_its_slot_is_given_up() {
+async fn a_session_is_had_by_another_client_when_its_slot_is_given_up() {
     let Some(bench) = Bench::new(by_session(1)).await else { return };
     let other = bench.other(support::options(), &support::address()).await;
     for (id, body) in [("a", "1"), ("b", "x"), ("a", "2")] {
@@ -88,8 +90,9 @@ async fn n_03_a_session_is_had_by_another_client_when_its_slot_is_given_up() {
     bench.end().await;
 }
 
+/// Rules: N-04.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_04_the_next_session_may_be_in_a_slot_that_is_held() {
+async fn the_next_session_may_be_in_a_slot_that_is_held() {
     let Some(bench) = Bench::new(by_session(2)).await else { return };
     let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
     let ids: Vec<String> = (0..8).map(|number| format!("s{number}")).collect();
@@ -114,8 +117,9 @@ async fn n_04_the_next_session_may_be_in_a_slot_that_is_held() {
     bench.end().await;
 }
 
+/// Rules: N-08.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_08_a_lost_connection_loses_its_sessions_and_counts_nothing() {
+async fn a_lost_connection_loses_its_sessions_and_counts_nothing() {
     let Some(bench) = Bench::new(by_session(2)).await else { return };
     for body in ["1", "2", "3"] {
         bench.send("a", body).await;
@@ -169,8 +173,9 @@ async fn ends_within<T, E>(polls: usize, future: impl Future<Output = Result<T, 
     .await
 }
 
+/// Rules: I-35.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_35_an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
+async fn an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
     let Some(bench) = Bench::new(by_session(2)).await else { return };
     let other = bench.other(support::options(), &support::address()).await;
     bench.send("a", "1").await;
@@ -256,9 +261,10 @@ async fn what_sessions_cannot_be_had_by_is_refused() {
     bench.end().await;
 }
 
+/// Rules: N-08.
 /// A queue that goes takes its sessions with it, and nothing stays behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_08_a_queue_that_is_deleted_loses_its_sessions() {
+async fn a_queue_that_is_deleted_loses_its_sessions() {
     let Some(bench) = Bench::new(by_session(2)).await else { return };
     let mut session = bench.accept("a").await;
     bench.rabbit.delete(&bench.queue).await.unwrap();

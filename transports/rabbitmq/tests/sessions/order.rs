@@ -62,8 +62,9 @@ async fn work(rabbit: &RabbitMq, client: usize, queue: &str, log: &Log) {
     }
 }
 
+/// Rules: I-24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_24_sessions_that_go_from_one_client_to_another_keep_their_order() {
+async fn sessions_that_go_from_one_client_to_another_keep_their_order() {
     const SESSIONS: usize = 6;
     const MESSAGES: usize = 30;
     let mut settings = by_session(3);
@@ -98,8 +99,9 @@ async fn i_24_sessions_that_go_from_one_client_to_another_keep_their_order() {
     bench.end().await;
 }
 
+/// Rules: N-07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_07_what_fails_is_the_next_one_and_then_a_dead_letter() {
+async fn what_fails_is_the_next_one_and_then_a_dead_letter() {
     let mut settings = by_session(2);
     settings.max_delivery_count = 3;
     let Some(bench) = Bench::new(settings).await else { return };
@@ -130,8 +132,9 @@ async fn n_07_what_fails_is_the_next_one_and_then_a_dead_letter() {
     bench.end().await;
 }
 
+/// Rules: N-06.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_06_a_lock_that_ends_counts_for_whoever_comes_next() {
+async fn a_lock_that_ends_counts_for_the_next_receiver() {
     let mut settings = by_session(1);
     settings.lock_duration = Duration::from_millis(1_500);
     let Some(bench) = Bench::new(settings).await else { return };
@@ -185,8 +188,9 @@ async fn what_is_scheduled_and_what_comes_by_a_topic_is_in_its_session() {
     support::delete_delays(&delays).await;
 }
 
+/// Rules: I-24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i_24_nobody_reads_a_slot_beside_its_holder() {
+async fn only_its_holder_reads_a_slot() {
     let Some(bench) = Bench::new(by_session(1)).await else { return };
     let mut session = bench.accept("a").await;
     let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
@@ -211,8 +215,9 @@ async fn i_24_nobody_reads_a_slot_beside_its_holder() {
     bench.end().await;
 }
 
+/// Rules: N-07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_07_a_consumer_works_sessions_off_side_by_side_and_each_in_order() {
+async fn a_consumer_works_sessions_off_side_by_side_and_each_in_order() {
     const MESSAGES: usize = 8;
     let Some(bench) = Bench::new(by_session(3)).await else { return };
     for number in 0..MESSAGES {

@@ -11,9 +11,10 @@ use crate::{
     support::{self, node::Node},
 };
 
+/// Rules: N-10.
 /// What fails, and the state, are known to whoever comes next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_10_states_and_failures_go_from_one_client_to_another() {
+async fn states_and_failures_go_from_one_client_to_another() {
     let Some(bench) = Bench::new(by_session(1)).await else { return };
     let other = bench.other(support::options(), &support::address()).await;
     for body in ["1", "2"] {
@@ -46,8 +47,9 @@ async fn n_10_states_and_failures_go_from_one_client_to_another() {
     bench.end().await;
 }
 
+/// Rules: N-10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_10_states_that_are_replaced_do_not_pile_up() {
+async fn states_that_are_replaced_do_not_pile_up() {
     const TIMES: u32 = 700;
     let mut settings = by_session(1);
     // Longer than a slow disk takes for that many states.
@@ -91,9 +93,10 @@ async fn n_10_states_that_are_replaced_do_not_pile_up() {
     bench.end().await;
 }
 
+/// Rules: N-10.
 /// The server dies, and with it the locks; what it has confirmed is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_10_states_and_failures_outlive_the_server() {
+async fn states_and_failures_outlive_the_server() {
     let Some(node) = Node::start().await else { return };
     let options = support::options()
         .deadline(Duration::from_secs(5))

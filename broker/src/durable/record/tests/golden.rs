@@ -213,8 +213,9 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
     digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
+/// Rules: I-11.
 #[test]
-fn i_11_what_every_version_has_written_is_read_for_ever() {
+fn what_every_version_has_written_is_read_for_ever() {
     let records = records();
     for line in WRITTEN.lines() {
         let (name, written) = line.split_once(' ').unwrap();
@@ -225,9 +226,10 @@ fn i_11_what_every_version_has_written_is_read_for_ever() {
     }
 }
 
+/// Rules: I-11.
 /// Where it fails because a version was added on purpose, the lines that it prints belong into the file.
 #[test]
-fn i_11_a_version_does_not_change() {
+fn a_version_does_not_change() {
     let lines = records().into_iter().map(|(name, record)| format!("{name} {}", hexadecimal(&record.encode())));
     let new: Vec<String> = lines.filter(|line| WRITTEN.lines().all(|written| written != line)).collect();
     assert!(new.is_empty(), "\n{}", new.join("\n"));

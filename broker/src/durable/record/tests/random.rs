@@ -197,9 +197,10 @@ fn one_of_each(random: &mut Rng) -> [Record; 6] {
     ]
 }
 
+/// Rules: I-11.
 #[test]
-fn i_11_what_is_written_is_what_is_read() {
-    let mut random = random("i_11_what_is_written_is_what_is_read");
+fn what_is_written_is_what_is_read() {
+    let mut random = random("what_is_written_is_what_is_read");
     for _ in 0..CASES {
         for record in one_of_each(&mut random) {
             let bytes = record.encode();
@@ -227,10 +228,11 @@ fn a_record_that_is_cut_short_or_goes_on_is_refused() {
     }
 }
 
+/// Rules: I-31.
 /// What comes out may be something else, but it is whole.
 #[test]
-fn i_31_no_bytes_make_it_panic() {
-    let mut random = random("i_31_no_bytes_make_it_panic");
+fn no_bytes_make_it_panic() {
+    let mut random = random("no_bytes_make_it_panic");
     for _ in 0..CASES {
         for record in one_of_each(&mut random) {
             let mut bytes = record.encode();
@@ -299,9 +301,10 @@ fn values_are_as_deep_as_can_be_read() {
     }
 }
 
+/// Rules: I-31.
 /// A list of 2^62 values in a few bytes, and a text as long.
 #[test]
-fn i_31_what_is_announced_takes_no_memory() {
+fn what_is_announced_takes_no_memory() {
     let mut start = Vec::new();
     let record = nested(0);
     record.encode(&mut start);

@@ -56,8 +56,9 @@ fn is_right(disk: &SimulatedDisk, model: &Model, commits: bool, what: &str) -> b
     }
 }
 
+/// Rules: I-08.
 #[test]
-fn i_08_a_flipped_byte_is_named_or_harmless() {
+fn a_flipped_byte_is_named_or_harmless() {
     const FLIPS: u64 = 65_536;
     let seed = seeds(1).next().unwrap();
     let mut rng = Rng::with_seed(seed);
@@ -70,7 +71,8 @@ fn i_08_a_flipped_byte_is_named_or_harmless() {
         for place in places.iter().skip(rng.usize(..64)).step_by(usize::try_from(every).unwrap_or(usize::MAX)) {
             let mask = if rng.bool() { 1 << rng.u8(..8) } else { rng.u8(1..) };
             disk.flip(*place, mask);
-            let what = format!("byte {place} with {mask:#04x}, {}", replay("i_08_a_flipped_byte", seed));
+            let what =
+                format!("byte {place} with {mask:#04x}, {}", replay("a_flipped_byte_is_named_or_harmless", seed));
             if is_right(&disk, &model, rng.u8(..16) == 0, &what) {
                 disk = SimulatedDisk::of(bytes.clone());
             } else {
@@ -99,8 +101,9 @@ pub(super) fn used(disk: &SimulatedDisk) -> Vec<usize> {
     (0..512).chain(pages).collect()
 }
 
+/// Rules: I-08.
 #[test]
-fn i_08_a_truncated_store_is_named() {
+fn a_truncated_store_is_named() {
     const LENGTHS: u64 = 4_096;
     let seed = seeds(1).next().unwrap();
     let mut rng = Rng::with_seed(seed);
@@ -109,15 +112,16 @@ fn i_08_a_truncated_store_is_named() {
     let mut truncations = 0;
     for length in (0..bytes.len()).step_by(usize::try_from(every).unwrap_or(usize::MAX)) {
         let disk = SimulatedDisk::of(bytes[..length].to_vec());
-        let what = format!("{length} of {} bytes, {}", bytes.len(), replay("i_08_a_truncated", seed));
+        let what = format!("{length} of {} bytes, {}", bytes.len(), replay("a_truncated_store_is_named", seed));
         assert!(!is_right(&disk, &model, false, &what), "{what}: nobody noticed");
         truncations += 1;
     }
     say("truncations", truncations);
 }
 
+/// Rules: I-08.
 #[test]
-fn i_08_the_commit_before_does_not_come_back() {
+fn the_commit_before_does_not_come_back() {
     /// Where redb says which of two commits is the latest.
     const FLAGS: usize = 9;
     for is_closed in [true, false] {

@@ -23,11 +23,12 @@ const RESERVE: u64 = 1 << 20;
 /// The reserve is sixteen times what a batch writes.
 const BATCH: usize = 64 << 10;
 
+/// Rules: I-07.
 #[test]
-fn i_07_a_full_disk_takes_what_makes_room() {
+fn a_full_disk_accepts_what_frees_space() {
     let seed = seeds(1).next().unwrap();
     let mut rng = Rng::with_seed(seed);
-    let replay = replay("i_07_a_full_disk", seed);
+    let replay = replay("a_full_disk_accepts_what_frees_space", seed);
     let disk = SimulatedDisk::new();
     disk.forget_history();
     disk.set_faults(Faults { capacity: 6 << 20, ..Faults::NONE });
@@ -77,8 +78,9 @@ fn put(key: &[u8], length: usize) -> Batch {
     batch
 }
 
+/// Rules: I-07.
 #[test]
-fn i_07_a_batch_that_is_too_large_for_the_disk_is_not_the_end() {
+fn a_batch_that_is_too_large_for_the_disk_is_not_the_end() {
     let disk = SimulatedDisk::new();
     disk.set_faults(Faults { capacity: 4 << 20, ..Faults::NONE });
     disk.set_reserve(RESERVE);
@@ -91,8 +93,9 @@ fn i_07_a_batch_that_is_too_large_for_the_disk_is_not_the_end() {
     assert_eq!(found.0.into_keys().map(|(_, key)| key).collect::<Vec<_>>(), [&b"small"[..], &b"small too"[..]]);
 }
 
+/// Rules: I-07.
 #[test]
-fn i_07_what_was_not_synced_ends_with_a_batch_that_is_too_large() {
+fn what_was_not_synced_ends_with_a_batch_that_is_too_large() {
     let disk = SimulatedDisk::new();
     disk.set_faults(Faults { capacity: 4 << 20, ..Faults::NONE });
     disk.set_reserve(RESERVE);
@@ -103,8 +106,9 @@ fn i_07_what_was_not_synced_ends_with_a_batch_that_is_too_large() {
     assert_eq!(journal.commit(&put(b"small too", 1_000), true).unwrap_err().kind(), StorageErrorKind::Failed);
 }
 
+/// Rules: I-07.
 #[test]
-fn i_07_the_reserve_is_real() {
+fn the_reserve_is_real() {
     let folder = tempfile::tempdir().unwrap();
     let journal = RedbJournal::open(folder.path(), RedbOptions { reserve: RESERVE, ..RedbOptions::default() }).unwrap();
     let reserve = folder.path().join("reserve");

@@ -56,11 +56,12 @@ fn at_each_call(
     images
 }
 
+/// Rules: D-240.
 #[test]
-fn d_240_a_crash_while_a_store_is_created_loses_nothing_that_is_acknowledged_later() {
+fn a_crash_while_a_store_is_created_loses_nothing_that_is_acknowledged_later() {
     let mut images = 0;
     for seed in seeds(50) {
-        let test = "d_240_a_crash_while_a_store_is_created";
+        let test = "a_crash_while_a_store_is_created_loses_nothing_that_is_acknowledged_later";
         let create = |disk: &SimulatedDisk| drop(open(disk));
         images += at_each_call(seed, create, |disk, rng, what| {
             let what = format!("{what}; {}", replay(test, seed));
@@ -79,8 +80,9 @@ fn d_240_a_crash_while_a_store_is_created_loses_nothing_that_is_acknowledged_lat
     say("crashes of a creation, with a power loss later", images);
 }
 
+/// Rules: D-241.
 #[test]
-fn d_241_an_unfinished_backup_does_not_open() {
+fn an_unfinished_backup_does_not_open() {
     let mut rng = Rng::with_seed(1);
     let (source, mut model) = (SimulatedDisk::new(), Model::default());
     let mut journal = open(&source).unwrap();
@@ -93,7 +95,7 @@ fn d_241_an_unfinished_backup_does_not_open() {
     for seed in seeds(20) {
         let backup = |disk: &SimulatedDisk| drop(journal.backup_to(Box::new(disk.clone())));
         images += at_each_call(seed, backup, |disk, _, what| {
-            let what = format!("{what}; {}", replay("d_241_an_unfinished_backup", seed));
+            let what = format!("{what}; {}", replay("an_unfinished_backup_does_not_open", seed));
             let Some(names) = disk.names() else { return };
             match open(&disk).and_then(|mut journal| Model::of(&mut journal)) {
                 Ok(found) => {
@@ -112,8 +114,9 @@ fn d_241_an_unfinished_backup_does_not_open() {
     say("crashes of a backup", images);
 }
 
+/// Rules: D-240.
 #[test]
-fn d_240_a_store_that_was_not_renamed_is_not_emptied() {
+fn a_store_that_was_not_renamed_is_not_emptied() {
     let mut model = Model::default();
     let disk = SimulatedDisk::new();
     let mut journal = open(&disk).unwrap();

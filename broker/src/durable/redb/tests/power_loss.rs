@@ -78,18 +78,21 @@ fn lose_power(seed: u64, ignores_syncs: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Rules: I-02, I-03, I-04.
 #[test]
-fn i_02_i_03_i_04_power_loss_loses_no_batch_and_tears_none() {
+fn power_loss_loses_no_batch_and_tears_none() {
     let mut losses = 0;
     for seed in seeds(if is_long() { 100_000 } else { 2_000 }) {
-        lose_power(seed, false).unwrap_or_else(|what| panic!("{what}; {}", replay("i_02_i_03_i_04_power_loss", seed)));
+        lose_power(seed, false)
+            .unwrap_or_else(|what| panic!("{what}; {}", replay("power_loss_loses_no_batch_and_tears_none", seed)));
         losses += 5;
     }
     say("losses of power at random calls", losses);
 }
 
+/// Rules: I-10.
 #[test]
-fn i_10_a_sync_that_does_nothing_is_caught() {
+fn a_sync_that_does_nothing_is_caught() {
     let caught = (0..200).find(|seed| lose_power(*seed, true).is_err());
     assert!(caught.is_some(), "200 seeds have lost nothing on a disk that syncs nothing");
 }
@@ -148,8 +151,9 @@ fn lives(seed: u64) -> [Life; 3] {
     [Life::new(seed, 120, 4, 100, 0), Life::new(seed ^ 1, 40, 60, 12_000, 0), Life::new(seed ^ 2, 120, 10, 1_000, 3)]
 }
 
+/// Rules: I-02, I-03, I-04.
 #[test]
-fn i_02_i_03_i_04_power_loss_at_every_call_loses_nothing() {
+fn power_loss_at_every_call_loses_nothing() {
     let seed = seeds(1).next().unwrap();
     let mut rng = Rng::with_seed(seed);
     let mut points = 0;
@@ -158,15 +162,20 @@ fn i_02_i_03_i_04_power_loss_at_every_call_loses_nothing() {
             let disk = life.disk.at(point, &mut rng);
             let (_, found) = recover(&disk);
             let is_possible = life.possible(point).iter().any(|(model, ..)| *model == found);
-            assert!(is_possible, "life {number}, event {point}; {}", replay("i_02_i_03_i_04_power_loss_at", seed));
+            assert!(
+                is_possible,
+                "life {number}, event {point}; {}",
+                replay("power_loss_at_every_call_loses_nothing", seed)
+            );
             points += 1;
         }
     }
     say("losses of power, one after each call of three lives", points);
 }
 
+/// Rules: I-09.
 #[test]
-fn i_09_recovery_may_be_interrupted() {
+fn recovery_may_be_interrupted() {
     let seed = seeds(1).next().unwrap();
     let mut rng = Rng::with_seed(seed);
     let mut points = 0;
@@ -184,7 +193,7 @@ fn i_09_recovery_may_be_interrupted() {
                 drop(open(&again));
                 again = again.power_loss(&mut rng);
                 let found = recover(&again).1;
-                let replay = replay("i_09_recovery", seed);
+                let replay = replay("recovery_may_be_interrupted", seed);
                 assert_eq!(found, expected, "life {number}, event {point}, call {call}; {replay}");
                 points += 1;
                 if is_through {
@@ -196,8 +205,9 @@ fn i_09_recovery_may_be_interrupted() {
     say("losses of power while recovering, twice", points);
 }
 
+/// Rules: I-06.
 #[test]
-fn i_06_a_failed_sync_is_final() {
+fn a_failed_sync_is_final() {
     /// Enough for 200 syncs.
     const BATCHES: usize = 300;
     let step = usize::try_from(every().min(20)).unwrap();
@@ -231,8 +241,9 @@ fn i_06_a_failed_sync_is_final() {
     say("failed syncs", 200 / step);
 }
 
+/// Rules: I-06.
 #[test]
-fn i_06_a_failed_read_is_named() {
+fn a_failed_read_is_named() {
     let disk = Life::new(1, 40, 20, 3_000, 0).disk;
     for read in 1.. {
         let again = SimulatedDisk::of(disk.bytes());

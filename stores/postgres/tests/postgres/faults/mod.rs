@@ -94,8 +94,9 @@ async fn send(queue: &Queue, run: &Run, faults: u64) -> i64 {
     sent
 }
 
+/// Rules: W-33.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn w_33_of_thousands_of_faults_none_doubles_or_loses_an_effect() {
+async fn of_thousands_of_faults_none_doubles_or_loses_an_effect() {
     let number = |name, default| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     let (seed, faults) = (number("SEED", fastrand::u64(..)), number("CONSIGN_FAULTS", 2_000));
     let replay =

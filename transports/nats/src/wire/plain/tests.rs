@@ -22,8 +22,9 @@ fn text<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
     message.application().get(name).and_then(PropertyValue::as_str)
 }
 
+/// Rules: K-100.
 #[test]
-fn k_100_plain_headers_are_read_in_any_case() {
+fn plain_headers_are_read_in_any_case() {
     let spellings = [
         ["content-type", "CONTENT-ENCODING", "nats-msg-id", "Traceparent", "TraceState", "Ce-Id"],
         ["Content-Type", "Content-Encoding", "Nats-Msg-Id", "traceparent", "tracestate", "ce-id"],
@@ -49,8 +50,9 @@ fn k_100_plain_headers_are_read_in_any_case() {
     }
 }
 
+/// Rules: K-101.
 #[test]
-fn k_101_the_plain_header_wins_but_for_the_message_id() {
+fn the_plain_header_wins_but_for_the_message_id() {
     let message = read(&[
         ("Sb-Content-Type", "text/plain"),
         ("Content-Type", "application/json"),
@@ -73,8 +75,9 @@ fn k_101_the_plain_header_wins_but_for_the_message_id() {
     assert_eq!(text(&message, "m"), Some("8"));
 }
 
+/// Rules: K-102.
 #[test]
-fn k_102_several_values_are_one_list_and_the_first_id_counts() {
+fn several_values_are_one_list_and_the_first_id_counts() {
     let message = read(&[
         ("tracestate", "a=1"),
         ("tracestate", "b=2"),
@@ -94,8 +97,9 @@ fn k_102_several_values_are_one_list_and_the_first_id_counts() {
     assert_eq!(message.message_id(), Some("one"));
 }
 
+/// Rules: K-103.
 #[test]
-fn k_103_other_clients_see_what_plain_headers_can_hold() {
+fn other_clients_see_what_plain_headers_can_hold() {
     let mut message = Message::builder()
         .content_type("text/plain; x=50%")
         .message_id("id")
@@ -127,8 +131,9 @@ fn k_103_other_clients_see_what_plain_headers_can_hold() {
     assert_eq!(back.properties(), message.properties());
 }
 
+/// Rules: K-104.
 #[test]
-fn k_104_what_an_id_cannot_be_is_a_property() {
+fn what_an_id_cannot_be_is_a_property() {
     let long = "x".repeat(129);
     let message = read(&[("Nats-Msg-Id", &long), ("Content-Type", ""), ("X-Tab", "a\tb")]);
     assert_eq!((message.message_id(), message.content_type()), (None, None));
@@ -149,8 +154,9 @@ fn a_copy_keeps_headers_that_say_what_the_message_has() {
     assert_eq!((copy.get("X-Old"), copy.get("gone").map(HeaderValue::as_str)), (None, Some("1")));
 }
 
+/// Rules: K-104.
 #[test]
-fn k_104_random_headers_are_read_and_copied_without_loss() {
+fn random_headers_are_read_and_copied_without_loss() {
     const NAMES: [&str; 14] = [
         "Content-Type",
         "content-type",
@@ -168,7 +174,7 @@ fn k_104_random_headers_are_read_and_copied_without_loss() {
         "Sb-P-traceparent",
     ];
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
-    println!("replay: SEED={seed} cargo test --package consign-nats k_104_random_headers");
+    println!("replay: SEED={seed} cargo test --package consign-nats random_headers_are_read_and_copied_without_loss");
     let mut random = fastrand::Rng::with_seed(seed);
     for _ in 0..4_000 {
         let mut came = HeaderMap::new();
