@@ -3,8 +3,7 @@ use std::{iter, slice};
 use super::{Batch, SendError};
 use crate::{Message, message::Properties};
 
-/// A request of a sending stack: a [`Message`], a [`Batch`], or what
-/// [`EncodeLayer`](consign::middleware::encode::EncodeLayer) makes one of these of.
+/// A request of a sending stack: a [`Message`], a [`Batch`], or values that `EncodeLayer` encodes into one of these.
 ///
 /// A layer with the bound `R: SendRequest` works before and after encode. A layer that reads or changes bodies has the
 /// bound `R: SendRequest<Item = Message>`, and does not compile before encode. The trait is sealed.

@@ -65,7 +65,7 @@ async fn each_message_wakes_a_receiver() {
     let (mut one, mut two) = (task::spawn(first.receive()), task::spawn(second.receive()));
     assert_pending!(one.poll());
     assert_pending!(two.poll());
-    sender.send_batch(Batch(vec![Message::new("a"), Message::new("b")])).await.unwrap();
+    sender.send_batch(Batch::from(vec![Message::new("a"), Message::new("b")])).await.unwrap();
     assert!(one.is_woken() && two.is_woken());
     let first = assert_ready!(one.poll()).unwrap();
     let _second = assert_ready!(two.poll()).unwrap();

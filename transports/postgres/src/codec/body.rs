@@ -25,15 +25,15 @@ impl Shape {
     }
 }
 
-pub(super) fn shape(body: &Body) -> Result<Shape, Unwritable> {
-    Ok(match body {
+pub(super) fn shape(body: &Body) -> Shape {
+    match body {
         Body::Value(_) => Shape::Value,
         Body::Sequence(_) => Shape::Sequence,
         Body::Data(data) if data.sections().len() > 1 => {
             Shape::Sections(data.sections().iter().map(Bytes::len).collect())
         }
         Body::Data(_) => Shape::Bytes,
-    })
+    }
 }
 
 pub(super) fn write(body: &Body) -> Result<(Shape, Vec<u8>), Unwritable> {
@@ -45,7 +45,7 @@ pub(super) fn write(body: &Body) -> Result<(Shape, Vec<u8>), Unwritable> {
             json(&all.collect::<Result<Vec<_>, _>>()?)?
         }
     };
-    Ok((shape(body)?, bytes))
+    Ok((shape(body), bytes))
 }
 
 /// Strings, numbers and lists of them have a form in JSON.
