@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{QueueSettings, Status, setters};
 
-/// The settings of a subscription. [`Topic::create_subscription`](consign_broker::Topic::create_subscription) checks their
+/// The settings of a subscription. `Topic::create_subscription` checks their
 /// ranges, which are those of [`QueueSettings`]. Its messages count against the size of its topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

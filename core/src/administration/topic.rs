@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{QueueSettings, Status, setters};
 
-/// The settings of a topic. [`Broker::create_topic`](consign_broker::Broker::create_topic) checks their ranges, which are
+/// The settings of a topic. `Broker::create_topic` checks their ranges, which are
 /// those of [`QueueSettings`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -66,7 +66,7 @@ impl Changes {
     }
 
     /// Why the handler abandoned the message: the text of its error, with those of the error's sources. It stays in this
-    /// process, and is not compared. A [`Consumer`](consign::consumer::Consumer) logs it.
+    /// process, and is not compared. A `Consumer` logs it.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         Some(&self.0.as_ref()?.cause.as_ref()?.text)
@@ -75,7 +75,7 @@ impl Changes {
     /// Returns the same changes with a delay: an abandoned message is redelivered after `delay` and not before. The
     /// delivery counts.
     ///
-    /// A [`Consumer`](consign::consumer::Consumer) and [`Delivery::settle`](crate::transport::Delivery::settle) use
+    /// A `Consumer` and [`Delivery::settle`](crate::transport::Delivery::settle) use
     /// [`Lease::abandon_after`](crate::transport::Lease::abandon_after). Where the transport cannot do that, the consumer
     /// keeps the message for the delay and abandons it then. [`Lease::settle`](crate::transport::Lease::settle) does not read
     /// the delay, and neither does a message that is deferred.

@@ -21,7 +21,7 @@ pub trait Sender: Send + Sync + 'static {
     fn send_batch(&self, batch: Batch) -> Self::Send;
 
     /// Returns the capabilities of the transport of this sender. A policy that needs more, as
-    /// [`DelayedRetries`](consign::middleware::retry::DelayedRetries) may, is refused when it is built. The default
+    /// `DelayedRetries` may, is refused when it is built. The default
     /// claims nothing.
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()

@@ -62,7 +62,7 @@ pub trait Session: Receiver + 'static {
         async { Err(unsupported(Capability::SessionState).into()) }
     }
 
-    /// Sets the state of the session, at most 256 KiB; `None` removes it.
+    /// Sets the state of the session; `None` removes it. The embedded broker takes 256 KiB; a transport says how much it takes.
     ///
     /// # Errors
     ///

@@ -77,7 +77,7 @@
 //! | the end is missing | `DeserializationFailed` | `Truncated` |
 //! | bytes follow that are no further member or frame | `DeserializationFailed` | `Trailing` |
 //!
-//! Without this layer an encoded message is a dead letter too: [`Message::decode`](crate::Message::decode) answers
+//! Without this layer an encoded message is a dead letter too: [`MessageExt::decode`](crate::MessageExt::decode) answers
 //! `UnsupportedEncoding`. A handler that reads the bytes of the body by itself has to look at the property.
 //!
 //! # Order

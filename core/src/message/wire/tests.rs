@@ -195,10 +195,12 @@ fn no_value_has_more_levels_than_are_read() {
         let error = Reader::new(&bytes(&more)).value(VALUE_LEVELS).unwrap_err();
         assert_eq!(error.problem(), Problem::TooDeep);
         assert_eq!(from_json::<Text>(&json::<Text>(&most)).unwrap(), most);
+        let refused = from_json::<Text>(&json::<Text>(&more)).unwrap_err();
+        assert!(refused.to_string().starts_with("expected fewer levels"));
+        let (most, more) = (nested(Tagged::LEVELS), nested(Tagged::LEVELS + 1));
         assert_eq!(from_json::<Tagged>(&json::<Tagged>(&most)).unwrap(), most);
-        for refused in [from_json::<Text>(&json::<Text>(&more)), from_json::<Tagged>(&json::<Tagged>(&more))] {
-            assert!(refused.unwrap_err().to_string().starts_with("expected fewer levels"));
-        }
+        let refused = from_json::<Tagged>(&json::<Tagged>(&more)).unwrap_err();
+        assert!(refused.to_string().starts_with("expected fewer levels"));
         let (most, more) = (nested(Natural::LEVELS), nested(Natural::LEVELS + 1));
         assert_eq!(from_json::<Natural>(&json::<Natural>(&most)).unwrap(), most);
         assert!(from_json::<Natural>(&json::<Natural>(&more)).is_err());

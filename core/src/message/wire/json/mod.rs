@@ -86,7 +86,9 @@ impl Form for Text {
 }
 
 impl Form for Tagged {
-    const LEVELS: usize = limits::VALUE_LEVELS;
+    /// More than a message may have, so that a row of another program is dead-lettered as such. Each takes up to three of
+    /// the 128 levels that a parser of JSON usually has.
+    const LEVELS: usize = 40;
 }
 
 impl Form for Natural {
