@@ -290,6 +290,25 @@ impl Session for SessionReceiver {
     fn close(self) -> Self::Close {
         ready(self.close())
     }
+
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
+        ready(Self::state(self))
+    }
+
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send {
+        Self::set_state(self, state)
+    }
+
+    fn receive_deferred(
+        &mut self,
+        numbers: &[SequenceNumber],
+    ) -> impl Future<Output = Result<Vec<Delivery<QueueLease>>, ReceiveError>> + Send {
+        ready(Self::receive_deferred(self, numbers))
+    }
+
+    fn peek(&mut self, max: usize) -> impl Future<Output = Result<Vec<Message>, ReceiveError>> + Send {
+        ready(Ok(Self::peek(self, max)))
+    }
 }
 
 impl Drop for SessionReceiver {
@@ -302,5 +321,36 @@ impl Drop for SessionReceiver {
 impl fmt::Debug for SessionReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionReceiver").field("queue", &self.queue.path()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use consign_core::{
+        administration::QueueSettings,
+        message::EntityPath,
+        transport::{DynTransport, ReceiverExt, Sender, Sessions, Transport},
+    };
+
+    use super::*;
+    use crate::Broker;
+
+    /// A default method of the trait refuses each of these.
+    #[tokio::test]
+    async fn a_session_of_a_transport_has_state_deferred_messages_and_a_peek() {
+        let broker = Broker::new();
+        broker.create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
+        let transport = DynTransport::from(broker);
+        let path = EntityPath::new("orders").unwrap();
+        let message = Message::builder().session_id("s").build("a").unwrap();
+        transport.sender(&path).await.unwrap().send(message).await.unwrap();
+        let mut session = transport.sessions(&path).await.unwrap().accept("s").await.unwrap();
+
+        session.set_state(Some(Bytes::from_static(b"1"))).await.unwrap();
+        assert_eq!(session.state().await.unwrap(), Some(Bytes::from_static(b"1")));
+        let peeked = session.peek(10).await.unwrap();
+        let number = peeked[0].received().unwrap().sequence_number;
+        session.receive().await.unwrap().defer().await.unwrap();
+        assert_eq!(session.receive_deferred(&[number]).await.unwrap().len(), 1);
     }
 }
