@@ -8,6 +8,45 @@ use crate::{Message, MessageExt};
 
 /// An enum whose variants are the types of message that it can be sent or received as. The derive of this name writes this
 /// trait, [`ReceiveTypes`] and [`SendTypes`](super::SendTypes).
+///
+/// # Examples
+///
+/// Without the derive:
+///
+/// ```
+/// # #[cfg(feature = "json")] {
+/// use consign::{
+///     Message,
+///     codecs::{CodecSet, Codecs},
+///     types::{self, Incoming, MessageType, MessageTypes, ReceiveTypes, TypeError, TypeTable},
+/// };
+///
+/// #[derive(Debug, PartialEq)]
+/// enum Event {
+///     Shipped(u64),
+///     Closed,
+/// }
+///
+/// impl MessageTypes for Event {
+///     const TYPES: TypeTable =
+///         TypeTable::new("Event", &[MessageType::new("order.shipped"), MessageType::new("shop.closed")]);
+/// }
+///
+/// impl ReceiveTypes for Event {
+///     fn read<C: CodecSet>(index: usize, incoming: &Incoming<'_, C>) -> Result<Self, TypeError> {
+///         match index {
+///             0 => Ok(Self::Shipped(incoming.body()?)),
+///             1 => Ok(Self::Closed),
+///             _ => Err(incoming.unknown()),
+///         }
+///     }
+/// }
+///
+/// let message = Message::builder().subject("order.shipped").content_type("application/json").build("7")?;
+/// assert_eq!(types::read::<Event, _>(&message, &Codecs::json())?, Event::Shipped(7));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait MessageTypes: Sized {
     /// The types, in the order of the variants.
     const TYPES: TypeTable;
@@ -19,7 +58,11 @@ pub trait MessageTypes: Sized {
     note = "derive `MessageTypes` for it, with the feature `derive`, or implement `ReceiveTypes`"
 )]
 pub trait ReceiveTypes: MessageTypes {
-    /// Reads the type at `index` of the table. What has no such type is [`Incoming::unknown`].
+    /// Reads the type at `index` of the table.
+    ///
+    /// # Errors
+    ///
+    /// [`Incoming::unknown`] for an index that is not in the table, and those of [`Incoming::body`].
     fn read<C: CodecSet>(index: usize, incoming: &Incoming<'_, C>) -> Result<Self, TypeError>;
 }
 

@@ -12,6 +12,52 @@ use crate::{
 /// Dropping it abandons the message: the failed delivery counts.
 ///
 /// It stays outside the stack: a layer may drop, clone or buffer a [`Message`], and never the right to settle it.
+///
+/// # Examples
+///
+/// The lease of a message that was removed when it was received. There is nothing to settle, and nothing to do when it is dropped:
+///
+/// ```
+/// use std::{
+///     future::{Ready, ready},
+///     time::Duration,
+/// };
+///
+/// use consign::{
+///     Disposition,
+///     time::Timestamp,
+///     transport::{ErrorKind, Lease, SettleError},
+/// };
+///
+/// struct Removed;
+///
+/// fn removed<T>() -> Ready<Result<T, SettleError>> {
+///     ready(Err(SettleError::new(ErrorKind::InvalidOperation).with_detail("received and deleted")))
+/// }
+///
+/// impl Lease for Removed {
+///     type Settle = Ready<Result<(), SettleError>>;
+///     type Renew = Ready<Result<Timestamp, SettleError>>;
+///
+///     fn settle(self, _: Disposition) -> Self::Settle {
+///         removed()
+///     }
+///
+///     fn release(self) -> Self::Settle {
+///         removed()
+///     }
+///
+///     fn renew(&self) -> Self::Renew {
+///         removed()
+///     }
+///
+///     fn lock_duration(&self) -> Option<Duration> {
+///         None
+///     }
+/// }
+///
+/// assert!(!Removed.must_settle());
+/// ```
 pub trait Lease: Send + 'static {
     /// The future of [`settle`](Self::settle) and [`release`](Self::release). It does not borrow the receiver.
     type Settle: Future<Output = Result<(), SettleError>> + Send + 'static;
@@ -22,8 +68,17 @@ pub trait Lease: Send + 'static {
     /// quick handlers have done with, and completes them in one step before it receives again or waits.
     const COMPLETES_TOGETHER: bool = false;
 
-    /// Settles the delivery. It does not read a [delay](Changes::delay). The future must be driven to its end; whether
-    /// a dropped one had its effect is unknown.
+    /// Settles the delivery. It does not read a [delay](Changes::delay).
+    ///
+    /// # Errors
+    ///
+    /// The future returns [`MessageLockLost`](super::ErrorKind::MessageLockLost) if the message is not locked any more, and
+    /// [`InvalidOperation`](super::ErrorKind::InvalidOperation) for one that was removed when it was received. The lease is used
+    /// up in either case.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future must be driven to its end; whether a dropped one had its effect is unknown.
     fn settle(self, disposition: Disposition) -> Self::Settle;
 
     /// Completes all of these at once, and returns the errors of those that failed. The leases are of one receiver, and
@@ -40,8 +95,15 @@ pub trait Lease: Send + 'static {
         None
     }
 
-    /// Gives the lock up without counting the delivery: for messages that no handler has seen. It begins when it is
-    /// called: where nothing can wait, as in a drop, the future is dropped.
+    /// Releases the lock without counting the delivery: for messages that no handler has seen.
+    ///
+    /// # Errors
+    ///
+    /// As [`settle`](Self::settle).
+    ///
+    /// # Cancel safety
+    ///
+    /// It begins when it is called: where nothing can wait, as in a drop, the future is dropped.
     fn release(self) -> Self::Settle;
 
     /// Abandons the message so that it is delivered again after `delay` and not before: the failed delivery counts, and after
@@ -77,7 +139,12 @@ pub trait Lease: Send + 'static {
         Err(self)
     }
 
-    /// Extends the lock to the full lock duration from now, and answers until when it holds.
+    /// Extends the lock to the full lock duration from now, and returns until when it holds.
+    ///
+    /// # Errors
+    ///
+    /// The future returns [`MessageLockLost`](super::ErrorKind::MessageLockLost) if the lock is lost, and
+    /// [`NotSupported`](super::ErrorKind::NotSupported) for a lock that does not run out.
     fn renew(&self) -> Self::Renew;
 
     /// Returns how long the lock holds from the delivery or the last renewal. `None` without a lock that runs out: because the

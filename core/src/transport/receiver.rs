@@ -11,12 +11,70 @@ use super::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError};
 ///
 /// It is a poll function so that its futures need no name and no allocation. A receiver that is easier written as an
 /// `async fn` implements [`AsyncReceiver`](super::AsyncReceiver) and is wrapped in [`FromAsync`](super::FromAsync).
+///
+/// # Examples
+///
+/// A receiver around another one that counts deliveries. It forwards [`stop`](Self::stop), or a wake-up of the inner receiver would be lost:
+///
+/// ```
+/// use std::task::{Context, Poll, ready};
+///
+/// use consign::transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver};
+///
+/// struct Counted<R> {
+///     inner: R,
+///     deliveries: usize,
+/// }
+///
+/// impl<R: Receiver> Receiver for Counted<R> {
+///     type Lease = R::Lease;
+///
+///     fn poll_receive(
+///         &mut self,
+///         cx: &mut Context<'_>,
+///         max: usize,
+///         out: &mut Vec<Delivery<R::Lease>>,
+///     ) -> Poll<Result<usize, ReceiveError>> {
+///         let received = ready!(self.inner.poll_receive(cx, max, out))?;
+///         self.deliveries += received;
+///         Poll::Ready(Ok(received))
+///     }
+///
+///     fn stop(&mut self) {
+///         self.inner.stop();
+///     }
+///
+///     fn capabilities(&self) -> Capabilities {
+///         self.inner.capabilities()
+///     }
+///
+///     fn entity_info(&self) -> EntityInfo {
+///         self.inner.entity_info()
+///     }
+/// }
+/// # use consign::{Message, administration::QueueSettings, broker::Broker, transport::{ReceiverExt, Sender}};
+/// # tokio_test::block_on(async {
+/// # let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
+/// # queue.sender()?.send(Message::new("one order")).await?;
+/// # let mut counted = Counted { inner: queue.receiver(), deliveries: 0 };
+/// # counted.receive().await?.complete().await?;
+/// # assert_eq!(counted.deliveries, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
 pub trait Receiver: Send + Unpin {
     /// The right to settle what this receiver delivers.
     type Lease: Lease;
 
     /// Appends up to `max` deliveries to `out`, and answers how many; at least one. Without a message it is pending,
     /// and wakes the task when there may be some.
+    ///
+    /// # Errors
+    ///
+    /// Those of the connection, after which the receiver may be polled again, and
+    /// [`EntityNotFound`](super::ErrorKind::EntityNotFound) if the entity was deleted.
+    ///
+    /// # Cancel safety
     ///
     /// A message is locked in the same poll that delivers it, so dropping a future that polls this loses nothing.
     fn poll_receive(

@@ -10,14 +10,66 @@ use super::{Batch, Capabilities, SendError};
 use crate::Message;
 
 /// Where messages go. The future of a send ends when the broker has accepted or rejected the message.
+///
+/// # Examples
+///
+/// A bounded channel of tokio as a sender:
+///
+/// ```
+/// use consign::{
+///     Message,
+///     transport::{Batch, BoxFuture, ErrorKind, SendError, Sender},
+/// };
+/// use tokio::sync::mpsc;
+///
+/// struct Channel(mpsc::Sender<Message>);
+///
+/// impl Sender for Channel {
+///     type Send = BoxFuture<Result<(), SendError>>;
+///
+///     fn send(&self, message: Message) -> Self::Send {
+///         self.send_batch(Batch(vec![message]))
+///     }
+///
+///     fn send_batch(&self, batch: Batch) -> Self::Send {
+///         let channel = self.0.clone();
+///         Box::pin(async move {
+///             let closed = |_| SendError::new(ErrorKind::EntityNotFound);
+///             let permits = channel.reserve_many(batch.0.len()).await.map_err(closed)?;
+///             permits.zip(batch.0).for_each(|(permit, message)| permit.send(message));
+///             Ok(())
+///         })
+///     }
+/// }
+///
+/// # tokio_test::block_on(async {
+/// let (sender, mut receiver) = mpsc::channel(10);
+/// Channel(sender).send(Message::new("one order")).await?;
+/// assert_eq!(receiver.recv().await.as_ref().and_then(Message::payload), Some(&b"one order"[..]));
+/// # Ok::<(), SendError>(())
+/// # }).unwrap();
+/// ```
 pub trait Sender: Send + Sync + 'static {
     /// The future of a send. Dropping it leaves the outcome unknown; it never means "cancelled".
     type Send: Future<Output = Result<(), SendError>> + Send + 'static;
 
     /// Sends one message.
+    ///
+    /// # Errors
+    ///
+    /// The future returns why the broker rejected the message, or an error of
+    /// [unknown outcome](SendError::is_outcome_unknown).
+    ///
+    /// # Cancel safety
+    ///
+    /// The outcome of a send whose future is dropped is unknown.
     fn send(&self, message: Message) -> Self::Send;
 
     /// Sends several messages as one transfer: all are accepted, or none is.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
     fn send_batch(&self, batch: Batch) -> Self::Send;
 
     /// Returns the capabilities of the transport of this sender. A policy that needs more, as

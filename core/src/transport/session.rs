@@ -10,12 +10,51 @@ use super::{Capabilities, Capability, Delivery, EntityInfo, ReceiveError, Receiv
 use crate::{Message, message::SequenceNumber, time::Timestamp};
 
 /// Where sessions come from: one after the other they are locked for this process.
+///
+/// # Examples
+///
+/// A source around another one that keeps the ids of its sessions:
+///
+/// ```
+/// use std::task::{Context, Poll, ready};
+///
+/// use consign::transport::{EntityInfo, ReceiveError, Session, SessionSource};
+///
+/// struct Seen<A> {
+///     inner: A,
+///     ids: Vec<String>,
+/// }
+///
+/// impl<A: SessionSource> SessionSource for Seen<A> {
+///     type Session = A::Session;
+///
+///     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Session, ReceiveError>> {
+///         let session = ready!(self.inner.poll_accept(cx))?;
+///         self.ids.push(session.session_id().to_owned());
+///         Poll::Ready(Ok(session))
+///     }
+///
+///     fn stop(&mut self) {
+///         self.inner.stop();
+///     }
+///
+///     fn entity_info(&self) -> EntityInfo {
+///         self.inner.entity_info()
+///     }
+/// }
+/// ```
 pub trait SessionSource: Send + Unpin {
     /// A locked session.
     type Session: Session;
 
     /// Locks the next session that has a message and no lock. Without such a session it is pending, and wakes the task
     /// when there may be one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the connection, and [`EntityNotFound`](super::ErrorKind::EntityNotFound) if the entity was deleted.
+    ///
+    /// # Cancel safety
     ///
     /// A session is locked in the same poll that returns it, so dropping a future that polls this leaves no lock.
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Session, ReceiveError>>;
@@ -33,6 +72,30 @@ pub trait SessionSource: Send + Unpin {
 /// meanwhile.
 ///
 /// Dropping it releases the lock, as [`close`](Session::close) does.
+///
+/// # Examples
+///
+/// A function over the sessions of every transport. It counts in the state of the session, which outlives the lock:
+///
+/// ```
+/// use consign::transport::{ReceiverExt, Session, SettleError};
+///
+/// async fn count(session: &impl Session) -> Result<u8, SettleError> {
+///     let before = session.state().await?.and_then(|state| state.first().copied()).unwrap_or(0);
+///     session.set_state(Some(vec![before + 1].into())).await?;
+///     Ok(before + 1)
+/// }
+/// # use consign::{administration::QueueSettings, broker::Broker};
+/// # tokio_test::block_on(async {
+/// # let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true))?;
+/// # for expected in [1, 2] {
+/// #     let session = queue.accept_session("customer-7")?;
+/// #     assert_eq!(count(&session).await?, expected);
+/// #     Session::close(session).await?;
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
 pub trait Session: Receiver + 'static {
     /// The future of [`renew`](Self::renew).
     type Renew: Future<Output = Result<Timestamp, SettleError>> + Send + 'static;
@@ -45,10 +108,18 @@ pub trait Session: Receiver + 'static {
     /// Returns how long the lock holds from the accept or the last renewal.
     fn lock_duration(&self) -> Duration;
 
-    /// Extends the lock to its full duration from now, and answers until when it holds.
+    /// Extends the lock to its full duration from now, and returns until when it holds.
+    ///
+    /// # Errors
+    ///
+    /// The future returns [`SessionLockLost`](super::ErrorKind::SessionLockLost) if the lock is lost.
     fn renew(&self) -> Self::Renew;
 
-    /// Gives the lock up. Deliveries that are not settled do not count.
+    /// Releases the lock. Deliveries that are not settled do not count.
+    ///
+    /// # Errors
+    ///
+    /// As [`renew`](Session::renew).
     fn close(self) -> Self::Close;
 
     /// Returns the state of the session; `None` if it has none. It is opaque bytes that the application sets, and outlives the
@@ -103,6 +174,30 @@ fn unsupported(capability: Capability) -> Unsupported {
 }
 
 /// Where one session is locked by its id.
+///
+/// # Examples
+///
+/// Accepting a session of every transport, for at most a minute:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use consign::transport::{AcceptSession, ErrorKind, ReceiveError};
+///
+/// async fn accept<A: AcceptSession>(source: &mut A, id: &str) -> Result<A::Session, ReceiveError> {
+///     // The accept is dropped when the time is over, which leaves no lock.
+///     match tokio::time::timeout(Duration::from_secs(60), source.accept(id)).await {
+///         Ok(accepted) => accepted,
+///         Err(_) => Err(ReceiveError::new(ErrorKind::ServiceTimeout)),
+///     }
+/// }
+/// # use consign::{administration::QueueSettings, broker::Broker, transport::Session};
+/// # tokio_test::block_on(async {
+/// # let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true))?;
+/// # assert_eq!(accept(&mut queue.session_acceptor()?, "customer-7").await?.session_id(), "customer-7");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
 pub trait AcceptSession: Send + 'static {
     /// A locked session.
     type Session: Session;
@@ -110,8 +205,14 @@ pub trait AcceptSession: Send + 'static {
     type Accept: Future<Output = Result<Self::Session, ReceiveError>> + Send + 'static;
 
     /// Locks the session of this id, at most 128 UTF-16 code units, which may have no message so far.
-    /// [`SessionCannotBeLocked`](super::ErrorKind::SessionCannotBeLocked) while another holds it. Dropping the future
-    /// releases the lock that it has taken, or may still take.
+    ///
+    /// # Errors
+    ///
+    /// The future returns [`SessionCannotBeLocked`](super::ErrorKind::SessionCannotBeLocked) while another receiver holds it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the lock that it has taken, or may still take.
     fn accept(&mut self, id: &str) -> Self::Accept;
 
     /// Returns the capabilities of the transport. The default claims nothing.

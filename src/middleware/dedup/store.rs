@@ -10,13 +10,77 @@ use super::{Key, StoreError};
 ///
 /// Consumers in several processes share what is handled by sharing a store. Methods are called at once and from many
 /// tasks; between two calls of `begin` for one key only one answers [`Begin::New`], as long as the lease of that one
-/// lasts. A future that is dropped may have had its effect or not.
+/// lasts.
+///
+/// # Cancel safety
+///
+/// A future that is dropped may have had its effect or not.
+///
+/// # Examples
+///
+/// Ids in memory. A store for production has a window after which it drops an id, and a limit:
+///
+/// ```
+/// use std::{collections::HashMap, sync::Mutex, time::Duration};
+///
+/// use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind};
+/// use tokio::time::Instant;
+///
+/// /// The end of each reservation; `None` for an id that is committed.
+/// #[derive(Default)]
+/// struct Ids(Mutex<HashMap<Vec<u8>, Option<Instant>>>);
+///
+/// /// The id, and the end of its reservation as a name of it.
+/// struct Reserved(Vec<u8>, Instant);
+///
+/// impl DedupStore for Ids {
+///     type Token = Reserved;
+///
+///     async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<Reserved>, StoreError> {
+///         let id = [key.scope().as_bytes(), b"/", key.id()].concat();
+///         let (mut ids, now) = (self.0.lock().unwrap(), Instant::now());
+///         match ids.get(&id) {
+///             Some(None) => Ok(Begin::Committed),
+///             Some(Some(end)) if *end > now => Ok(Begin::InProgress { left: *end - now }),
+///             _ => {
+///                 ids.insert(id.clone(), Some(now + lease));
+///                 Ok(Begin::New(Reserved(id, now + lease)))
+///             }
+///         }
+///     }
+///
+///     async fn commit(&self, Reserved(id, end): &Reserved) -> Result<(), StoreError> {
+///         match self.0.lock().unwrap().get_mut(id) {
+///             Some(reserved) if reserved.is_none_or(|other| other == *end) => *reserved = None,
+///             _ => return Err(StoreError::new(StoreErrorKind::Superseded)),
+///         }
+///         Ok(())
+///     }
+///
+///     async fn forget(&self, Reserved(id, end): &Reserved) -> Result<(), StoreError> {
+///         self.0.lock().unwrap().retain(|other, reserved| other != id || *reserved != Some(*end));
+///         Ok(())
+///     }
+/// }
+///
+/// # tokio_test::block_on(async {
+/// let (ids, key) = (Ids::default(), Key::new("orders", b"order-7"));
+/// let Begin::New(reserved) = ids.begin(key, Duration::from_secs(60)).await? else { panic!() };
+/// assert!(matches!(ids.begin(key, Duration::from_secs(60)).await?, Begin::InProgress { .. }));
+/// ids.commit(&reserved).await?;
+/// assert!(matches!(ids.begin(key, Duration::from_secs(60)).await?, Begin::Committed));
+/// # Ok::<(), StoreError>(())
+/// # }).unwrap();
+/// ```
 pub trait DedupStore: Send + Sync + 'static {
     /// The right to end a reservation.
     type Token: Send + Sync + 'static;
 
-    /// Reserves an id that is neither committed nor reserved. The reservation ends by itself when `lease` is over. Fails as
-    /// [`Full`](super::StoreErrorKind::Full) rather than forget an id early.
+    /// Reserves an id that is neither committed nor reserved. The reservation ends by itself when `lease` is over.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`](super::StoreErrorKind::Full): a store does not forget an id early.
     fn begin(
         &self,
         key: Key<'_>,

@@ -57,6 +57,32 @@ impl fmt::Display for InvalidKey {
 impl error::Error for InvalidKey {}
 
 /// Where keys come from: [`Keys`], a closure `Fn(Option<&str>) -> Option<Key>`, or your own type.
+///
+/// # Examples
+///
+/// Keys that a task replaces while the program runs:
+///
+/// ```
+/// use std::sync::RwLock;
+///
+/// use consign::middleware::keys::{Key, KeyProvider, Keys};
+///
+/// struct Rotating(RwLock<Keys>);
+///
+/// impl KeyProvider for Rotating {
+///     fn key(&self, id: Option<&str>) -> Option<Key> {
+///         self.0.read().ok()?.key(id)
+///     }
+/// }
+///
+/// # // Secrets are random; these are for the example.
+/// let old = Key::new("2025", [1; Key::BYTES])?;
+/// let rotating = Rotating(RwLock::new(Keys::new(old.clone())));
+/// *rotating.0.write().unwrap() = Keys::new(Key::new("2026", [2; Key::BYTES])?).and_old(old);
+/// assert_eq!(rotating.key(None).as_ref().map(Key::id), Some("2026"));
+/// assert!(rotating.key(Some("2025")).is_some());
+/// # Ok::<(), consign::middleware::keys::InvalidKey>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not provide keys",
     note = "give `Keys`, a closure `|id: Option<&str>| -> Option<Key>`, or implement `KeyProvider`"

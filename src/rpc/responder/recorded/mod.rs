@@ -15,8 +15,46 @@ use crate::{
 
 /// Keeps replies by the keys of their requests, for as long as a duplicate may come.
 ///
-/// Methods are called at once and from many tasks. A future that is dropped may have had its effect or not. A store that
-/// outlives its process is best the one that keeps the ids too, or the one of them that is lost makes the other useless.
+/// Methods are called at once and from many tasks. For replies that outlive the process use the store that keeps the ids: if one
+/// of two is lost, the other is useless.
+///
+/// # Cancel safety
+///
+/// A future that is dropped may have had its effect or not.
+///
+/// # Examples
+///
+/// Replies in memory, without the window and the limit of [`MemoryReplies`]:
+///
+/// ```
+/// use std::{collections::HashMap, sync::Mutex};
+///
+/// use consign::{
+///     middleware::dedup::{Key, StoreError},
+///     rpc::{RecordedReplies, RecordedReply, ReplyStore},
+/// };
+///
+/// #[derive(Default)]
+/// struct Replies(Mutex<HashMap<Vec<u8>, RecordedReply>>);
+///
+/// fn id(key: Key<'_>) -> Vec<u8> {
+///     [key.scope().as_bytes(), b"/", key.id()].concat()
+/// }
+///
+/// impl ReplyStore for Replies {
+///     async fn put(&self, key: Key<'_>, reply: RecordedReply) -> Result<(), StoreError> {
+///         self.0.lock().unwrap().insert(id(key), reply);
+///         Ok(())
+///     }
+///
+///     async fn find(&self, key: Key<'_>) -> Result<Option<RecordedReply>, StoreError> {
+///         Ok(self.0.lock().unwrap().get(&id(key)).cloned())
+///     }
+/// }
+///
+/// let replies = RecordedReplies::in_store(Replies::default());
+/// # drop(replies);
+/// ```
 pub trait ReplyStore: Send + Sync + 'static {
     /// Stores a reply, and replaces the one of this key, if there is one. A store that has a limit drops the oldest for
     /// it, or does not keep what is larger: that is no failure.
