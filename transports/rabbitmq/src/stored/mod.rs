@@ -25,6 +25,7 @@ use lapin::{
     },
     types::{AMQPValue, FieldTable},
 };
+use tokio::time::{Instant, sleep};
 
 pub(crate) use self::entities::Entities;
 use crate::{
@@ -37,6 +38,9 @@ use crate::{
 };
 
 const SUFFIX: &str = "/$settings";
+
+/// The pause before a queue that is not available is asked again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// An entity and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,10 +113,15 @@ pub(crate) async fn read(shared: &Shared, path: &EntityPath) -> Result<Option<Kn
         properties: BasicProperties::default(),
         payload: bytes::Bytes::new(),
     };
-    match shared.moves().publish(knock).await {
-        Ok(()) => ask::one(shared, path).await,
-        Err(failure) if failure.kind() == ErrorKind::EntityNotFound => Ok(None),
-        Err(failure) => Err(failure),
+    let until = Instant::now() + shared.link.deadline();
+    loop {
+        match shared.moves().publish(knock.clone()).await {
+            Ok(()) => return ask::one(shared, path).await,
+            Err(failure) if failure.kind() == ErrorKind::EntityNotFound => return Ok(None),
+            // A quorum queue that is being created has no leader so far, and refuses.
+            Err(failure) if failure.kind() == ErrorKind::General && Instant::now() < until => sleep(PAUSE).await,
+            Err(failure) => return Err(failure),
+        }
     }
 }
 

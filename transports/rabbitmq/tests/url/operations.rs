@@ -54,23 +54,28 @@ async fn messages_are_sent_counted_settled_and_dead_lettered() {
     let counts = transport.counts(&orders).await.unwrap();
     assert_eq!((counts.active, counts.dead_lettered), (3, 0));
 
-    let one = next(&transport, &orders).await;
+    // One receiver, for each has a message ahead for a moment.
+    let mut receiver = transport.receiver(&orders, ReceiveMode::PeekLock).await.unwrap();
+    let one = receiver.receive_within(SOON).await.unwrap();
     assert_eq!(text(&one), b"one");
     one.complete().await.unwrap();
-    let two = next(&transport, &orders).await;
+    let two = receiver.receive_within(SOON).await.unwrap();
+    assert_eq!(text(&two), b"two");
     two.dead_letter(DeadLetter::new(DeadLetterReason::MissingProperty, "no price")).await.unwrap();
     // The second failure is the last one: the settings allow two deliveries.
     for count in [1, 2] {
-        let three = next(&transport, &orders).await;
+        let three = receiver.receive_within(SOON).await.unwrap();
         assert_eq!((text(&three), three.message.received().unwrap().delivery_count), (&b"three"[..], count));
         three.abandon().await.unwrap();
     }
+    drop(receiver);
     let dead = orders.dead_letter();
     let counts = transport.counts(&orders).await.unwrap();
     assert_eq!((counts.active, counts.dead_lettered), (0, 2));
     assert_eq!(transport.counts(&dead).await.unwrap().active, 2);
+    let mut dead = transport.receiver(&dead, ReceiveMode::PeekLock).await.unwrap();
     for reason in ["MissingProperty", "MaxDeliveryCountExceeded"] {
-        let delivery = next(&transport, &dead).await;
+        let delivery = dead.receive_within(SOON).await.unwrap();
         assert_eq!(delivery.message.dead_letter_reason(), Some(reason));
         delivery.complete().await.unwrap();
     }
