@@ -154,26 +154,23 @@ impl Inner {
         let (stream, root) = self.name(path.as_str())?;
         let (main, consumer) = main_config(&stream, &root, stored, limits);
         self.create_beside(&Beside::new(&stream, &root), stored, limits.replicas).await?;
-        let created = async {
-            self.create_stream(&stream, &main).await?;
-            if let Some((name, consumer)) = consumer {
-                self.create_consumer(&stream, name, &consumer).await?;
-            }
-            Ok::<_, Fault>(())
-        };
-        let Err(fault) = created.await else { return Ok(()) };
-        if fault.kind == ErrorKind::AlreadyExists {
-            // The stream belongs to another, with its contents. With this id it was created by a process that declared the
-            // entity, and found the stream beside it.
-            let is_declared = self.entity(path).await.is_ok_and(|entity| entity.settings.id == stored.id);
-            if is_declared {
-                return Err(fault);
-            }
-        } else {
-            let _ = self.delete_stream(&stream).await;
+        if let Err(fault) = self.create_stream(&stream, &main).await {
+            self.remove_beside(path, stored).await;
+            return Err(fault);
         }
-        let _ = self.delete_stream(&Beside::new(&stream, &root).stream).await;
+        let Some((name, consumer)) = consumer else { return Ok(()) };
+        let Err(fault) = self.create_consumer(&stream, name, &consumer).await else { return Ok(()) };
+        let _ = self.delete_streams(path).await;
         Err(fault)
+    }
+
+    /// Deletes the stream beside an entity whose own stream was refused: that one belongs to another, with its contents. If it
+    /// has this id, a process that declares the entity has found the stream beside it, and has created it.
+    pub(crate) async fn remove_beside(&self, path: &EntityPath, stored: &Stored) {
+        let is_declared = self.entity(path).await.is_ok_and(|entity| entity.settings.id == stored.id);
+        if !is_declared && let Ok((stream, root)) = self.name(path.as_str()) {
+            let _ = self.delete_stream(&Beside::new(&stream, &root).stream).await;
+        }
     }
 
     /// Deletes the stream beside an entity, and then that of the entity; one of them may be missing. In this order an entity

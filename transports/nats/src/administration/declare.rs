@@ -1,16 +1,18 @@
 //! Declaring an entity: it exists afterwards as a whole, whichever process has created which part of it.
 //!
 //! A queue and a subscription are two streams with consumers. The one beside it is created first, and its description is the
-//! record of the entity: a process that finds it there goes on with that record, and creates the same as its creator would.
+//! record of the entity. The process that has created it creates the rest, and others wait. If that takes too long, one of them
+//! goes on with the record, and creates the same as its creator would. They do not create it together: nats-server 2.9 shows a
+//! stream before it is ready, and a consumer that is created by then delivers nothing.
 
 use std::time::Duration;
 
-use async_nats::jetstream::ErrorCode;
 use consign_core::{
     administration::EntitySettings,
     message::EntityPath,
     transport::{ErrorKind, ManageError},
 };
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
 
@@ -28,9 +30,9 @@ use crate::{
 
 /// The longest pause while another process creates or deletes the entity.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a process that deletes an entity takes from its first stream to the second one. A half that is older has been left
-/// by one that died, or by one that deleted while another created.
-const DELETION: Duration = Duration::from_millis(250);
+/// How long a process takes at most from one step of a creation or a deletion to the next one. A part of an entity that is older
+/// has been left by one that died, or by one that deleted while another created.
+const STEP: Duration = Duration::from_millis(250);
 /// The server fails to create the files of a stream or a consumer, as while it removes those of the former one.
 const NO_STORE: [&str; 2] = ["nats:10012", "nats:10049"];
 
@@ -49,8 +51,15 @@ enum Attempt {
     Done,
     /// Another process creates or deletes the entity at the same time.
     Again,
-    /// The entity with this id has lost the stream beside it.
-    Half(String),
+    /// A part of the entity with this id is missing.
+    Incomplete(String),
+}
+
+/// Which process has begun to create an entity.
+enum Begun {
+    /// This one, or it has taken over from another. With the record of the entity.
+    Here(Stored),
+    Elsewhere(Attempt),
 }
 
 impl Inner {
@@ -59,15 +68,15 @@ impl Inner {
             own_path(path.as_str())?;
         }
         let (started, mut pause) = (Instant::now(), Duration::from_millis(2));
-        let mut half: Option<(String, Instant)> = None;
+        let mut incomplete: Option<(String, Instant)> = None;
         let mut last = None;
         while started.elapsed() < self.timeout {
             let declared = self.declared(path, own).await?;
-            let left = half.as_ref().filter(|(_, since)| since.elapsed() > DELETION);
+            let left = incomplete.as_ref().filter(|(_, since)| since.elapsed() > STEP);
             match self.declare_once(&declared, left.map(|(id, _)| id.as_str())).await {
                 Ok(Attempt::Done) => return Ok(()),
-                Ok(Attempt::Half(id)) if half.as_ref().is_some_and(|(known, _)| *known == id) => {}
-                Ok(Attempt::Half(id)) => half = Some((id, Instant::now())),
+                Ok(Attempt::Incomplete(id)) if incomplete.as_ref().is_some_and(|(known, _)| *known == id) => {}
+                Ok(Attempt::Incomplete(id)) => incomplete = Some((id, Instant::now())),
                 Ok(Attempt::Again) => {}
                 Err(error) if error.condition().is_some_and(|code| NO_STORE.contains(&code)) => last = Some(error),
                 Err(error) => return Err(error),
@@ -96,98 +105,128 @@ impl Inner {
         Ok(Declared { path, stored, limits, settings, topic })
     }
 
-    /// Declares the entity. If it has the id `left`, the stream beside it is created again.
+    /// Declares the entity. If it has the id `left`, what is missing of it is created.
     async fn declare_once(&self, declared: &Declared<'_>, left: Option<&str>) -> Result<Attempt, ManageError> {
-        let record = match self.entity(declared.path).await {
+        let (record, is_new) = match self.entity(declared.path).await {
             Ok(entity) => {
                 declared.check(&entity.settings, entity.duplicate_detection())?;
-                entity.settings
+                (entity.settings, false)
             }
-            Err(fault) if fault.kind == ErrorKind::EntityNotFound => match self.begin(declared).await? {
-                Some(record) => record,
-                None => return Ok(Attempt::Again),
+            Err(fault) if fault.kind == ErrorKind::EntityNotFound => match self.begin(declared, left).await? {
+                Begun::Here(record) => (record, true),
+                Begun::Elsewhere(attempt) => return Ok(attempt),
             },
             Err(fault) => return Err(fault.into()),
         };
         if record.kind == Kind::Topic {
             return Ok(Attempt::Done);
         }
-        match self.complete(declared, &record, left).await {
+        let completes = is_new || left == Some(&record.id);
+        match self.complete(declared, &record, completes).await {
             // It was deleted meanwhile, or its topic was.
             Err(fault) if fault.kind == ErrorKind::EntityNotFound || fault.is_no_responders() => Ok(Attempt::Again),
             completed => Ok(completed?),
         }
     }
 
-    /// Creates the streams of an entity that does not exist, and returns its record. `None` if another process was faster.
-    async fn begin(&self, declared: &Declared<'_>) -> Result<Option<Stored>, ManageError> {
+    /// Creates the streams of an entity that does not exist.
+    async fn begin(&self, declared: &Declared<'_>, left: Option<&str>) -> Result<Begun, ManageError> {
         let Declared { path, stored, limits, .. } = declared;
         let (stream, root) = self.name(path.as_str())?;
         if stored.kind == Kind::Topic {
             let config = stream_config(&stream, &[format!("{root}.m")], "interest", limits, stored);
             return match self.create_stream(&stream, &config).await {
-                Err(fault) if is_taken(&fault) => Ok(None),
-                created => Ok(created.map(|_| Some(stored.clone()))?),
+                Err(fault) => self.is_taken(fault, &stream, &root).await,
+                Ok(_) => Ok(Begun::Here(stored.clone())),
             };
         }
         let beside = Beside::new(&stream, &root);
-        let (record, is_new) = match self.create_beside(&beside, stored, limits.replicas).await {
-            Ok(()) => (stored.clone(), true),
-            Err(fault) if is_taken(&fault) => match self.record(&beside.stream).await? {
-                None => return Ok(None),
-                Some(record) => {
-                    let window = record.detects_duplicates.then(|| limits.duplicate_detection.unwrap_or_default());
-                    declared.check(&record, window)?;
-                    (record, false)
-                }
-            },
-            Err(fault) => return Err(fault.into()),
-        };
+        let mut record = stored.clone();
+        if let Err(fault) = self.create_beside(&beside, stored, limits.replicas).await {
+            record = match self.record(&beside.stream).await? {
+                Some(record) if fault.kind == ErrorKind::AlreadyExists => record,
+                _ => return self.is_taken(fault, &stream, &root).await,
+            };
+            let window = record.detects_duplicates.then(|| limits.duplicate_detection.unwrap_or_default());
+            declared.check(&record, window)?;
+            if left != Some(&record.id) {
+                return Ok(Begun::Elsewhere(Attempt::Incomplete(record.id)));
+            }
+        }
         let (main, _) = main_config(&stream, &root, &record, limits);
-        let created = self.create_stream(&stream, &main).await;
-        if is_new && created.as_ref().is_err_and(|fault| fault.code.is_some()) {
-            let _ = self.delete_stream(&beside.stream).await;
+        let Err(fault) = self.create_stream(&stream, &main).await else { return Ok(Begun::Here(record)) };
+        if record.id == stored.id {
+            self.remove_beside(path, &record).await;
         }
-        match created {
-            Err(fault) if is_taken(&fault) => Ok(None),
-            created => Ok(created.map(|_| Some(record))?),
-        }
+        self.is_taken(fault, &stream, &root).await
     }
 
-    /// Creates the consumers and the rules of a queue or a subscription that are missing.
-    async fn complete(&self, declared: &Declared<'_>, record: &Stored, left: Option<&str>) -> Result<Attempt, Fault> {
+    /// Checks whether a queue or a subscription has its consumers and its rules, or creates those that are missing.
+    async fn complete(&self, declared: &Declared<'_>, record: &Stored, completes: bool) -> Result<Attempt, Fault> {
         let Declared { path, limits, topic, .. } = declared;
         let (stream, root) = self.name(path.as_str())?;
         let beside = Beside::new(&stream, &root);
+        let incomplete = || Ok(Attempt::Incomplete(record.id.clone()));
         match self.record(&beside.stream).await? {
             Some(beside) if beside.id == record.id => {}
-            None if left == Some(&record.id) => self.create_beside(&beside, record, limits.replicas).await?,
-            None => return Ok(Attempt::Half(record.id.clone())),
             Some(_) => return Ok(Attempt::Again),
+            None if completes => self.create_beside(&beside, record, limits.replicas).await?,
+            None => return incomplete(),
         }
         let (name, config) = dead_consumer(&beside, record);
-        self.ensure_consumer(&beside.stream, name, &config).await?;
-        if let (_, Some((name, config))) = main_config(&stream, &root, record, limits) {
-            self.ensure_consumer(&stream, name, &config).await?;
+        if !self.has_consumer(&beside.stream, name, completes.then_some(&config)).await? {
+            return incomplete();
+        }
+        if let (_, Some((name, config))) = main_config(&stream, &root, record, limits)
+            && !self.has_consumer(&stream, name, completes.then_some(&config)).await?
+        {
+            return incomplete();
         }
         if let Some(topic) = topic {
-            match Rules::first(self, &beside).await {
-                Err(fault) if fault.kind == ErrorKind::AlreadyExists => {}
-                written => written?,
+            if completes {
+                match Rules::first(self, &beside).await {
+                    Err(fault) if fault.kind == ErrorKind::AlreadyExists => {}
+                    written => written?,
+                }
             }
             let (_, name) = super::subscription(path)?;
-            self.ensure_consumer(&topic.stream, &feed::consumer(name), &feed_config(name)).await?;
+            let config = feed_config(name);
+            if !self.has_consumer(&topic.stream, &feed::consumer(name), completes.then_some(&config)).await? {
+                return incomplete();
+            }
         }
-        let is_same = self.entity(path).await?.settings.id == record.id;
-        Ok(if is_same { Attempt::Done } else { Attempt::Again })
+        // A creator or a deletion may have removed a stream meanwhile.
+        let is_same = |found: Option<Stored>| found.is_some_and(|found| found.id == record.id);
+        let is_whole = is_same(self.record(&stream).await?) && is_same(self.record(&beside.stream).await?);
+        Ok(if is_whole { Attempt::Done } else { Attempt::Again })
     }
 
-    /// Creates a consumer that does not exist. One that exists is not changed.
-    async fn ensure_consumer(&self, stream: &str, name: &str, config: &Json) -> Result<(), Fault> {
+    /// Returns whether a consumer exists. With a configuration it is created if it does not.
+    async fn has_consumer(&self, stream: &str, name: &str, missing: Option<&Json>) -> Result<bool, Fault> {
         match self.request::<Json>(&format!("CONSUMER.INFO.{stream}.{name}"), &json!({})).await {
-            Err(fault) if fault.is_gone() => self.create_consumer(stream, name, config).await,
-            found => found.map(drop),
+            Err(fault) if fault.is_gone() => match missing {
+                Some(config) => self.create_consumer(stream, name, config).await.map(|()| true),
+                None => Ok(false),
+            },
+            found => found.map(|_| true),
         }
+    }
+
+    /// Returns whether a stream was refused because another process was faster, or else the error. The server reports such a
+    /// stream by its name, or by a subject that it has too. A stream of another program may have the subject as well.
+    async fn is_taken(&self, fault: Fault, stream: &str, root: &str) -> Result<Begun, ManageError> {
+        #[derive(Deserialize)]
+        struct Names {
+            #[serde(default)]
+            streams: Option<Vec<String>>,
+        }
+        if fault.kind != ErrorKind::AlreadyExists {
+            return Err(fault.into());
+        }
+        let found = self.request::<Names>("STREAM.NAMES", &json!({ "subject": format!("{root}.>") })).await?;
+        let beside = Beside::new(stream, root).stream;
+        let is_own = found.streams.iter().flatten().all(|name| name == stream || *name == beside);
+        if is_own { Ok(Begun::Elsewhere(Attempt::Again)) } else { Err(fault.into()) }
     }
 
     /// Returns the record in the description of a stream. `None` without the stream.
@@ -206,9 +245,4 @@ impl Declared<'_> {
     fn check(&self, stored: &Stored, duplicate_detection: Option<Duration>) -> Result<(), ManageError> {
         settings(stored, duplicate_detection).check_declared(self.path, &self.settings)
     }
-}
-
-/// Returns whether another stream has the name. If another one has a subject, the entity cannot be created.
-fn is_taken(fault: &Fault) -> bool {
-    fault.kind == ErrorKind::AlreadyExists && fault.code != Some(ErrorCode::STREAM_SUBJECT_OVERLAP)
 }

@@ -188,14 +188,18 @@ async fn of_several_that_create_an_entity_at_once_one_succeeds_and_declarations_
         let Some(connection) = connect().await else { return };
         connections.push(connection);
     }
-    for _ in 0..8 {
+    for round in 0..24 {
         let path = new_path();
         let settings = EntitySettings::from(QueueSettings::default());
+        let mut own = consign_nats::QueueSettings::default();
+        // Every other time a declaration would not create the same stream.
+        own.max_bytes = (round % 2 == 0).then_some(1 << 20);
         let created = join_all(connections.iter().enumerate().map(|(number, transport)| {
-            let (path, settings) = (&path, &settings);
+            let (path, settings, own) = (&path, &settings, own.clone());
+            let nats = transport.extension::<Nats>().expect("the client");
             async move {
                 match number % 2 {
-                    0 => transport.create(path, settings).await.map(|()| 1),
+                    0 => nats.create_queue(path.as_str(), own).await.map(|()| 1),
                     _ => transport.declare(path, settings).await.map(|()| 0),
                 }
             }
@@ -369,8 +373,11 @@ async fn all_entities_of_a_namespace_are_listed_in_the_order_of_their_paths() {
         transport.create(&path(&format!("many/{number:03}")), &queue).await.unwrap();
     }
     for (text, settings) in [
-        ("Zebra", queue),
+        ("Zebra", queue.clone()),
         ("events", TopicSettings::default().into()),
+        // The names of their streams are in another order.
+        ("a-b", queue.clone()),
+        ("a b", queue.clone()),
         ("events/Subscriptions/b", SubscriptionSettings::default().into()),
         ("Events/Subscriptions/A", SubscriptionSettings::default().with_sessions(true).into()),
     ] {
@@ -378,17 +385,19 @@ async fn all_entities_of_a_namespace_are_listed_in_the_order_of_their_paths() {
     }
     let list = transport.list().await.unwrap();
     let listed: Vec<_> = list.iter().map(|entity| (entity.path.as_str(), entity.kind)).collect();
-    assert_eq!(listed.len(), 134);
+    assert_eq!(listed.len(), 136);
     assert_eq!(
-        &listed[..4],
+        &listed[..6],
         [
+            ("a b", EntityKind::Queue),
+            ("a-b", EntityKind::Queue),
             ("events", EntityKind::Topic),
             ("Events/Subscriptions/A", EntityKind::Subscription),
             ("events/Subscriptions/b", EntityKind::Subscription),
             ("many/000", EntityKind::Queue),
         ]
     );
-    assert_eq!(listed[133], ("Zebra", EntityKind::Queue));
+    assert_eq!(listed[135], ("Zebra", EntityKind::Queue));
     for entity in list.iter().filter(|entity| entity.kind != EntityKind::Subscription) {
         transport.delete(&entity.path).await.unwrap();
     }
