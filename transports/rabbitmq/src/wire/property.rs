@@ -45,8 +45,8 @@ impl Type {
 
 /// Returns a value as a header, and its type where the header does not have it. A reader without the types sees the same number
 /// or text.
-pub(super) fn write(value: &PropertyValue) -> Option<(AMQPValue, Option<Type>)> {
-    Some(match value {
+pub(super) fn write(value: &PropertyValue) -> (AMQPValue, Option<Type>) {
+    match value {
         PropertyValue::Null => (AMQPValue::Void, None),
         PropertyValue::Bool(value) => (AMQPValue::Boolean(*value), None),
         PropertyValue::U8(value) => (AMQPValue::ShortShortUInt(*value), None),
@@ -71,7 +71,7 @@ pub(super) fn write(value: &PropertyValue) -> Option<(AMQPValue, Option<Type>)> 
         PropertyValue::TimeSpan(value) => (AMQPValue::LongLongInt(*value), Some(Type::TimeSpan)),
         PropertyValue::Uri(value) => (text(value), Some(Type::Uri)),
         PropertyValue::Bytes(value) => (AMQPValue::ByteArray(value[..].into()), None),
-    })
+    }
 }
 
 pub(super) fn text(text: &str) -> AMQPValue {

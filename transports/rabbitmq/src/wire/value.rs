@@ -20,7 +20,7 @@ const ARRAY: &str = "consign:array";
 /// Appends a value; `None` for a type of a later version of the core, without an encoding here.
 pub(super) fn encode(value: &Value, out: &mut BytesMut) -> Option<()> {
     match value {
-        Value::Simple(simple) => encode_simple(simple, out)?,
+        Value::Simple(simple) => encode_simple(simple, out),
         Value::Symbol(text) => encode_symbol(text, out),
         Value::List(values) => encode_list(values.iter(), out)?,
         Value::Map(pairs) => compound(0xd1, pairs.len() * 2, out, |out| {
@@ -74,7 +74,7 @@ fn compound(code: u8, count: usize, out: &mut BytesMut, write: impl FnOnce(&mut 
     Some(())
 }
 
-fn encode_simple(value: &PropertyValue, out: &mut BytesMut) -> Option<()> {
+fn encode_simple(value: &PropertyValue, out: &mut BytesMut) {
     match value {
         PropertyValue::Bool(true) => out.put_u8(0x41),
         PropertyValue::Bool(false) => out.put_u8(0x42),
@@ -108,7 +108,6 @@ fn encode_simple(value: &PropertyValue, out: &mut BytesMut) -> Option<()> {
         PropertyValue::Bytes(bytes) => variable(0xb0, bytes, out),
         PropertyValue::Null => out.put_u8(0x40),
     }
-    Some(())
 }
 
 fn fixed<const N: usize>(code: u8, bytes: [u8; N], out: &mut BytesMut) {

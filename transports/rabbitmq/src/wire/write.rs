@@ -228,7 +228,7 @@ fn write_application(properties: &Properties, headers: &mut Headers) -> Result<(
             SendError::new(ErrorKind::Serialization).with_detail(detail)
         };
         let header = header_name(name).ok_or_else(|| unfit("has a name of more than 255 bytes"))?;
-        let (value, kind) = property::write(value).ok_or_else(|| unfit("has a type that has no header"))?;
+        let (value, kind) = property::write(value);
         if let Some(kind) = kind {
             types.insert(header.clone(), text(kind.name()));
         }
@@ -319,5 +319,5 @@ fn header_name(name: &str) -> Option<ShortString> {
 
 /// An application property as a header; `None` if it cannot be one.
 pub(crate) fn header(name: &str, value: &PropertyValue) -> Option<(ShortString, AMQPValue)> {
-    Some((header_name(name)?, property::write(value)?.0))
+    Some((header_name(name)?, property::write(value).0))
 }
