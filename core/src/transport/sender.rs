@@ -28,15 +28,15 @@ use crate::Message;
 ///     type Send = BoxFuture<Result<(), SendError>>;
 ///
 ///     fn send(&self, message: Message) -> Self::Send {
-///         self.send_batch(Batch(vec![message]))
+///         self.send_batch(Batch::from([message]))
 ///     }
 ///
 ///     fn send_batch(&self, batch: Batch) -> Self::Send {
 ///         let channel = self.0.clone();
 ///         Box::pin(async move {
 ///             let closed = |_| SendError::new(ErrorKind::EntityNotFound);
-///             let permits = channel.reserve_many(batch.0.len()).await.map_err(closed)?;
-///             permits.zip(batch.0).for_each(|(permit, message)| permit.send(message));
+///             let permits = channel.reserve_many(batch.len()).await.map_err(closed)?;
+///             permits.zip(batch.into_messages()).for_each(|(permit, message)| permit.send(message));
 ///             Ok(())
 ///         })
 ///     }
