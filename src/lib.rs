@@ -87,7 +87,7 @@
 //! ```
 //! # #[cfg(all(feature = "json", feature = "msgpack", feature = "cbor"))] {
 //! use consign::{
-//!     Message,
+//!     Message, MessageExt,
 //!     codecs::{Cbor, Codecs, Decoded, Json, MessagePack},
 //! };
 //!
