@@ -55,7 +55,7 @@ async fn declared(transport: &DynTransport, name: &str, settings: impl Into<Enti
 async fn end(transport: DynTransport, entities: &[&EntityPath]) {
     for path in entities {
         transport.delete(path).await.expect("a server");
-        let gone = transport.settings(path).await.unwrap_err();
+        let gone = transport.settings(path).await.expect_err("it is deleted");
         assert_eq!(gone.kind(), ErrorKind::EntityNotFound, "{gone}");
     }
     transport.close().await.expect("a server");

@@ -86,10 +86,10 @@ async fn any_number_of_clients_read_settings_at_the_same_time() {
 
 /// A queue of another program, with its arguments.
 async fn foreign(name: &EntityPath, arguments: FieldTable) {
-    let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
-    let channel = connection.create_channel().await.unwrap();
-    channel.queue_declare(name.as_str().into(), QueueDeclareOptions::durable(), arguments).await.unwrap();
-    connection.close(200, "OK".into()).await.unwrap();
+    let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.expect("a server");
+    let channel = connection.create_channel().await.expect("a server");
+    channel.queue_declare(name.as_str().into(), QueueDeclareOptions::durable(), arguments).await.expect("a server");
+    connection.close(200, "OK".into()).await.expect("a server");
 }
 
 fn quorum() -> FieldTable {
