@@ -6,6 +6,7 @@ use async_nats::ServerAddr;
 pub(crate) struct Servers {
     /// Without the identity, which the client does not read there, and would write into its log.
     pub(crate) addresses: Vec<ServerAddr>,
+    /// Also of servers that are not in the list, which the client learns from the others.
     pub(crate) requires_tls: bool,
     pub(crate) identity: Option<Identity>,
 }
